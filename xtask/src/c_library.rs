@@ -1,7 +1,7 @@
 //! The C interface, built and installed.
 //!
 //! Owns: how it is built for use.
-//! Does not own: which file goes where (`crates/afflux-c/install.sh`), the header (`header`).
+//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`header`).
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) fn install(arguments: &[&str]) -> Result<()> {
         }
     }
     let libraries = build(profile)?;
-    let script = repository::root().join("crates/afflux-c/install.sh");
+    let script = repository::root().join("product/afflux-c/install.sh");
     succeeds(Command::new(script).arg(&libraries).args([prefix, destdir]))?;
     println!("installed below {destdir}{prefix}; `pkg-config --cflags --libs afflux` says how to compile against it");
     Ok(())

@@ -54,7 +54,7 @@ const PROMTOOL: Tool = Tool {
 };
 
 /// How the version of the compiler begins whose instructions the tests have budgets for.
-const COUNTED_WITH: &str = include_str!("../../crates/platform-linux/tests/counted/compiler");
+const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
 
 /// Cache of the server that is only tried out, unless something else is asked for.
 const DEMO_CACHE: &str = "128MiB";
@@ -165,7 +165,7 @@ pub(crate) fn install_ganesha() -> Result<()> {
 
 /// Runs the tests that look at pages; their pictures go to `pictures`.
 pub(crate) fn test_pages(pictures: &str) -> Result<()> {
-    let line = "cargo test -p afflux-report -p afflux-cli a_reader_finds_no_fault";
+    let line = "cargo test -p afflux-report -p afflux-command a_reader_finds_no_fault";
     eprintln!("+ {line}");
     let status = Command::new("cargo")
         .args(line.split(' ').skip(1))
@@ -183,14 +183,14 @@ pub(crate) fn test_pages(pictures: &str) -> Result<()> {
 pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
     eprintln!(
         "Building afflux to be tried out: this takes some minutes the first time. (For use, build it with all \
-         optimization: cargo install --path crates/cli.)"
+         optimization: cargo install --path product/command.)"
     );
     install_missing(&[NFS_CLIENT])?;
     for directory in arguments.iter().take_while(|argument| !argument.starts_with('-')) {
         std::fs::create_dir_all(directory).with_context(|| (*directory).to_owned())?;
     }
     let mut command = Command::new("cargo");
-    command.args(["run", "--profile", "demo", "--package", "afflux-cli", "--manifest-path"]);
+    command.args(["run", "--profile", "demo", "--package", "afflux-command", "--manifest-path"]);
     command.arg(repository::root().join("Cargo.toml")).args(["--", "serve"]).args(arguments);
     if std::env::var_os("AFFLUX_CACHE").is_none() {
         command.args(demo_cache(arguments));
@@ -238,7 +238,7 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
 
 /// Whether the tool can be run; a browser by any of its names.
 fn is_there(tool: &Tool) -> bool {
-    if tool.package == BROWSER.package { page_check::installed().is_some() } else { on_path(tool.program) }
+    if tool.package == BROWSER.package { afflux_page_check::installed().is_some() } else { on_path(tool.program) }
 }
 
 /// Whether there is a program of that name.

@@ -1,7 +1,7 @@
 //! The Debian package.
 //!
 //! Owns: which files are in it and where, what it depends on, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions (`crates/cli/examples/package_files.rs`).
+//! Does not own: the files of `packaging/`; manuals and completions (`product/command/examples/package_files.rs`).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             bail!("{tool} is not there: apt-get install dpkg-dev");
         }
     }
-    cargo(&["build", "--profile", profile, "-p", "afflux-cli"])?;
+    cargo(&["build", "--profile", profile, "-p", "afflux-command"])?;
     let folder = if profile == "dev" { "debug" } else { profile };
     let binary = repository::target().join(folder).join("afflux");
 
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     }
     put(&binary, &tree.join("usr/bin"), "afflux", 0o755)?;
     let top = tree.to_str().context("the build's folder has an odd name")?;
-    cargo(&["run", "-q", "-p", "afflux-cli", "--example", "package_files", "--", top])?;
+    cargo(&["run", "-q", "-p", "afflux-command", "--example", "package_files", "--", top])?;
     for (from, directory, name) in FILES {
         put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
     }

@@ -1,7 +1,7 @@
 //! The engine that lets fio go through the C interface.
 //!
 //! Owns: where the source of the installed fio comes from, when the engine is built.
-//! Does not own: the engine and how it is compiled (`crates/afflux-c/fio`), the library (`c_library`).
+//! Does not own: the engine and how it is compiled (`product/afflux-c/fio`), the library (`c_library`).
 //! Invariants: the source is that of the fio that is installed, since fio takes an engine of its own version alone. The
 //! host's list of package sources is left as it is.
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let source = source()?;
     let libraries = build(profile)?;
     let engine = place().join("afflux.so");
-    let script = repository::root().join("crates/afflux-c/fio/build.sh");
+    let script = repository::root().join("product/afflux-c/fio/build.sh");
     succeeds(Command::new(script).arg(libraries).arg(source).arg(&engine))?;
     let engine = engine.display();
     println!("{engine}\n\nfio --name=try --ioengine=external:{engine} --afflux_memory=256m --thread \\");

@@ -1,7 +1,7 @@
 //! The header of the C interface, made from the sources of its crate.
 //!
 //! Owns: which sources are read, in which order they stand in the header.
-//! Does not own: how names and comments look there (`crates/afflux-c/cbindgen.toml`).
+//! Does not own: how names and comments look there (`product/afflux-c/cbindgen.toml`).
 //! Invariants: the same sources give the same text.
 
 use anyhow::{Context, Result, anyhow};
@@ -9,9 +9,9 @@ use anyhow::{Context, Result, anyhow};
 use crate::repository;
 
 /// The header.
-pub(crate) const PATH: &str = "crates/afflux-c/include/afflux.h";
+pub(crate) const PATH: &str = "product/afflux-c/include/afflux.h";
 
-const CRATE: &str = "crates/afflux-c";
+const CRATE: &str = "product/afflux-c";
 const SOURCES: &[&str] = &["code", "border", "cache", "file", "pages", "queue"];
 
 /// Its text.

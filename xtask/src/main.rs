@@ -50,7 +50,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   install-c [--prefix DIR] [--destdir DIR] [--profile NAME]
                    build and install the C interface: header, libraries, pkg-config file
   fio-engine [--profile NAME]
-                   build target/fio-engine/afflux.so, with which fio goes through Afflux: crates/afflux-c/fio/README.md
+                   build target/fio-engine/afflux.so, with which fio goes through Afflux: product/afflux-c/fio/README.md
   sanitize address|thread [...]
                    run tests with the AddressSanitizer or the ThreadSanitizer, or what `cargo test` is given: minutes to
                    build; docs/concurrency.md says what they see

@@ -1,7 +1,7 @@
 //! Programs that know nothing of NFS on a mount of our server, through FUSE.
 //!
 //! Owns: the server and the bridge that are started, the programs, what counts as right.
-//! Does not own: the bridge (`crates/nfs-check/src/bin/fuse-bridge/main.rs`).
+//! Does not own: the bridge (`tests/nfs-check/src/bin/fuse-bridge/main.rs`).
 //! Invariants: each program has a folder of its own, and runs whatever became of those before. Server and bridge end
 //! with the run; a program that is not installed is named.
 
@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use scratch::Scratch;
 
 use crate::{ci, race_nfs, repository};
 

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use afflux_page_check::Checker;
 use anyhow::{Context, Result, bail};
-use page_check::Checker;
 
 use crate::{ci, repository};
 

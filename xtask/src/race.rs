@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use scratch::Scratch;
 
 use crate::measured::{Place, machine};
 use crate::{fio_engine, repository};
@@ -108,7 +108,7 @@ fn build(profile: &str) -> Result<PathBuf> {
     let target = repository::target().join("race");
     let mut command = Command::new("cargo");
     command.args(["build", "--profile", profile, "--target-dir"]).arg(&target);
-    let status = command.current_dir(repository::root().join("race")).status().context("cargo build")?;
+    let status = command.current_dir(repository::root().join("tests/race")).status().context("cargo build")?;
     if !status.success() {
         bail!("cannot build the race");
     }

@@ -1,7 +1,7 @@
 //! The race with nfs-ganesha: built, run in a network of its own, its table put into docs/nfs.md.
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
-//! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
+//! Does not own: what is raced and how (`tests/nfs-check/src/race`), how a table gets into its document (`measured`).
 //! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick run, and one of some cases, changes no document. The servers and the port mapper end with the
 //! namespaces.
 
@@ -9,8 +9,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use scratch::Scratch;
 
 use crate::measured::{Place, machine};
 use crate::{ci, repository};
@@ -108,7 +108,7 @@ fn build(profile: &str) -> Result<Programs> {
 /// The server, the client that races and the bridge.
 pub(crate) fn build_all(profile: &str) -> Result<()> {
     let status = Command::new("cargo")
-        .args(["build", "--profile", profile, "-p", "afflux-cli", "-p", "afflux-nfs-check"])
+        .args(["build", "--profile", profile, "-p", "afflux-command", "-p", "afflux-nfs-check"])
         .args(["--features", "afflux-nfs-check/fuse", "--bins"])
         .current_dir(repository::root())
         .status()

@@ -2,7 +2,7 @@
 //!
 //! Owns: what the compiler and the sanitizer are told, which tests are run unless others are named.
 //! Does not own: what is left out and why (`tsan.supp`), how programs in C are built then (the tests of
-//! `crates/afflux-c`).
+//! `product/afflux-c`).
 //! Invariants: what is built for it stands apart, so nothing else is built again for want of it.
 
 use std::process::Command;
@@ -15,9 +15,9 @@ use crate::repository;
 const USAGE: &str = "usage: cargo xtask sanitize <address|thread> [what `cargo test` is to be given]";
 
 /// Crates that hold raw memory.
-const ADDRESS: &str = "-p afflux-engine -p afflux-frames -p afflux-platform-linux -p afflux -p afflux-c";
+const ADDRESS: &str = "-p afflux-engine -p afflux-frames -p afflux-linux -p afflux -p afflux-c";
 /// Tests that have threads use the same files.
-const THREAD: &str = "-p afflux-platform-linux -p afflux -p afflux-c --test races --test engine_threads --test library \
+const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test races --test engine_threads --test library \
                       --test c --test fio";
 
 /// Runs them.

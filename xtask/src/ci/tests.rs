@@ -29,7 +29,7 @@ fn budgets_of_another_compiler_are_said_to_be_left_out() {
 /// Any warning of a newer compiler is treated as this one of a function that is not used.
 #[test]
 fn a_build_shows_no_warnings_and_the_lints_show_all() {
-    let scratch = scratch::Scratch::new(&std::env::temp_dir(), "lints").unwrap();
+    let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "lints").unwrap();
     let manifest = std::fs::read_to_string(repository::root().join("Cargo.toml")).unwrap();
     let from = manifest.find("[workspace.lints.rust]").unwrap();
     let until = from + manifest[from..].find("\n[profile").unwrap();

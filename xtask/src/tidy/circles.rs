@@ -16,7 +16,7 @@ const RULE: &str = "circles";
 
 /// A circle that is kept.
 pub(super) struct Kept {
-    /// The crate's folder in `crates/`.
+    /// The crate's folder.
     pub(super) name: &'static str,
     /// All modules of the circle, in order.
     pub(super) modules: &'static [&'static str],
@@ -26,7 +26,7 @@ pub(super) struct Kept {
 
 /// The circles that are kept.
 const KEPT: &[Kept] = &[Kept {
-    name: "frontend-nfs",
+    name: "product/nfs",
     modules: &["calls", "connection", "mount", "server"],
     reason: "a call answers through its connection, and both are of a server",
 }];
@@ -51,21 +51,21 @@ pub(super) fn check_with(files: &[TextFile], kept: &[Kept]) -> Vec<Violation> {
                 }
                 None => {
                     let text = format!("{} import each other: let imports run one way", circle.join(", "));
-                    violations.push(Violation::new(format!("crates/{name}"), RULE, text));
+                    violations.push(Violation::new(*name, RULE, text));
                 }
             }
         }
     }
     for (_, row) in kept.iter().enumerate().filter(|(at, _)| !found.contains(at)) {
         let text = format!("has a row for {} ({}) and no such circle", row.modules.join(", "), row.reason);
-        violations.push(Violation::new(format!("crates/{}", row.name), RULE, text));
+        violations.push(Violation::new(row.name, RULE, text));
     }
     violations
 }
 
 /// The crate and the modules, from the top, that a file is; nothing for roots and tests.
 fn place(path: &str) -> Option<(&str, Vec<&str>)> {
-    let (name, inside) = path.strip_prefix("crates/")?.split_once("/src/")?;
+    let (name, inside) = path.split_once("/src/")?;
     if is_test(path) || path.ends_with("loom_models.rs") {
         return None;
     }

@@ -55,12 +55,15 @@ fn is_path(quoted: &str, paths: &[String]) -> bool {
     named_file || inside
 }
 
-/// Whether there is such a file or directory: from the top, from `crates/`, from the document's own
+/// The folders of crates.
+const TOPS: [&str; 4] = ["product/", "world/", "laboratory/", "tests/"];
+
+/// Whether there is such a file or directory: from the top, from a folder of crates, from the document's own
 /// directory, or (for a bare name) anywhere.
 fn exists(quoted: &str, document: &str, paths: &[String]) -> bool {
     let quoted = quoted.trim_end_matches('/').trim_start_matches("./");
     let beside = document.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
-    ["", "crates/", beside.as_str()].iter().any(|base| {
+    TOPS.into_iter().chain(["", beside.as_str()]).any(|base| {
         let full = format!("{base}{quoted}");
         paths
             .iter()

@@ -23,25 +23,25 @@ struct Row {
     others: Option<&'static [&'static str]>,
 }
 
-/// `platform-linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
-/// front ends see `volume` and `frontend` only; nobody sees `cli` or `checker`. Tests of a front end need a world to run in, so they may see one.
+/// `linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
+/// front ends see `volume` and `frontend` only; nobody sees `command` or `checker`. Tests of a front end need a world to run in, so they may see one.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
     Row {
         name: "engine",
         ours: &["frames"],
-        ours_in_tests: &["reference", "simulator", "platform-linux"],
+        ours_in_tests: &["reference", "simulator", "linux"],
         others: Some(&["thiserror", "bytesize"]),
     },
     Row {
         name: "volume",
         ours: &["engine"],
-        ours_in_tests: &["frames", "simulator", "platform-linux"],
+        ours_in_tests: &["frames", "simulator", "linux"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row { name: "frontend", ours: &["volume"], ours_in_tests: &[], others: Some(&["bytes", "thiserror"]) },
     Row {
-        name: "platform-linux",
+        name: "linux",
         ours: &["engine", "frontend", "volume"],
         ours_in_tests: &["budget", "frames"],
         others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
@@ -55,7 +55,7 @@ const TABLE: &[Row] = &[
     Row { name: "reference", ours: &["engine", "frames"], ours_in_tests: &["simulator"], others: Some(&[]) },
     Row {
         name: "workloads",
-        ours: &["engine", "frames", "frontend-nfs", "linux-policies", "reference", "simulator", "volume"],
+        ours: &["engine", "frames", "nfs", "linux-policies", "reference", "simulator", "volume"],
         ours_in_tests: &["frontend"],
         others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
     },
@@ -66,24 +66,24 @@ const TABLE: &[Row] = &[
         others: Some(&[]),
     },
     Row {
-        name: "frontend-nfs",
+        name: "nfs",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "frames", "platform-linux", "nfs-client"],
+        ours_in_tests: &["engine", "frames", "linux", "nfs-client"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
-        name: "cli",
+        name: "command",
         ours: &[
             "budget",
             "engine",
             "frames",
             "frontend",
-            "frontend-nfs",
+            "nfs",
             "govern",
-            "lab",
+            "experiments",
             "linux-policies",
             "metrics",
-            "platform-linux",
+            "linux",
             "report",
             "simulator",
             "volume",
@@ -94,7 +94,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "xtask",
-        ours: &["budget", "engine", "frontend-nfs", "linux-policies", "page-check", "scratch", "volume"],
+        ours: &["budget", "engine", "nfs", "linux-policies", "page-check", "scratch", "volume"],
         ours_in_tests: &[],
         others: None,
     },
@@ -104,11 +104,11 @@ const TABLE: &[Row] = &[
 const OPTIONAL: &[Row] = &[
     Row {
         name: "afflux",
-        ours: &["budget", "engine", "frames", "platform-linux"],
+        ours: &["budget", "engine", "frames", "linux"],
         ours_in_tests: &[],
         others: Some(&["rustix", "thiserror"]),
     },
-    Row { name: "c", ours: &["afflux", "platform-linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
+    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row {
         name: "govern",
@@ -121,7 +121,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "nfs-check",
         ours: &["nfs-client", "reference"],
-        ours_in_tests: &["engine", "frontend", "frontend-nfs", "simulator", "volume"],
+        ours_in_tests: &["engine", "frontend", "nfs", "simulator", "volume"],
         others: None,
     },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
@@ -134,16 +134,16 @@ const OPTIONAL: &[Row] = &[
     },
     Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
     Row {
-        name: "lab",
+        name: "experiments",
         ours: &[
             "engine",
             "frames",
             "frontend",
-            "frontend-nfs",
+            "nfs",
             "govern",
             "linux-policies",
             "nfs-client",
-            "platform-linux",
+            "linux",
             "reference",
             "report",
             "scratch",

@@ -19,7 +19,7 @@ fn rules(path: &str, text: &str) -> Vec<(&'static str, String)> {
 
 /// The rules that `text` breaks as a file of the engine.
 fn engine(text: &str) -> Vec<&'static str> {
-    rules("crates/engine/src/flush.rs", text).into_iter().map(|(rule, _)| rule).collect()
+    rules("product/engine/src/flush.rs", text).into_iter().map(|(rule, _)| rule).collect()
 }
 
 #[test]
@@ -37,10 +37,10 @@ fn a_pure_crate_may_not_name_the_world_however_it_is_spelled() {
         "const HOME: Option<&str> = std::env::var_os(\"HOME\");",
     ] {
         assert_eq!(engine(text), ["bans"], "{text}");
-        assert_eq!(rules("crates/volume/src/a.rs", text).len(), 1, "{text}");
-        assert_eq!(rules("crates/frontend/src/a.rs", text).len(), 1, "{text}");
-        assert_eq!(rules("crates/frontend-nfs/src/a.rs", text).len(), 1, "{text}");
-        assert!(rules("crates/platform-linux/src/a.rs", text).is_empty(), "{text}");
+        assert_eq!(rules("product/volume/src/a.rs", text).len(), 1, "{text}");
+        assert_eq!(rules("product/frontend/src/a.rs", text).len(), 1, "{text}");
+        assert_eq!(rules("product/nfs/src/a.rs", text).len(), 1, "{text}");
+        assert!(rules("product/linux/src/a.rs", text).is_empty(), "{text}");
     }
     let two = engine("use std::{\n    fs,\n    io,\n    thread,\n};");
     assert_eq!(two, ["bans", "bans"]);
@@ -63,47 +63,48 @@ fn a_pure_crate_may_name_plain_values_and_speak_of_the_world() {
 
 #[test]
 fn what_runs_in_virtual_time_names_no_clock_and_no_thread() {
-    for place in ["simulator", "reference", "workloads", "checker"] {
+    for place in ["world/simulator", "world/reference", "laboratory/workloads", "world/checker"] {
         for text in ["use std::time::Instant;", "fn f() { std::thread::spawn(g); }"] {
-            assert_eq!(rules(&format!("crates/{place}/src/a.rs"), text).len(), 1, "{place}: {text}");
+            assert_eq!(rules(&format!("{place}/src/a.rs"), text).len(), 1, "{place}: {text}");
         }
     }
-    assert!(rules("crates/checker/src/bin/soak.rs", "use std::time::Instant;").is_empty());
+    assert!(rules("world/checker/src/bin/soak.rs", "use std::time::Instant;").is_empty());
 }
 
 #[test]
 fn tests_may_name_the_world() {
-    assert!(rules("crates/engine/src/flush/tests.rs", "use std::thread;").is_empty());
-    assert!(rules("crates/engine/tests/threads.rs", "use std::thread;").is_empty());
+    assert!(rules("product/engine/src/flush/tests.rs", "use std::thread;").is_empty());
+    assert!(rules("product/engine/tests/threads.rs", "use std::thread;").is_empty());
 }
 
 #[test]
-fn a_module_header_has_all_its_parts() {
-    for part in ["//! Purpose.\n//!\n", "//! Owns: a.\n", "//! Does not own: b.\n", "//! Invariants: c.\n"] {
-        let file = TextFile { path: "crates/cli/src/a.rs".into(), text: HEADER.replace(part, "") };
+fn a_file_says_its_purpose_first() {
+    for text in ["", "use a::b;\n", "//!\n//! Purpose.\n", "// Purpose.\n"] {
+        let file = TextFile { path: "product/command/src/a.rs".into(), text: text.into() };
         let found = sources::check(&file);
-        assert_eq!(found.len(), 1, "without {part}");
+        assert_eq!(found.len(), 1, "{text:?}");
         assert_eq!(found[0].rule, "module-header");
     }
-    assert!(rules("crates/cli/src/a.rs", "").is_empty());
+    assert!(rules("product/command/src/a.rs", "").is_empty());
+    assert!(rules("tests/nfs-client/src/a.rs", "").is_empty());
 }
 
 #[test]
 fn unsafe_stands_in_its_places_alone() {
     let text = "fn f() { unsafe { g() } }";
-    assert_eq!(rules("crates/volume/src/a.rs", text), [("unsafe", "crates/volume/src/a.rs:6".to_owned())]);
+    assert_eq!(rules("product/volume/src/a.rs", text), [("unsafe", "product/volume/src/a.rs:6".to_owned())]);
     assert_eq!(engine(text), ["unsafe"]);
-    assert_eq!(rules("crates/cli/tests/a.rs", text).len(), 1);
-    assert!(rules("crates/engine/src/memory/copy.rs", text).is_empty());
-    assert!(rules("crates/frames/src/arena.rs", text).is_empty());
-    assert!(rules("crates/volume/src/a.rs", "// unsafe\n#![forbid(unsafe_code)]").is_empty());
+    assert_eq!(rules("product/command/tests/a.rs", text).len(), 1);
+    assert!(rules("product/engine/src/memory/copy.rs", text).is_empty());
+    assert!(rules("product/frames/src/arena.rs", text).is_empty());
+    assert!(rules("product/volume/src/a.rs", "// unsafe\n#![forbid(unsafe_code)]").is_empty());
 }
 
 #[test]
 fn a_root_without_unsafe_forbids_it() {
-    assert_eq!(rules("crates/volume/src/lib.rs", "")[0].0, "unsafe");
-    assert!(rules("crates/volume/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());
-    assert!(rules("crates/engine/src/lib.rs", "").is_empty());
+    assert_eq!(rules("product/volume/src/lib.rs", "")[0].0, "unsafe");
+    assert!(rules("product/volume/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());
+    assert!(rules("product/engine/src/lib.rs", "").is_empty());
 }
 
 #[test]
@@ -111,8 +112,8 @@ fn bag_names_are_found_in_files_modules_and_types() {
     for text in ["mod utils;", "pub struct CacheManager;", "enum Handler {}", "trait io_helper {}", "type Misc = u8;"] {
         assert_eq!(engine(text), ["no-bag-names"], "{text}");
     }
-    assert_eq!(rules("crates/cli/src/common.rs", "")[0].0, "no-bag-names");
-    assert_eq!(rules("crates/cli/src/string_util/parse.rs", "")[0].0, "no-bag-names");
+    assert_eq!(rules("product/command/src/common.rs", "")[0].0, "no-bag-names");
+    assert_eq!(rules("product/command/src/string_util/parse.rs", "")[0].0, "no-bag-names");
     assert!(engine("struct Commonwealth; mod handlebar; fn manager() {}").is_empty());
 }
 
@@ -128,18 +129,8 @@ fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
 }
 
 /// The crates that the table insists on, but for the engine.
-const OTHERS: [&str; 10] = [
-    "frames",
-    "volume",
-    "frontend",
-    "platform-linux",
-    "simulator",
-    "reference",
-    "workloads",
-    "checker",
-    "frontend-nfs",
-    "cli",
-];
+const OTHERS: [&str; 10] =
+    ["frames", "volume", "frontend", "linux", "simulator", "reference", "workloads", "checker", "nfs", "command"];
 
 /// The violations of a workspace that is whole but for one crate's edges.
 fn edges(name: &str, edges: &[(&str, Option<&str>)]) -> Vec<Violation> {
@@ -160,21 +151,21 @@ fn every_forbidden_edge_is_named() {
         ("engine", "afflux-simulator", None),
         ("engine", "tokio", None),
         ("engine", "bytes", None),
-        ("volume", "afflux-platform-linux", None),
-        ("platform-linux", "afflux-simulator", None),
-        ("platform-linux", "afflux-simulator", Some("dev")),
-        ("platform-linux", "tokio", None),
-        ("simulator", "afflux-platform-linux", Some("dev")),
+        ("volume", "afflux-linux", None),
+        ("linux", "afflux-simulator", None),
+        ("linux", "afflux-simulator", Some("dev")),
+        ("linux", "tokio", None),
+        ("simulator", "afflux-linux", Some("dev")),
         ("simulator", "afflux-workloads", Some("dev")),
         ("reference", "afflux-simulator", None),
         ("workloads", "afflux-checker", None),
         ("checker", "afflux-workloads", None),
-        ("cli", "afflux-checker", None),
-        ("frontend-nfs", "afflux-engine", None),
+        ("command", "afflux-checker", None),
+        ("nfs", "afflux-engine", None),
         ("frontend", "afflux-engine", None),
-        ("frontend", "afflux-frontend-nfs", None),
+        ("frontend", "afflux-nfs", None),
         ("volume", "afflux-frontend", None),
-        ("volume", "afflux-cli", Some("dev")),
+        ("volume", "afflux-command", Some("dev")),
         ("engine", "io-uring", Some("build")),
     ] {
         let found = edges(from, &[(to, kind)]);
@@ -188,8 +179,8 @@ fn every_forbidden_edge_is_named() {
 fn allowed_edges_pass() {
     assert!(edges("engine", &[("afflux-frames", None), ("thiserror", None)]).is_empty());
     assert!(edges("engine", &[("afflux-simulator", Some("dev")), ("proptest", Some("dev"))]).is_empty());
-    assert!(edges("frontend-nfs", &[("afflux-volume", None), ("afflux-engine", Some("dev"))]).is_empty());
-    assert!(edges("cli", &[("afflux-platform-linux", None), ("clap", None)]).is_empty());
+    assert!(edges("nfs", &[("afflux-volume", None), ("afflux-engine", Some("dev"))]).is_empty());
+    assert!(edges("command", &[("afflux-linux", None), ("clap", None)]).is_empty());
 }
 
 #[test]
@@ -214,16 +205,16 @@ fn a_crate_without_a_row_and_a_row_without_a_crate_are_violations() {
 
 #[test]
 fn a_document_names_paths_that_exist() {
-    let paths: Vec<String> = ["README.md", "crates/engine/src/lib.rs", "docs/knobs.md"].map(String::from).to_vec();
+    let paths: Vec<String> = ["README.md", "product/engine/src/lib.rs", "docs/knobs.md"].map(String::from).to_vec();
     let missing = |text: &str| {
         let document = TextFile { path: "docs/map.md".into(), text: text.into() };
         documents::missing_paths(&document, &paths).len()
     };
-    assert_eq!(missing("see `crates/engine/src/gone.rs`"), 1);
-    assert_eq!(missing("see `crates/none/` and `docs/none.md`, `none.rs`"), 3);
-    assert_eq!(missing("`crates/engine/src/lib.rs` `engine/src/lib.rs` `crates/engine/` `knobs.md` `lib.rs`"), 0);
+    assert_eq!(missing("see `product/engine/src/gone.rs`"), 1);
+    assert_eq!(missing("see `product/none/` and `docs/none.md`, `none.rs`"), 3);
+    assert_eq!(missing("`product/engine/src/lib.rs` `engine/src/lib.rs` `product/engine/` `knobs.md` `lib.rs`"), 0);
     assert_eq!(missing("`std::fs` `a/b` `/mnt/x` `nfs://h/f` `--set KNOB=VALUE` `~/.config/afflux/config.toml`"), 0);
-    assert_eq!(missing("```\n`crates/gone.rs`\n```"), 0);
+    assert_eq!(missing("```\n`product/gone.rs`\n```"), 0);
 }
 
 #[test]
@@ -244,7 +235,7 @@ fn tokens_keep_their_lines_and_leave_out_text() {
 /// The circles of a crate `x` whose modules are these texts, but for those that are kept.
 fn circles_of(modules: &[(&str, &str)], kept: &[circles::Kept]) -> Vec<String> {
     let file =
-        |(path, text): &(&str, &str)| TextFile { path: format!("crates/x/src/{path}"), text: (*text).to_owned() };
+        |(path, text): &(&str, &str)| TextFile { path: format!("product/x/src/{path}"), text: (*text).to_owned() };
     let files: Vec<TextFile> = modules.iter().map(file).collect();
     circles::check_with(&files, kept).into_iter().map(|violation| violation.text).collect()
 }
@@ -277,7 +268,7 @@ fn what_runs_one_way_is_no_circle() {
 
 #[test]
 fn a_circle_that_is_kept_has_a_row_and_a_row_its_circle() {
-    let kept = || circles::Kept { name: "x", modules: &["a", "b"], reason: "they are one" };
+    let kept = || circles::Kept { name: "product/x", modules: &["a", "b"], reason: "they are one" };
     let circle = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
     assert!(circles_of(&circle, &[kept()]).is_empty());
     assert_eq!(circles_of(&circle[..1], &[kept()]).len(), 1);

@@ -1,0 +1,65 @@
+//! Figures of a case, from what writers were told and what was seen of the devices.
+//!
+//! Owns: percentiles, the true backlog, fairness.
+//! Does not own: the rig; which figures a load has.
+//! Invariants: a backlog is time that the disk really worked, never a law's estimate.
+
+use afflux_engine::Nanos;
+
+use super::rig::{Look, Teller, lock};
+
+/// Milliseconds of nanoseconds.
+pub(super) fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / Nanos::SECOND as f64
+}
+
+/// The smallest that so many per mille are not above; 0 of none.
+pub(super) fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
+    let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0)
+}
+
+/// What all were told of, in order of size.
+pub(super) fn sorted(tellers: &[Teller], of: fn(&super::rig::Told) -> &Vec<u64>) -> Vec<u64> {
+    let mut all: Vec<u64> = tellers.iter().flat_map(|teller| of(&lock(teller)).clone()).collect();
+    all.sort_unstable();
+    all
+}
+
+pub(super) fn bytes(tellers: &[Teller]) -> u64 {
+    tellers.iter().map(|teller| lock(teller).bytes).sum()
+}
+
+/// Of each look: how long the disk then worked until it had written as many bytes as were dirty, in nanoseconds. Where
+/// it never did, all that was seen of it.
+pub(super) fn backlogs_ns(looks: &[Look]) -> Vec<(u64, u64)> {
+    let last = looks.last().copied().unwrap_or_default();
+    let backlog = |look: &Look| {
+        if look.dirty_bytes == 0 {
+            return 0;
+        }
+        let upto = look.written_bytes + look.dirty_bytes;
+        let at = looks.partition_point(|other| other.written_bytes < upto);
+        looks.get(at).unwrap_or(&last).worked_ns.saturating_sub(look.worked_ns)
+    };
+    looks.iter().map(|look| (look.at_ns, backlog(look))).collect()
+}
+
+/// Bytes that the disk wrote between two instants, by the looks at it.
+pub(super) fn written_between(looks: &[Look], from_ns: u64, until_ns: u64) -> u64 {
+    let at = |ns| looks.iter().rev().find(|look| look.at_ns <= ns).map_or(0, |look| look.written_bytes);
+    at(until_ns).saturating_sub(at(from_ns))
+}
+
+/// Jain's index: 1 where all have the same, 1/n where one has everything.
+pub(super) fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What the flush budget is to reach, and whether it does.
+//!
+//! Owns: the goals. Does not own: the figures.
+//! Invariants: 'met' is computed from rows of the run; a goal whose cell was not run has no row.
+
+use afflux_report::{Fields, Row};
+
+use super::findings::{Cell, figure, text};
+use super::laws::Law;
+use crate::machine::row;
+
+/// On which side of the bound a figure is to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Side {
+    AtLeast,
+    AtMost,
+}
+
+/// A figure of a cell and its bound.
+struct Goal {
+    load: &'static str,
+    device: &'static str,
+    metric: &'static str,
+    side: Side,
+    bound: f64,
+}
+
+const fn goal(load: &'static str, device: &'static str, metric: &'static str, side: Side, bound: f64) -> Goal {
+    Goal { load, device, metric, side, bound }
+}
+
+use Side::{AtLeast, AtMost};
+
+/// The USB stick's may be missed in throughput where its backlog stays within eight budgets, which is the next.
+const GOALS: &[Goal] = &[
+    goal("100-streams", "hdd", "percent_of_raw", AtLeast, 90.0),
+    goal("100-streams", "usb", "percent_of_raw", AtLeast, 80.0),
+    goal("100-streams", "usb", "backlog_s", AtMost, 8.0),
+    goal("stream", "object", "percent_of_raw", AtLeast, 98.0),
+    goal("stream", "nvme", "percent_of_raw", AtLeast, 99.0),
+    goal("stream", "25MB/s", "percent_of_raw", AtLeast, 98.0),
+    goal("stream", "25MB/s", "write_p999_ms", AtMost, 6.0),
+    goal("stream", "25MB/s", "sync_all_s", AtMost, 1.2),
+    goal("fsync-beside", "25MB/s", "fsync_max_ms", AtMost, 300.0),
+    goal("burst-beside-full", "ssd", "times_alone", AtMost, 1.05),
+    goal("burst-beside-hung", "ssd", "times_alone", AtMost, 1.05),
+    goal("three-sizes", "25MB/s", "jain_of_bytes", AtLeast, 0.99),
+];
+
+/// What a backlog may be above T for light payers, in parts of T; and one allowance of a payer, in milliseconds: 1 ms
+/// unpaid and a piece of 256 KiB at 25 MB/s.
+const LIGHT_PART: f64 = 1.0 / 8.0;
+const ALLOWANCE_MS: f64 = 1.0 + 10.5;
+
+fn of_goal(cells: &[Cell], goal: &Goal) -> Option<Row> {
+    let cell = cells.iter().find(|cell| cell.is(Law::Budget, goal.load, goal.device))?;
+    let (found, bound) = (figure(&cell.row, goal.metric), goal.bound);
+    let met = found.is_some_and(|found| if goal.side == AtLeast { found >= bound } else { found <= bound });
+    Some(goal_row(goal.load, goal.device, goal.metric, (goal.side, bound), found, met))
+}
+
+fn goal_row(load: &str, device: &str, metric: &str, (side, bound): (Side, f64), found: Option<f64>, met: bool) -> Row {
+    let params = Fields::new().with("load", load).with("device", device).with("metric", metric);
+    let side = if side == AtLeast { "at least" } else { "at most" };
+    let metrics = Fields::new()
+        .with("wanted", format!("{side} {bound}"))
+        .with("found", found)
+        .with("goal", if met { "met" } else { "missed" });
+    row("budget-goals", Law::Budget.name(), params, metrics, Fields::new())
+}
+
+/// The backlog's bound, on every device and load: T in force at its largest, and what light payers and one allowance
+/// of each payer add.
+fn of_backlog(cell: &Cell) -> Option<Row> {
+    let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));
+    let (found, limit_s) =
+        (figure(&cell.row, "backlog_s")?, figure(&cell.row, "limit_s").filter(|limit| *limit > 0.0)?);
+    let payers = if load == "100-streams" { 100.0 } else { 4.0 };
+    let bound = (limit_s * (1.0 + LIGHT_PART) + payers * ALLOWANCE_MS / 1000.0) * 1000.0;
+    let bound = bound.round() / 1000.0;
+    Some(goal_row(load, device, "backlog_s", (AtMost, bound), Some(found), found <= bound))
+}
+
+/// A copy's bound is the link's.
+fn of_copy(cell: &Cell) -> Option<Row> {
+    let (found, bound) = (figure(&cell.row, "mb_per_s")?, figure(&cell.row, "wanted_mb_per_s")?);
+    let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));
+    Some(goal_row(load, device, "mb_per_s", (AtLeast, bound), Some(found), found >= bound))
+}
+
+/// All goals that this run can tell of.
+pub(super) fn rows(cells: &[Cell]) -> Vec<Row> {
+    let own = || cells.iter().filter(|cell| cell.row.variant == Law::Budget.name());
+    let fixed = GOALS.iter().filter_map(|goal| of_goal(cells, goal));
+    fixed.chain(own().filter_map(of_copy)).chain(own().filter_map(of_backlog)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! The laws that are compared, each as what an engine starts with.
+//!
+//! Owns: their names, the two that are here only to be compared with.
+//! Does not own: the flush budget, kernels' laws (by name from the simulator's setup).
+//! Invariants: each run has policies of its own, so that estimates begin afresh.
+
+mod hard_limit;
+mod zfs_like;
+
+use std::sync::Arc;
+
+use afflux_engine::Policies;
+use afflux_engine::policy::AnyPolicy;
+use afflux_engine::settings::Knob;
+use afflux_simulator::{OWN_POLICY, Setup};
+
+use self::hard_limit::HardLimit;
+use self::zfs_like::ZfsLike;
+use super::failure::failed;
+use crate::experiment::LabError;
+
+/// Centiseconds after which a transaction group is written whatever is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
+const GROUP_CENTISECS: u64 = 500;
+
+/// A law.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Law {
+    Budget,
+    Linux,
+    ZfsLike,
+    HardLimit,
+}
+
+/// All, by the names that options and rows have them under.
+pub(super) const LAWS: &[(&str, Law)] =
+    &[("budget", Law::Budget), ("linux-6.1", Law::Linux), ("zfs-like", Law::ZfsLike), ("hard", Law::HardLimit)];
+
+impl Law {
+    pub(super) fn name(self) -> &'static str {
+        LAWS.iter().find(|(_, law)| *law == self).map_or("", |(name, _)| name)
+    }
+
+    /// What an engine under it starts with.
+    pub(super) fn setup(self) -> Result<Setup, LabError> {
+        let of = |policy: Arc<dyn AnyPolicy>| Setup {
+            policies: Policies { policy, ..Policies::default() },
+            ..Setup::default()
+        };
+        match self {
+            Self::Budget => Setup::of(OWN_POLICY).map_err(failed),
+            Self::Linux => Setup::of(self.name()).map_err(failed),
+            Self::HardLimit => Ok(of(Arc::new(HardLimit))),
+            Self::ZfsLike => {
+                let mut setup = of(Arc::new(ZfsLike));
+                setup.settings.set(Knob::ExpireCentisecs, GROUP_CENTISECS).map_err(failed)?;
+                Ok(setup)
+            }
+        }
+    }
+}

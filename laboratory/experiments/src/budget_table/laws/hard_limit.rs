@@ -1,0 +1,72 @@
+//! A plain limit: all devices together may have 64 MiB dirty, and whoever finds no room waits until there is some.
+//!
+//! The simplest law there is, and what Linux is reduced to by a small `vm.dirty_bytes` without its rate control (its
+//! source: `mm/page-writeback.c` before 3.2, where a writer above the limit waited for the device). The amount is a
+//! choice: enough for a fast disk's queue, and 2.7 s of a slow one. The flusher writes from a quarter of it on.
+//!
+//! Owns: the limit. Does not own: an order among those who wait.
+//! Invariants: the limit is passed by one write a writer at most.
+
+use afflux_engine::Nanos;
+use afflux_engine::policy::{
+    Admission, Asked, Completed, Cost, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
+    Then, View, WokenBy,
+};
+
+/// Pages of 64 MiB.
+const LIMIT_PAGES: u64 = 64 << 8;
+const WRITTEN_FROM_PAGES: u64 = LIMIT_PAGES / 4;
+/// How often a writer that waits looks whether there is room.
+const LOOK_NS: u64 = Nanos::MILLISECOND;
+
+/// The policy.
+pub(super) struct HardLimit;
+
+impl DevicePolicy for HardLimit {
+    type Payer = ();
+    type Device = ();
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "hard limit"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { asked: Asked::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        LOOK_NS
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace { payer_pages: 1, payer_runs: 1, ..Pace::UNASKED }
+    }
+
+    fn room(&self, _: &View, (): &mut ()) -> Room {
+        Room { wake_above: Cost(WRITTEN_FROM_PAGES), ..Room::UNLIMITED }
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
+        if view.read(Global::Dirty) + view.read(Global::Writeback) < LIMIT_PAGES {
+            return Admission::Enter;
+        }
+        let (cause, woken_by) = (PauseCause::GlobalLimit, WokenBy::Time);
+        Admission::Pause(Pause { ns: LOOK_NS, cause, woken_by, then: Then::Decide })
+    }
+
+    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+
+    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+        view.device().reclaimable > WRITTEN_FROM_PAGES
+    }
+
+    fn slice_bytes(&self, view: &View, (): &mut (), (): &mut ()) -> u64 {
+        view.knobs.slice_bytes
+    }
+
+    fn limits(&self, _: &View, (): &mut (), (): &mut ()) -> LimitPages {
+        LimitPages { dirty: LIMIT_PAGES, background: WRITTEN_FROM_PAGES, bandwidth: None }
+    }
+}

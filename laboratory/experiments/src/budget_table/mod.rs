@@ -1,0 +1,92 @@
+//! Experiment budget: the flush budget beside three other laws, on every kind of device, under every kind of load.
+//!
+//! Owns: running the cells, their rows.
+//! Does not own: which cells (`plan`, `case`), the machine (`rig`), the loads (`loads`, `copy`), the laws (`laws`), the
+//! devices (`devices`, `raw`), what is to be reached (`goals`), tables and words (`findings`).
+//! Invariants: each row is one cell, simulated by the engine; whether a goal is met is computed from rows.
+
+mod case;
+mod copy;
+mod devices;
+mod failure;
+mod figures;
+mod findings;
+mod goals;
+mod laws;
+mod loads;
+mod plan;
+mod raw;
+mod rig;
+
+use afflux_report::{Fields, Row};
+
+use self::case::Case;
+use self::findings::Cell;
+use self::loads::RawRates;
+use self::plan::Plan;
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::machine::row;
+
+/// The experiment.
+pub(crate) struct BudgetTable;
+
+/// The parameters of a cell.
+fn params(case: &Case) -> Fields {
+    Fields::new()
+        .with("load", case.load.name())
+        .with("device", case.device.name)
+        .with("seconds", case.seconds)
+        .with("memory_bytes", case.memory_bytes)
+        .with("seed", case.seed)
+}
+
+impl Experiment for BudgetTable {
+    fn name(&self) -> &'static str {
+        "budget"
+    }
+
+    fn about(&self) -> &'static str {
+        "The flush budget beside Linux, ZFS and a plain limit: every device, every load"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: all of it, by the simulator"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
+         linux-kernel, 2010 and 2011, and the write throttle of OpenZFS"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        false
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        let (mut raw, mut cells) = (RawRates::default(), Vec::<Cell>::new());
+        for (number, case) in plan.cases.iter().enumerate() {
+            let what = format!("{} on {} under {}", case.load.name(), case.device.name, case.law.name());
+            watch.step(&what, number as f64 / plan.cases.len() as f64);
+            let outcome = case.run(&mut raw).map_err(|error| LabError::Failed(format!("{what}: {error}")))?;
+            let row = row("budget", case.law.name(), params(case), outcome.metrics, Fields::new());
+            watch.row(&row);
+            cells.push(Cell { row, backlogs_ns: outcome.backlogs_ns });
+        }
+        let goals = goals::rows(&cells);
+        goals.iter().for_each(|goal: &Row| watch.row(goal));
+        watch.step("done", 1.0);
+        Ok(findings::of(&cells, &goals))
+    }
+}
+
+#[cfg(test)]
+mod tests;

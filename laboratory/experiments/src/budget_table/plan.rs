@@ -1,0 +1,85 @@
+//! What a run is asked for: its options, read and checked.
+//!
+//! Owns: the options with their ranges and defaults, what less a quick run does, the cells in order.
+//! Does not own: running anything.
+//! Invariants: a plan that was read can be run.
+
+use super::case::{Case, LOADS, Load};
+use super::devices::{self, Device};
+use super::laws::{LAWS, Law};
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options::{self, TypedOption};
+
+const LAWS_OPTION: TypedOption<Law> = options::choice(
+    OptionInfo {
+        name: "laws",
+        value: "LIST",
+        default: "budget,linux-6.1,zfs-like,hard",
+        doc: "the laws that are compared",
+    },
+    LAWS,
+    "'{value}' is none of {known}",
+);
+const LOADS_OPTION: TypedOption<Load> = options::choice(
+    OptionInfo { name: "loads", value: "LIST", default: "", doc: "the loads; all unless given" },
+    LOADS,
+    "'{value}' is none of {known}",
+);
+const DEVICES_OPTION: TypedOption<&'static Device> = options::parsed(
+    OptionInfo { name: "devices", value: "LIST", default: "", doc: "the devices; those of each load unless given" },
+    devices::device,
+);
+const SECONDS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "seconds",
+        value: "NUMBER",
+        default: "0",
+        doc: "for how long writers write, in virtual time; 0: as long as suits the device",
+    },
+    0..=3600,
+);
+const MEMORY: TypedOption<u64> = options::size(
+    OptionInfo { name: "memory", value: "SIZE", default: "4GiB", doc: "memory of the machine, all of it cache" },
+    256 << 20..=64 << 30,
+);
+const SEED: TypedOption<u64> = options::number(
+    OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "what everything is drawn from" },
+    0..=u64::MAX,
+);
+
+pub(super) const OPTIONS: &[OptionInfo] =
+    &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];
+
+/// What is run.
+pub(super) struct Plan {
+    pub(super) cases: Vec<Case>,
+}
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let (laws, loads) = (LAWS_OPTION.list(request)?, LOADS_OPTION.list_if_given(request)?);
+        let loads = loads.unwrap_or_else(|| LOADS.iter().map(|(_, load)| *load).collect());
+        let (asked, asked_seconds) = (DEVICES_OPTION.list_if_given(request)?, SECONDS.value(request)?);
+        let (memory_bytes, seed) = (MEMORY.value(request)?, SEED.value(request)?);
+        let frame = afflux_frames::FRAME_BYTES as u64;
+        let mut cases = Vec::new();
+        for load in loads {
+            let own = || load.devices().iter().map(|name| devices::device(name)).collect::<Result<Vec<_>, _>>();
+            let of_load = match &asked {
+                Some(asked) => asked.clone(),
+                None => own().map_err(LabError::Failed)?,
+            };
+            for device in of_load {
+                let seconds = match (asked_seconds, request.quick) {
+                    (0, true) => device.seconds.1,
+                    (0, false) => device.seconds.0,
+                    (seconds, _) => seconds,
+                };
+                let memory_bytes = memory_bytes / frame * frame;
+                let case = |law| Case { law, device, load, seconds, memory_bytes, seed, quick: request.quick };
+                cases.extend(laws.iter().map(|law| case(*law)));
+            }
+        }
+        Ok(Self { cases })
+    }
+}

@@ -1,0 +1,183 @@
+//! The four loads by which the kernel's RWF_DONTCACHE was judged in 2026: one writer, four, 32 files, and two
+//! classes of writers that compete. Through the engine, and beside it the ways that this kernel has.
+//!
+//! Published: the posts' figures before and after the writer no longer flushes itself, on another machine; they
+//! stand in a table of their own. Nothing is fitted or predicted.
+//!
+//! Owns: the order of runs, the rows.
+//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`page`), what was published
+//! (`published`).
+//! Invariants: in each repeat all run on every place in turns; every run writes new files, and syncs them within
+//! the time.
+
+mod load;
+mod page;
+mod plan;
+mod published;
+
+use std::path::Path;
+
+use afflux_report::{Fields, Row, Source};
+use afflux_scratch::Scratch;
+
+use crate::contenders::KernelWay;
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::hardware::{KernelDebug, MemoryDisk};
+use load::{Class, Ran};
+use page::Page;
+use plan::{Load, Place, Plan, Way};
+
+/// The experiment.
+pub(crate) struct Classes;
+
+/// Where it is run. Dropped in this order: what is mounted is mounted inside the directory.
+struct Stage {
+    debug: Option<KernelDebug>,
+    memory: Option<MemoryDisk>,
+    scratch: Scratch,
+}
+
+impl Stage {
+    fn directory(&self, place: Place) -> &Path {
+        match (&self.memory, place) {
+            (Some(disk), Place::Memory) => disk.path(),
+            _ => self.scratch.path(),
+        }
+    }
+}
+
+impl Experiment for Classes {
+    fn name(&self) -> &'static str {
+        "classes"
+    }
+
+    fn about(&self) -> &'static str {
+        "Four loads of writers: the engine beside buffered, RWF_DONTCACHE and O_DIRECT of this kernel"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, all of it is measured"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let mut plan = Plan::read(request)?;
+        let mut left_out = Vec::new();
+        let stage = stage(&mut plan, &mut left_out)?;
+        let mut ways = Vec::new();
+        for place in &plan.places {
+            let (has, has_not) = ways_of(&plan, stage.directory(*place));
+            left_out.extend(has_not.into_iter().map(|what| format!("{}: {what}", place.name())));
+            ways.push((*place, has));
+        }
+        left_out.iter().for_each(|what| watch.remark(what));
+        let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
+        watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+        let mut page = Page::new(&plan, left_out);
+        let total = plan.repeats as usize * ways.len() * plan.loads.len();
+        let mut done = 0;
+        for repeat in 1..=plan.repeats {
+            for (place, ways) in &ways {
+                for load in &plan.loads {
+                    let mut turns = load.classes(ways);
+                    if repeat % 2 == 0 {
+                        turns.reverse();
+                    }
+                    for classes in &turns {
+                        let what = format!("{}, {}, {}", place.name(), load.name(), named(&plan, classes));
+                        let what = format!("{what}, {repeat} of {}", plan.repeats);
+                        watch.step(&what, f64::from(done) / total as f64);
+                        let ran = load::run(&plan, *load, classes, stage.directory(*place), stage.debug.as_ref());
+                        let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+                        watch.row(&row(&plan, (*place, *load), classes, repeat, &ran));
+                        page.add((*place, *load), classes, ran);
+                    }
+                    done += 1;
+                }
+            }
+        }
+        drop(stage);
+        Ok(page.findings())
+    }
+}
+
+/// Sets up what can be had; places that cannot leave the plan, and it is said why.
+fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
+    let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
+    let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
+    if plan.places.contains(&Place::Memory) {
+        match MemoryDisk::new(stage.scratch.path(), plan.memory_disk_bytes()) {
+            Ok(disk) => stage.memory = Some(disk),
+            Err(error) => {
+                left_out
+                    .push(format!("{} was left out: it needs root and a loop device: {error}.", Place::Memory.name()));
+                plan.places.retain(|place| *place != Place::Memory);
+            }
+        }
+    }
+    if plan.places.is_empty() {
+        return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
+    }
+    Ok(stage)
+}
+
+/// The ways that a directory's file system has, and what it has not.
+fn ways_of(plan: &Plan, directory: &Path) -> (Vec<Way>, Vec<String>) {
+    let (mut has, mut has_not) = (Vec::new(), Vec::new());
+    for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {
+        match way.missing(directory) {
+            None => has.push(Way::Kernel(way)),
+            Some(why) => has_not.push(format!("{} was left out: {why}.", plan.way_name(Way::Kernel(way)))),
+        }
+    }
+    has.extend((0..plan.engines.len()).map(Way::Ours));
+    (has, has_not)
+}
+
+/// What stands for the classes of a run.
+fn named(plan: &Plan, classes: &[Class]) -> String {
+    classes.iter().map(|class| plan.way_name(class.way)).collect::<Vec<_>>().join(" + ")
+}
+
+fn row(plan: &Plan, (place, load): (Place, Load), classes: &[Class], repeat: u64, ran: &Ran) -> Row {
+    let mut metrics = Fields::new();
+    for (name, value) in ran.metrics() {
+        metrics.push(name, value);
+    }
+    if let Some(delays) = &ran.delays {
+        metrics.push("delays", delays.clone());
+    }
+    Row {
+        experiment: "classes".to_owned(),
+        variant: named(plan, classes),
+        params: Fields::new()
+            .with("place", place.name())
+            .with("load", load.name())
+            .with("repeat", repeat)
+            .with("size_bytes", plan.bytes)
+            .with("block_bytes", plan.block_bytes)
+            .with("memory_bytes", plan.memory_bytes)
+            .with("kernel", plan.release.as_str()),
+        metrics,
+        published: Fields::new(),
+        source: Source::Measured,
+    }
+}
+
+#[cfg(test)]
+mod tests;

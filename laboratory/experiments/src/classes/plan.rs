@@ -1,0 +1,188 @@
+//! What is run: the loads, the places, who writes.
+//!
+//! Owns: its own options, their ranges; the short form; how long all takes.
+//! Does not own: running anything.
+//! Invariants: what cannot be used is refused before anything is set up.
+
+use std::path::PathBuf;
+
+use super::load::Class;
+use crate::contenders::asked::{KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::{EngineSetup, KernelWay};
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options::{self, TypedOption};
+
+/// Files that are written at a time in the third load.
+const FILES: u64 = 32;
+
+/// Who writes how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Load {
+    One,
+    Four,
+    Files,
+    Competing,
+}
+
+impl Load {
+    const ALL: &[(&str, Self)] =
+        &[("one", Self::One), ("four", Self::Four), ("files", Self::Files), ("competing", Self::Competing)];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
+    }
+
+    /// What a table says of it.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::One => "one writer",
+            Self::Four => "four writers, a file each",
+            Self::Files => "32 files, a writer each",
+            Self::Competing => "two writers of different classes",
+        }
+    }
+
+    /// The runs of this load: in each the classes of writers that there are.
+    pub(super) fn classes(self, ways: &[Way]) -> Vec<Vec<Class>> {
+        let alone = |writers: u64| ways.iter().map(|way| vec![Class { way: *way, writers }]).collect();
+        match self {
+            Self::One => alone(1),
+            Self::Four => alone(4),
+            Self::Files => alone(FILES),
+            Self::Competing => {
+                let one = |way: Way| Class { way, writers: 1 };
+                let ordinary = Way::Kernel(KernelWay::Buffered);
+                let beside = ways.iter().map(|way| vec![one(ordinary), one(*way)]);
+                let ours = ways.iter().filter(|way| matches!(way, Way::Ours(_)));
+                beside.chain(ours.map(|way| vec![one(*way), one(*way)])).collect()
+            }
+        }
+    }
+}
+
+/// Where files are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Disk,
+    Memory,
+}
+
+impl Place {
+    const ALL: &[(&str, Self)] = &[("disk", Self::Disk), ("memory", Self::Memory)];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "the real disk",
+            Self::Memory => "a loop device in memory",
+        }
+    }
+}
+
+/// Through whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Kernel(KernelWay),
+    /// The engine, with the policy at this place of the plan's list.
+    Ours(usize),
+}
+
+const LOADS: TypedOption<Load> = options::choice(
+    OptionInfo { name: "loads", value: "LIST", default: "one,four,files,competing", doc: "which loads" },
+    Load::ALL,
+    "'{value}' is none of {known}",
+);
+const PLACES: TypedOption<Place> = options::choice(
+    OptionInfo {
+        name: "places",
+        value: "LIST",
+        default: "disk,memory",
+        doc: "disk: --directory; memory: a loop device over a tmpfs (root)",
+    },
+    Place::ALL,
+    "'{value}' is none of {known}",
+);
+const SIZE: TypedOption<u64> = options::size(
+    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "what is written in a run, by all together" },
+    4 << 20..=100_000_000_000,
+);
+const BLOCK: TypedOption<u64> = options::size(
+    OptionInfo { name: "block", value: "SIZE", default: "64KiB", doc: "a write, in whole pages" },
+    4096..=4 << 20,
+);
+const REPEATS: TypedOption<u64> =
+    options::number(OptionInfo { name: "repeats", value: "N", default: "3", doc: "how often each is run" }, 1..=20);
+const DIRECTORY: OptionInfo = OptionInfo {
+    name: "directory",
+    value: "DIR",
+    default: "",
+    doc: "where files are made, on a disk file system (default: the temporary directory)",
+};
+/// All of them.
+pub(super) const OPTIONS: &[OptionInfo] =
+    &[LOADS.info, PLACES.info, POLICY, KNOBS, SIZE.info, BLOCK.info, REPEATS.info, MEMORY.info, DIRECTORY];
+
+/// What is run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) loads: Vec<Load>,
+    pub(super) places: Vec<Place>,
+    pub(super) engines: Vec<EngineSetup>,
+    pub(super) bytes: u64,
+    pub(super) block_bytes: u64,
+    pub(super) repeats: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) directory: PathBuf,
+    /// Of the kernel, as `6.18.44`.
+    pub(super) release: String,
+    pub(super) quick: bool,
+}
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let memory_bytes = MEMORY.value_or_quick(request, 64 << 20)?;
+        let block_bytes = BLOCK.value(request)?;
+        if !block_bytes.is_multiple_of(4096) {
+            return Err(BLOCK.refused(request, "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
+        }
+        let plan = Self {
+            loads: LOADS.list(request)?,
+            places: PLACES.list(request)?,
+            engines: engines(request, memory_bytes)?,
+            bytes: SIZE.value_or_quick(request, 16 << 20)?,
+            block_bytes,
+            repeats: REPEATS.value_or_quick(request, 1)?,
+            memory_bytes,
+            directory: directory(request, &DIRECTORY)?,
+            release: rustix::system::uname().release().to_string_lossy().into_owned(),
+            quick: request.quick,
+        };
+        if plan.bytes < FILES * plan.block_bytes {
+            let least = afflux_report::units::memory(FILES * plan.block_bytes);
+            return Err(SIZE.refused(request, format!("less than a write to each of {FILES} files, which is {least}")));
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn way_name(&self, way: Way) -> String {
+        match way {
+            Way::Kernel(KernelWay::Buffered) => "buffered".to_owned(),
+            Way::Kernel(KernelWay::DontCache) => "DONTCACHE".to_owned(),
+            Way::Kernel(KernelWay::Direct) => "O_DIRECT".to_owned(),
+            Way::Ours(at) => self.engines[at].name(),
+        }
+    }
+
+    /// What the disk in memory has: two writers of the whole, and the file system's own.
+    pub(super) fn memory_disk_bytes(&self) -> u64 {
+        (2 * self.bytes / 10 * 11 + (64 << 20)).next_multiple_of(1 << 20)
+    }
+
+    /// Seconds that all takes, roughly: at 500 MB/s, and a second for making and warming.
+    pub(super) fn expected_s(&self) -> u64 {
+        let runs = self.loads.len() as u64 * self.places.len() as u64 * (3 + self.engines.len() as u64);
+        self.repeats * runs * (1 + self.bytes / 500_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! What was published of the four loads: the posts of RWF_DONTCACHE's change of May 2026, in which the writer no
+//! longer submits what it wrote but has the flusher write as much of the oldest.
+//!
+//! Owns: the figures, which kernels have which form.
+//! Does not own: ours.
+//! Invariants: figures are of DONTCACHE on another machine, before and after.
+
+use afflux_report::{Align, Table};
+
+/// Load, figure, before, after.
+const FIGURES: [(&str, &str, &str, &str); 8] = [
+    ("one writer", "MB/s", "298", "897"),
+    ("", "p99.9 of a write", "8.9 s", "28 ms"),
+    ("four writers", "MB/s", "2,529", "4,532"),
+    ("", "p99.9 of a write", "109 ms", "1.06 ms"),
+    ("32 files", "peak of dirty MB", "1,837", "213"),
+    ("", "of the speed of buffered", "35 %", "81 %"),
+    ("two classes", "MB/s of the buffered one beside DONTCACHE", "868", "433"),
+    ("", "MB/s of both", "1,284", "866"),
+];
+/// The versions from which the kernel has it, and has it in the new form.
+const SINCE: (u32, u32) = (6, 14);
+const NEW_SINCE: (u32, u32) = (7, 2);
+
+/// Which form of DONTCACHE a kernel has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Form {
+    None,
+    /// The writer submits what it wrote.
+    Old,
+    New,
+}
+
+impl Form {
+    /// By the release's name, as `6.18.44`; of a name that is none nothing can be said.
+    pub(super) fn of(release: &str) -> Option<Self> {
+        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
+        let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        Some(match version {
+            version if version < SINCE => Self::None,
+            version if version < NEW_SINCE => Self::Old,
+            _ => Self::New,
+        })
+    }
+}
+
+pub(super) fn table() -> Table {
+    let right = Align::Right;
+    let columns =
+        [("load", Align::Left), ("figure", Align::Left), ("the writer flushes", right), ("the flusher does", right)];
+    let mut table = Table::new("Published, DONTCACHE on another machine", &columns).named_by(2);
+    for (load, figure, before, after) in FIGURES {
+        table.row([load, figure, before, after]);
+    }
+    table
+}

@@ -1,0 +1,124 @@
+//! Through the kernel: its page cache, its page cache with RWF_DONTCACHE, or past it.
+//!
+//! Owns: the three ways, telling whether a file system has one.
+//! Does not own: the limits of a device or of the machine (`hardware`).
+//! Invariants: what was asked for is what is done: a way that the file system lacks is an error, not another way.
+
+use std::fs::File;
+use std::io::IoSlice;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use afflux_scratch::Scratch;
+use rustix::fs::OFlags;
+use rustix::io::{ReadWriteFlags, pwritev2};
+
+use super::{Contender, Sink, create_file, said};
+use crate::hardware::KernelDebug;
+use crate::host_memory::Dirty;
+
+/// Linux 6.14 and later: what was written is to leave the page cache as soon as it is on the disk.
+const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+/// What a write past the page cache has to be a multiple of, nearly everywhere.
+const PROBE_BYTES: usize = 4096;
+
+/// How a file is written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KernelWay {
+    Buffered,
+    DontCache,
+    Direct,
+}
+
+impl KernelWay {
+    fn flags(self) -> i32 {
+        if self == Self::Direct { OFlags::DIRECT.bits() as i32 } else { 0 }
+    }
+
+    /// Why the file system of a directory has no such way, if it has not.
+    pub(crate) fn missing(self, directory: &Path) -> Option<String> {
+        let scratch = match Scratch::new(directory, "probe") {
+            Ok(scratch) => scratch,
+            Err(error) => return Some(error.to_string()),
+        };
+        let block = super::writer::Block::new(PROBE_BYTES);
+        let tried = create_file(scratch.path(), "probe", self.flags());
+        let tried = tried.and_then(|file| KernelFile { file, way: self }.write(0, block.bytes()));
+        tried.err()
+    }
+}
+
+/// The kernel, over some directories.
+pub(crate) struct Kernel {
+    way: KernelWay,
+    directories: Vec<Directory>,
+}
+
+/// Files of others may be dirty on the same disk: those that were are not counted.
+struct Directory {
+    path: PathBuf,
+    dirty: Dirty,
+    dirty_before: u64,
+}
+
+impl Kernel {
+    /// Over directories; `debug` tells a device's dirty bytes from others'.
+    pub(crate) fn new(way: KernelWay, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
+        let with_dirty = |path: &&Path| {
+            let dirty = Dirty::of(&device_number(path), debug);
+            let dirty_before = dirty.bytes().0;
+            Directory { path: (*path).to_owned(), dirty, dirty_before }
+        };
+        Self { way, directories: directories.iter().map(with_dirty).collect() }
+    }
+}
+
+/// Major and minor number of what a directory is on, as `7:0`.
+fn device_number(directory: &Path) -> String {
+    let device = std::fs::metadata(directory).map_or(0, |metadata| metadata.dev());
+    format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+impl Contender for Kernel {
+    fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String> {
+        let file = create_file(&self.directories[directory].path, name, self.way.flags())?;
+        Ok(Arc::new(KernelFile { file, way: self.way }))
+    }
+
+    fn dirty_bytes(&self, directory: usize) -> u64 {
+        let Directory { dirty, dirty_before, .. } = &self.directories[directory];
+        dirty.bytes().0.saturating_sub(*dirty_before)
+    }
+}
+
+struct KernelFile {
+    file: File,
+    way: KernelWay,
+}
+
+impl Sink for KernelFile {
+    fn write(&self, offset: u64, block: &[u8]) -> Result<(), String> {
+        if self.way != KernelWay::DontCache {
+            return self.file.write_all_at(block, offset).map_err(|error| said("a write", error));
+        }
+        let mut done = 0;
+        while done < block.len() {
+            let rest = [IoSlice::new(&block[done..])];
+            match pwritev2(&self.file, &rest, offset + done as u64, DONTCACHE) {
+                Ok(0) => return Err("a write with RWF_DONTCACHE wrote nothing".to_owned()),
+                Ok(written) => done += written,
+                Err(error) => return Err(said("a write with RWF_DONTCACHE", error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), String> {
+        self.file.sync_all().map_err(|error| said("fsync", error))
+    }
+
+    fn cut(&self) -> Result<(), String> {
+        self.file.set_len(0).map_err(|error| said("ftruncate", error))
+    }
+}

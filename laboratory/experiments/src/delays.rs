@@ -1,0 +1,67 @@
+//! What callers waited for, as rows carry it: the engine's delay accounting.
+//!
+//! Owns: its form in a row, by device or by who waited. Does not own: the accounting (`engine`).
+//! Invariants: what nobody waited for is left out.
+
+use afflux_engine::{Delay, DelayTimes, DeviceId, Engine, Platform, WaitTimes, Whose};
+use afflux_workloads::simulation::DeviceOutcome;
+use serde_json::{Map, Value, json};
+
+/// Calls for no caller in particular.
+const NOBODY: &str = "nobody in particular";
+/// Callers that are not told apart: too many came after them.
+const OTHERS: &str = "others";
+
+fn times(times: &WaitTimes) -> Value {
+    let ms = |ns: u64| (ns as f64 / 1e3).round() / 1e3;
+    json!({
+        "count": times.count,
+        "total_ms": ms(times.ns),
+        "average_ms": ms(times.ns / times.count.max(1)),
+        "p99_ms": ms(times.p99_ns),
+        "max_ms": ms(times.max_ns),
+    })
+}
+
+/// Waits for throttle, reclaim, read and sync since the engine was made, by the devices' numbers.
+pub(crate) fn delays<P: Platform>(engine: &Engine<P>, devices: &[DeviceId]) -> Value {
+    let of = |device: &DeviceId| {
+        let waits = engine.waits(*device).unwrap_or_default();
+        kinds(|delay| match delay {
+            Delay::Throttle => waits.throttle,
+            Delay::Reclaim => waits.reclaim,
+            Delay::Read => waits.read,
+            Delay::Sync => waits.sync,
+        })
+    };
+    let devices = devices.iter().map(|device| (device.0.to_string(), of(device)));
+    Value::Object(devices.collect())
+}
+
+fn kinds(waits: impl Fn(Delay) -> WaitTimes) -> Value {
+    let all = Delay::ALL.iter().map(|delay| (delay.name(), waits(*delay)));
+    let waited = all.filter(|(_, waits)| waits.count > 0);
+    Value::Object(waited.map(|(name, waits)| (name.to_owned(), times(&waits))).collect::<Map<_, _>>())
+}
+
+/// What each caller of a real engine waited for a device, by its name.
+pub(crate) fn delays_by_caller<P: Platform>(engine: &Engine<P>, device: DeviceId) -> Value {
+    let told = engine.waits(device).unwrap_or_default().delays;
+    let who = |whose: &Whose| match whose {
+        Whose::Client(client) => client.to_string(),
+        Whose::File(_) => NOBODY.to_owned(),
+    };
+    let accounts = told.accounts.iter().map(|one| (who(&one.whose), &one.times));
+    by_caller(accounts.chain([(OTHERS.to_owned(), &told.others)]))
+}
+
+/// The same of a simulated run.
+pub(crate) fn simulated_delays_by_caller(device: &DeviceOutcome) -> Value {
+    let accounts = device.delays.iter().map(|one| (one.who.clone(), &one.times));
+    by_caller(accounts.chain([(OTHERS.to_owned(), &device.delays_of_others)]))
+}
+
+fn by_caller<'a>(callers: impl Iterator<Item = (String, &'a DelayTimes)>) -> Value {
+    let waited = callers.map(|(who, times)| (who, kinds(|delay| times.of(delay))));
+    Value::Object(waited.filter(|(_, kinds)| *kinds != json!({})).collect())
+}

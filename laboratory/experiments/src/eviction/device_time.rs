@@ -1,0 +1,211 @@
+//! The second part: what the engine's policies cost on devices, with writers, flushers and readahead at work.
+//!
+//! Owns: the machine, the clients that ask for a sequence's pages, what is counted.
+//! Does not own: the engine, the devices' models, the generators.
+//! Invariants: all policies of a case see the same touches in the same order; dirty pages are the flush budget's to
+//! limit and the flusher's to write, as in any run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use afflux_engine::counters::Counter;
+use afflux_engine::eviction::EvictionKind;
+use afflux_engine::{Error, File, Nanos, Platform};
+use afflux_simulator::catalogue::{self, DeviceChoice};
+use afflux_simulator::{CpuOptions, Disk, Memory, OWN_POLICY, Setup, SimPlatform, World, WorldOptions};
+use afflux_workloads::touches::{Generator, Sequence, Sizes};
+use serde_json::Value;
+
+use crate::delays::delays;
+use crate::experiment::LabError;
+
+const PAGE_BYTES: u64 = 4096;
+/// Virtual CPUs.
+const CPUS: usize = 4;
+/// Callers that each ask for a page at a time.
+const CLIENTS: usize = 8;
+
+/// One policy on one device with one generator and one size of cache.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) device: String,
+    pub(super) generator: &'static str,
+    /// The cache is this part of the pages.
+    pub(super) part: u64,
+    pub(super) kind: EvictionKind,
+    pub(super) cost: Cost,
+    /// What calls waited for, over the whole run.
+    pub(super) delays: Value,
+}
+
+/// What a request cost, on the average; of the last three quarters, what is dirty at their end included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// Time in which the device had something to do.
+    pub(super) device_us: f64,
+    /// Time from the first request to the last, a client.
+    pub(super) client_us: f64,
+    /// Time that writers were held back.
+    pub(super) held_back_us: f64,
+    pub(super) hit_ratio: f64,
+    /// Bytes written for each byte that became dirty.
+    pub(super) rewritten: f64,
+    /// Times that somebody found no frame and waited.
+    pub(super) stalls: f64,
+}
+
+struct Shared {
+    engine: Arc<afflux_engine::Engine<SimPlatform>>,
+    files: Vec<File>,
+    sequence: Sequence,
+    next: AtomicUsize,
+    /// The counts when the warm-up was over.
+    warm: Mutex<Option<Counts>>,
+    /// How each client that has ended did so.
+    ended: Mutex<Vec<Result<(), Error>>>,
+    disk: Arc<Disk>,
+}
+
+/// What was counted up to an instant.
+#[derive(Clone, Copy)]
+struct Counts {
+    at_ns: u64,
+    busy_ns: u64,
+    written_bytes: u64,
+    values: [u64; 5],
+}
+
+const COUNTED: [Counter; 5] =
+    [Counter::ReadMissPages, Counter::ReadHitPages, Counter::ThrottleNs, Counter::PagesDirtied, Counter::AllocStall];
+
+fn failed(error: impl std::fmt::Display) -> LabError {
+    LabError::Failed(error.to_string())
+}
+
+impl Case {
+    pub(super) fn run(
+        device: &str,
+        generator: &Generator,
+        sizes: Sizes,
+        kind: EvictionKind,
+        seed: u64,
+    ) -> Result<Self, LabError> {
+        let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
+        let setup = Setup::of(OWN_POLICY).map_err(failed)?.with_eviction(Some(kind));
+        let memory = Memory::Stamped(sizes.frames * PAGE_BYTES);
+        let mut machine = afflux_simulator::Machine::new(&world, memory, setup).map_err(failed)?;
+        let choice = DeviceChoice::parse(device).map_err(failed)?;
+        machine.add(device, catalogue::make(&world, 0, &choice.model(None).map_err(failed)?));
+        let sequence = generator.sequence(sizes, seed);
+        let (engine, disk) = (Arc::clone(&machine.engine), Arc::clone(&machine.disks[0]));
+        let files = files(&sequence, &disk, |backing, bytes| engine.open(machine.devices[0], backing, bytes));
+        let (next, warm, ended) = (AtomicUsize::new(0), Mutex::new(None), Mutex::default());
+        let shared = Arc::new(Shared { engine, files, sequence, next, warm, ended, disk });
+        for _ in 0..CLIENTS {
+            world.spawn("client", client(Arc::clone(&shared)));
+        }
+        let ended_ns = world.run(shared.all_ended()).map_err(failed)?.map_err(failed)?;
+        world.run(shared.sync()).map_err(failed)?.map_err(failed)?;
+        let cost = shared.cost(ended_ns)?;
+        let (device, part) = (device.to_owned(), sizes.pages / sizes.frames);
+        let delays = delays(&shared.engine, &machine.devices);
+        Ok(Self { device, generator: generator.name, part, kind, cost, delays })
+    }
+}
+
+/// The sequence's files, with all their bytes on the medium.
+fn files(sequence: &Sequence, disk: &Arc<Disk>, open: impl Fn(afflux_engine::Backing, u64) -> File) -> Vec<File> {
+    let ends = sequence.files.iter().skip(1).copied().chain([sequence.pages()]);
+    let sized = sequence.files.iter().zip(ends).map(|(first, end)| u64::from(end.max(first + 1) - first) * PAGE_BYTES);
+    sized
+        .map(|bytes| {
+            let id = disk.create_file();
+            disk.make_sparse(id, bytes);
+            disk.lay_out(id, bytes);
+            open(disk.backing(id), bytes)
+        })
+        .collect()
+}
+
+async fn client(shared: Arc<Shared>) {
+    let result = ask(&shared).await;
+    lock(&shared.ended).push(result);
+}
+
+/// Asks for the next page, whoever else asks, until there is none.
+async fn ask(shared: &Shared) -> Result<(), Error> {
+    let mut page = vec![0; PAGE_BYTES as usize];
+    let warm = shared.sequence.touches.len() / 4;
+    loop {
+        let at = shared.next.fetch_add(1, Ordering::Relaxed);
+        let Some(touch) = shared.sequence.touches.get(at) else { return Ok(()) };
+        if at == warm {
+            *lock(&shared.warm) = Some(shared.counts());
+        }
+        let number = shared.sequence.files.partition_point(|first| *first <= touch.page) - 1;
+        let (file, first) = (&shared.files[number], shared.sequence.files[number]);
+        let offset = u64::from(touch.page - first) * PAGE_BYTES;
+        if touch.write {
+            shared.engine.write(file, offset, &page).await?;
+        } else {
+            shared.engine.read(file, offset, &mut page).await?;
+        }
+        shared.engine.platform().preemption_point().await;
+    }
+}
+
+impl Shared {
+    fn counts(&self) -> Counts {
+        let (figures, counters) = (self.disk.figures(), self.engine.platform().counters());
+        Counts {
+            at_ns: self.engine.platform().now().0,
+            busy_ns: figures.busy_ns,
+            written_bytes: figures.bytes.1,
+            values: COUNTED.map(|counter| counters.get(counter)),
+        }
+    }
+
+    /// Waits for all clients; when that was, to a millisecond.
+    async fn all_ended(&self) -> Result<u64, Error> {
+        let platform = self.engine.platform();
+        loop {
+            let failed = lock(&self.ended).iter().find_map(|result| result.as_ref().err().cloned());
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            if lock(&self.ended).len() == CLIENTS {
+                return Ok(platform.now().0);
+            }
+            platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+        }
+    }
+
+    async fn sync(&self) -> Result<(), Error> {
+        for file in &self.files {
+            self.engine.sync(file, 0..u64::MAX).await?;
+        }
+        Ok(())
+    }
+
+    fn cost(&self, ended_ns: u64) -> Result<Cost, LabError> {
+        let warm = lock(&self.warm).ok_or_else(|| failed("a sequence without touches"))?;
+        let now = self.counts();
+        let requests = (self.sequence.touches.len() - self.sequence.touches.len() / 4) as f64;
+        let moved = |at: usize| (now.values[at] - warm.values[at]) as f64;
+        let (misses, hits, dirtied) = (moved(0), moved(1), moved(3) * PAGE_BYTES as f64);
+        let each = |ns: f64| ns / 1000.0 / requests;
+        Ok(Cost {
+            device_us: each((now.busy_ns - warm.busy_ns) as f64),
+            client_us: each((ended_ns - warm.at_ns) as f64 * CLIENTS as f64),
+            held_back_us: each(moved(2)),
+            hit_ratio: hits / (hits + misses).max(1.0),
+            rewritten: if dirtied > 0.0 { (now.written_bytes - warm.written_bytes) as f64 / dirtied } else { 0.0 },
+            stalls: moved(4) / requests,
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

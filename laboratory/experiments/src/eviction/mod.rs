@@ -1,0 +1,213 @@
+//! Experiment eviction: which page to evict, by hit ratios and by time on devices.
+//!
+//! Owns: the options, the order of the parts, the rows.
+//! Does not own: the policies (the engine's; `references` has those that run nowhere else), the generators
+//! (`afflux_workloads::touches`), tables and sentences (`findings`).
+//! Invariants: the engine's policies are its own code with its own page states (`ours`), or the whole engine
+//! (`device_time`); nothing was fitted to anything published.
+
+mod device_time;
+mod findings;
+mod ours;
+mod ratios;
+mod references;
+#[cfg(test)]
+mod tests;
+
+use afflux_engine::eviction::EvictionKind;
+use afflux_report::{Fields, Row, Source};
+use afflux_simulator::catalogue;
+use afflux_workloads::touches::{GENERATORS, Generator, Sizes, generator_named};
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::options::{self, TypedOption};
+use device_time::Case;
+use ratios::{Cell, ENGINES, POLICIES};
+
+/// What everything is drawn from.
+const SEED: u64 = 1;
+/// Caches are this part of the pages in the second part.
+const DEVICE_PARTS: [u64; 2] = [16, 4];
+
+const PARTS: TypedOption<u64> = options::number(
+    OptionInfo { name: "parts", value: "LIST", default: "64,16,4", doc: "Caches of 1/N of the pages" },
+    2..=1024,
+);
+const PAGES: TypedOption<u64> = options::number(
+    OptionInfo { name: "pages", value: "N", default: "65536", doc: "Pages that a generator touches; --quick: 16384" },
+    1024..=4_194_304,
+);
+const TOUCHES: TypedOption<u64> = options::number(
+    OptionInfo { name: "touches", value: "N", default: "400000", doc: "Touches of a generator; --quick: 100000" },
+    1000..=1_000_000_000,
+);
+const WHICH: TypedOption<Vec<&'static Generator>> = options::parsed(
+    OptionInfo { name: "generators", value: "LIST", default: "all", doc: "Names of generators, or all" },
+    |name| match name {
+        "all" => Ok(GENERATORS.iter().collect()),
+        name => generator_named(name).map(|generator| vec![generator]),
+    },
+);
+const DEVICES: TypedOption<Option<String>> = options::parsed(
+    OptionInfo {
+        name: "devices",
+        value: "LIST",
+        default: "disk,sata-ssd,nvme-ssd",
+        doc: "Devices of the second part, by names of the catalogue; none leaves it out",
+    },
+    |name| match name {
+        "none" => Ok(None),
+        name if catalogue::names().contains(&name) => Ok(Some(name.to_owned())),
+        name => Err(format!("'{name}' is none of {}, none", catalogue::names().join(", "))),
+    },
+);
+const DEVICE_PAGES: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "device-pages",
+        value: "N",
+        default: "8192",
+        doc: "Pages in the second part, touched three times as often; --quick: 2048",
+    },
+    1024..=4_194_304,
+);
+const OPTIONS: &[OptionInfo] = &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.info, DEVICES.info, DEVICE_PAGES.info];
+
+/// The experiment.
+pub(crate) struct Eviction;
+
+/// What was asked for, read.
+struct Asked {
+    parts: Vec<u64>,
+    pages: u64,
+    touches: u64,
+    generators: Vec<&'static Generator>,
+    devices: Vec<String>,
+    device_pages: u64,
+}
+
+impl Asked {
+    fn read(request: &Request) -> Result<Self, LabError> {
+        Ok(Self {
+            parts: PARTS.list(request)?,
+            pages: PAGES.value_or_quick(request, 16_384)?,
+            touches: TOUCHES.value_or_quick(request, 100_000)?,
+            generators: WHICH.list(request)?.concat(),
+            devices: DEVICES.list(request)?.into_iter().flatten().collect(),
+            device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
+        })
+    }
+
+    /// How many runs there are, of both parts: a cell counts as one.
+    fn runs(&self) -> usize {
+        let cells = self.generators.len() * self.parts.len();
+        cells + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
+    }
+}
+
+impl Experiment for Eviction {
+    fn name(&self) -> &'static str {
+        "eviction"
+    }
+
+    fn about(&self) -> &'static str {
+        "Which page to evict: hit ratios beside ARC and Belady's, and time on devices with dirty pages"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: all of it, by the engine's own policies over generated touches"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
+         two lists are Linux's"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        false
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let asked = Asked::read(request)?;
+        let all = asked.runs() as f64;
+        let mut cells = Vec::new();
+        for generator in &asked.generators {
+            for part in &asked.parts {
+                watch.step(&format!("{}, cache 1/{part}", generator.name), cells.len() as f64 / all);
+                let sizes = Sizes { pages: asked.pages, frames: asked.pages / part, touches: asked.touches };
+                let cell = Cell::run(generator, sizes, SEED);
+                (0..POLICIES.len()).for_each(|policy| watch.row(&cell_row(&cell, policy)));
+                cells.push(cell);
+            }
+        }
+        let mut cases = Vec::new();
+        for device in &asked.devices {
+            for generator in &asked.generators {
+                for part in DEVICE_PARTS {
+                    watch.step(&format!("{} on {device}", generator.name), (cells.len() + cases.len()) as f64 / all);
+                    let (pages, touches) = (asked.device_pages, 3 * asked.device_pages);
+                    let sizes = Sizes { pages, frames: pages / part, touches };
+                    for kind in ENGINES {
+                        let case = Case::run(device, generator, sizes, kind, SEED)?;
+                        watch.row(&case_row(&case));
+                        cases.push(case);
+                    }
+                }
+            }
+        }
+        Ok(findings::findings(&cells, &cases))
+    }
+}
+
+fn cell_row(cell: &Cell, policy: usize) -> Row {
+    let name = POLICIES[policy];
+    let params = Fields::new().with("generator", cell.generator).with("cache_part", cell.part);
+    let mut metrics = Fields::new()
+        .with("hit_ratio", cell.hit_ratio(name))
+        .with("miss_reduction_to_fifo", cell.miss_reduction(name))
+        .with("gap_closed", cell.gap_closed(name));
+    if let Some(looks) = cell.looks[policy] {
+        metrics.push("looked_at_per_miss", looks);
+    }
+    row(name, params, metrics)
+}
+
+fn case_row(case: &Case) -> Row {
+    let cost = case.cost;
+    let params = Fields::new()
+        .with("device", case.device.clone())
+        .with("generator", case.generator)
+        .with("cache_part", case.part);
+    let metrics = Fields::new()
+        .with("device_us", cost.device_us)
+        .with("client_us", cost.client_us)
+        .with("held_back_us", cost.held_back_us)
+        .with("hit_ratio", cost.hit_ratio)
+        .with("written_per_dirtied", cost.rewritten)
+        .with("allocstall_per_request", cost.stalls)
+        .with("delays", case.delays.clone());
+    row(case.kind.name(), params, metrics)
+}
+
+fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
+    Row {
+        experiment: "eviction".to_owned(),
+        variant: variant.to_owned(),
+        params,
+        metrics,
+        published: Fields::new(),
+        source: Source::Simulated,
+    }
+}
+
+/// The engine's policy that is in force unless another is asked for.
+fn default_policy() -> &'static str {
+    EvictionKind::default().name()
+}

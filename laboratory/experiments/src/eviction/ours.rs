@@ -1,0 +1,47 @@
+//! The engine's own eviction policies, as the study sees a cache.
+//!
+//! Owns: where each page is. Does not own: the policies and the page states: they are the engine's code.
+//! Invariants: nothing here is dirty: what cannot go is for the runs on devices (`device_time`).
+
+use afflux_engine::eviction::{Admitted, EvictionKind, Offline};
+use afflux_frames::FrameId;
+
+use super::references::Cache;
+
+/// A cache under a policy of the engine.
+pub(super) struct Ours {
+    cache: Offline,
+    there: Vec<Option<FrameId>>,
+}
+
+impl Ours {
+    pub(super) fn new(kind: EvictionKind, frames: usize, pages: usize) -> Self {
+        Self { cache: Offline::new(kind, frames as u32), there: vec![None; pages] }
+    }
+}
+
+impl Cache for Ours {
+    fn touch(&mut self, page: u32, _: bool) -> bool {
+        let frame = self.there[page as usize];
+        frame.into_iter().for_each(|frame| self.cache.read(frame));
+        frame.is_some()
+    }
+
+    fn bring(&mut self, page: u32, ahead: bool) {
+        let Self { cache, there } = self;
+        while !cache.has_room() {
+            let looked = cache.evict(1, |page| there[page as usize] = None);
+            assert!(looked, "a cache of clean pages that nothing can be evicted from");
+        }
+        let why = if ahead { Admitted::Ahead } else { Admitted::Demand };
+        there[page as usize] = cache.admit(u64::from(page), why);
+    }
+
+    fn holds(&self, page: u32) -> bool {
+        self.there[page as usize].is_some()
+    }
+
+    fn looked_at(&self) -> Option<u64> {
+        Some(self.cache.scanned())
+    }
+}

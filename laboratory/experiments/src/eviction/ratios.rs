@@ -1,0 +1,118 @@
+//! The first part: hit ratios of all policies over all generators, nothing dirty.
+//!
+//! Owns: which policies are compared, a cell of the table, what is computed over all of them.
+//! Does not own: the policies, the generators, how a cell is shown (`findings`).
+//! Invariants: all policies of a cell see the same touches.
+
+use afflux_engine::eviction::EvictionKind;
+use afflux_workloads::touches::{Generator, Sequence, Sizes};
+
+use super::ours::Ours;
+use super::references::{Arc, Belady, Cache, Counts, Dueling, Fifo, Lru, run};
+
+/// Policies, in the order of all tables.
+pub(super) const POLICIES: &[&str] =
+    &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "dueling", "belady"];
+
+/// Those that an engine has.
+pub(super) const ENGINES: [EvictionKind; 4] = EvictionKind::ALL;
+
+/// How far the default may be behind the best of the others, as a ratio of hits.
+const MARGIN: f64 = 0.01;
+
+/// One generator with one size of cache, under all policies.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) generator: &'static str,
+    pub(super) scans: bool,
+    /// The cache is this part of the pages.
+    pub(super) part: u64,
+    /// In the order of [`POLICIES`]; nothing of one that was not run.
+    pub(super) counts: Vec<Counts>,
+    /// Pages looked at for each miss, by policies that count them.
+    pub(super) looks: Vec<Option<f64>>,
+}
+
+impl Cell {
+    pub(super) fn run(generator: &Generator, sizes: Sizes, seed: u64) -> Self {
+        let sequence = generator.sequence(sizes, seed);
+        let (mut counts, mut looks) = (Vec::new(), Vec::new());
+        for policy in POLICIES {
+            let mut cache = cache(policy, sizes.frames as usize, &sequence);
+            let count = run(&mut *cache, &sequence.touches);
+            // All touches are looked at here, those of the warm-up, too.
+            let misses = count.miss_ratio() * sequence.touches.len() as f64;
+            looks.push(cache.looked_at().map(|looked| looked as f64 / misses.max(1.0)));
+            counts.push(count);
+        }
+        let part = sizes.pages / sizes.frames;
+        Self { generator: generator.name, scans: generator.scans, part, counts, looks }
+    }
+
+    pub(super) fn hit_ratio(&self, policy: &str) -> f64 {
+        at(policy).map_or(0.0, |at| self.counts[at].hit_ratio())
+    }
+
+    /// Of FIFO's misses, the part that the policy saves; of its own, the part that FIFO saves, below 0.
+    pub(super) fn miss_reduction(&self, policy: &str) -> f64 {
+        let (fifo, own) = (1.0 - self.hit_ratio("fifo"), 1.0 - self.hit_ratio(policy));
+        let most = fifo.max(own);
+        if most > 0.0 { (fifo - own) / most } else { 0.0 }
+    }
+
+    /// Of the hits that Belady's has and LRU has not, the part that the policy has; nothing where these are few.
+    pub(super) fn gap_closed(&self, policy: &str) -> Option<f64> {
+        let (lru, best) = (self.hit_ratio("lru"), self.hit_ratio("belady"));
+        (best - lru > 0.005).then(|| (self.hit_ratio(policy) - lru) / (best - lru))
+    }
+
+    /// How far the default is behind the best of the engine's other policies, beyond what it may be.
+    pub(super) fn shortfall(&self) -> Option<f64> {
+        let best =
+            ["two-list", "s3-fifo", "sieve"].map(|policy| self.hit_ratio(policy)).into_iter().fold(0.0, f64::max);
+        let behind = best - self.hit_ratio("s3-window");
+        (behind > MARGIN).then_some(behind)
+    }
+}
+
+fn at(policy: &str) -> Option<usize> {
+    POLICIES.iter().position(|name| *name == policy)
+}
+
+fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
+    let pages = sequence.pages() as usize;
+    match policy {
+        "fifo" => Box::new(Fifo::new(frames, pages)),
+        "lru" => Box::new(Lru::new(frames, pages)),
+        "arc" => Box::new(Arc::new(frames, pages)),
+        "dueling" => Box::new(Dueling::new(frames, pages)),
+        "belady" => Box::new(Belady::new(frames, pages, &sequence.touches)),
+        engines => {
+            let kind = EvictionKind::from_name(engines).expect("the others are the engine's");
+            Box::new(Ours::new(kind, frames, pages))
+        }
+    }
+}
+
+/// Of some figures: the tenth percentile, the mean, the ninetieth, the least.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Spread {
+    pub(super) p10: f64,
+    pub(super) mean: f64,
+    pub(super) p90: f64,
+    pub(super) worst: f64,
+}
+
+impl Spread {
+    pub(super) fn of(figures: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = figures.collect();
+        sorted.sort_by(f64::total_cmp);
+        let Some(last) = sorted.len().checked_sub(1) else { return Self::default() };
+        let at = |share: f64| sorted[(last as f64 * share).round() as usize];
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        Self { p10: at(0.1), mean, p90: at(0.9), worst: sorted[0] }
+    }
+}
+
+#[cfg(test)]
+mod tests;

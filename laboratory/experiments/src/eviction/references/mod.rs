@@ -1,0 +1,79 @@
+//! Policies to compare with, which run nowhere but in this study: FIFO, LRU, ARC, Belady's, and a trial: `dueling`.
+//!
+//! Owns: what a cache is to the study; these five. Does not own: the policies of the engine (`ours`).
+//! Invariants: a cache never holds more pages than it has frames. As with the engine's policies, the first touch of a
+//! page that was read ahead is the use that it was brought in for, and says nothing of how popular it is.
+
+mod arc;
+mod belady;
+mod dueling;
+mod fifo;
+mod lists;
+mod lru;
+
+use afflux_workloads::touches::Touch;
+
+pub(super) use arc::Arc;
+pub(super) use belady::Belady;
+pub(super) use dueling::Dueling;
+pub(super) use fifo::Fifo;
+pub(super) use lru::Lru;
+
+/// A cache of numbered pages under some policy.
+pub(super) trait Cache {
+    /// A page is asked for: whether it is there. If it is, it is used.
+    fn touch(&mut self, page: u32, write: bool) -> bool;
+
+    /// A page that is not there comes, and another goes if no frame is free.
+    fn bring(&mut self, page: u32, ahead: bool);
+
+    /// Whether a page is there; nobody uses it.
+    fn holds(&self, page: u32) -> bool;
+
+    /// Pages looked at to evict others, if the policy counts them.
+    fn looked_at(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What a run came to, after the warm-up.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Counts {
+    pub(super) hits: u64,
+    pub(super) touches: u64,
+}
+
+impl Counts {
+    pub(super) fn hit_ratio(self) -> f64 {
+        self.hits as f64 / self.touches.max(1) as f64
+    }
+
+    pub(super) fn miss_ratio(self) -> f64 {
+        1.0 - self.hit_ratio()
+    }
+}
+
+/// All touches in order; the first quarter fills the cache and is not counted.
+pub(super) fn run(cache: &mut dyn Cache, touches: &[Touch]) -> Counts {
+    let warm = touches.len() / 4;
+    let mut counts = Counts::default();
+    for (at, touch) in touches.iter().enumerate() {
+        let hit = cache.touch(touch.page, touch.write);
+        if !hit {
+            cache.bring(touch.page, false);
+        }
+        for page in (touch.page + 1)..=(touch.page + u32::from(touch.ahead)) {
+            if !cache.holds(page) {
+                cache.bring(page, true);
+            }
+        }
+        if at >= warm {
+            counts.touches += 1;
+            counts.hits += u64::from(hit);
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! A time budget for a disk of the stock kernel: without one, with the right limit set by hand, and governed.
+//!
+//! Owns: the order of runs, the rows.
+//! Does not own: the options (`plan`), a run in virtual time under `linux-6.1` (`simulated`) or on a throttled disk
+//! (`measured`), tables and sentences (`page`).
+//! Invariants: the simulated governor decides by the same code as the measured one, which is the command's.
+
+mod measured;
+mod page;
+mod plan;
+mod simulated;
+
+use afflux_report::{Fields, Row, Source};
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use page::Page;
+use plan::{Plan, Race, Subject};
+
+/// The experiment.
+pub(crate) struct Govern;
+
+/// What a run gave.
+#[derive(Debug, Default)]
+struct Ran {
+    /// By name, as `page` lists them.
+    metrics: Vec<(&'static str, f64)>,
+    looks: Vec<Look>,
+}
+
+/// A run at an instant.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at_s: f64,
+    dirty_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl Experiment for Govern {
+    fn name(&self) -> &'static str {
+        "govern"
+    }
+
+    fn about(&self) -> &'static str {
+        "A time budget for a disk of the stock kernel: without, with the right limit by hand, and governed"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, it is simulated under linux-6.1 and, with --measured, measured on this kernel"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        let mut page = Page::new(&plan, request.measured);
+        let mut jobs: Vec<(Source, Race, Subject)> = Vec::new();
+        if !plan.measured_only {
+            jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
+        }
+        let stage = request.measured.then(|| measured::Stage::new(&plan)).transpose().map_err(LabError::Failed)?;
+        if stage.is_some() {
+            jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
+        }
+        for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
+            let what = format!("{}: {}, {}", page::said(source), race.name(), subject.name());
+            watch.step(&what, at as f64 / jobs.len() as f64);
+            let ran = match (&stage, source) {
+                (Some(stage), Source::Measured) => measured::run(stage, race, subject),
+                _ => simulated::run(&plan, race, subject).map_err(|error| error.to_string()),
+            };
+            let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+            watch.row(&row(&plan, source, race, subject, &ran));
+            page.add(source, race, subject, ran);
+        }
+        Ok(page.findings())
+    }
+}
+
+fn row(plan: &Plan, source: Source, race: Race, subject: Subject, ran: &Ran) -> Row {
+    let mut metrics = Fields::new();
+    for (name, value) in &ran.metrics {
+        metrics.push(*name, *value);
+    }
+    if let Some(most) = ran.looks.iter().map(|look| look.dirty_bytes).max() {
+        metrics.push("dirty_bytes_max", most);
+    }
+    Row {
+        experiment: "govern".to_owned(),
+        variant: subject.name().to_owned(),
+        params: Fields::new()
+            .with("race", race.name())
+            .with("rate_bytes_per_s", plan.rate_bytes_per_s)
+            .with("budget_ms", plan.budget_ms)
+            .with("seconds", plan.seconds),
+        metrics,
+        published: Fields::new(),
+        source,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+
+use afflux_scratch::Scratch;
+
+use super::plan::OPTIONS;
+use super::*;
+use crate::experiment::SWITCH_ON;
+use crate::hardware::{DiskRates, SlowDisk};
+
+#[derive(Default)]
+struct Kept(Vec<Row>);
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.0.push(row.clone());
+    }
+    fn step(&mut self, _: &str, _: f64) {}
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {row}"))
+}
+
+fn row<'a>(kept: &'a Kept, race: &str, variant: &str) -> &'a Row {
+    let is = |row: &&Row| row.variant == variant && row.params.get("race") == Some(&race.into());
+    kept.0.iter().find(is).unwrap_or_else(|| panic!("no {race}, {variant}"))
+}
+
+#[test]
+fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
+    let listed = |name: &str| OPTIONS.iter().any(|option| option.name == name);
+    for name in ["races", "subjects", "repeats", "measured-only"] {
+        assert!(listed(name), "{name}");
+    }
+    let given = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let plan = Plan::read(&Request { given, ..Request::default() }).unwrap();
+    let (full, slower) = (Race::FullSpeed, Race::Slower);
+    let governed = Subject::Governed;
+    assert_eq!(plan.simulated(), [(full, Subject::Kernel), (full, governed), (slower, governed)]);
+    let second = [(full, governed), (slower, governed)];
+    assert_eq!(plan.measured(), [&plan.simulated()[..], &second].concat(), "the kernel by itself once");
+}
+
+/// In virtual time: exact, and the same everywhere.
+#[test]
+fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
+    let given = [("seconds", "20")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut kept = Kept::default();
+    let mut plan = Plan::read(&Request { given: given.to_vec(), ..Request::default() }).unwrap();
+    plan.memory_bytes = 512 << 20;
+    for (race, subject) in plan.simulated() {
+        let ran = simulated::run(&plan, race, subject).unwrap();
+        kept.row(&super::row(&plan, Source::Simulated, race, subject, &ran));
+    }
+    let governed = row(&kept, "full-speed", "governed");
+    let kernel = row(&kept, "full-speed", "kernel");
+    assert!(number(governed, "sync_s") <= 1.3, "{governed}");
+    assert!(number(kernel, "sync_s") > 2.0, "{kernel}");
+    assert!(number(governed, "end_to_end_mb_per_s") >= 0.99 * number(kernel, "end_to_end_mb_per_s"), "{governed}");
+    let followed = row(&kept, "slower", "governed");
+    assert!(number(followed, "followed_s") <= 10.0 && number(followed, "sync_s") <= 1.3, "{followed}");
+}
+
+/// In seconds: that all is run and taken down, not what comes out.
+#[test]
+fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "govern-test").unwrap();
+    if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, DiskRates::default()) {
+        return eprintln!("skipped: {why}");
+    }
+    let place = scratch.path().to_string_lossy().into_owned();
+    let given = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let request = Request { given, quick: true, measured: true };
+    let mut kept = Kept::default();
+    let findings = Govern.run(&request, &mut kept).unwrap();
+    assert_eq!(kept.0.len(), 8, "three subjects in two races, and two whose disk gets slower");
+    assert!(number(row(&kept, "full-speed", "governed"), "end_to_end_mb_per_s") > 0.0);
+    assert!(number(row(&kept, "burst", "governed"), "alone_ms") > 0.0);
+    assert_eq!((findings.tables.len(), findings.figures.len()), (1, 2));
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "something was left behind");
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(&place), "{mounts}");
+}

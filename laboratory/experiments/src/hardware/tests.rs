@@ -1,0 +1,163 @@
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+
+use afflux_scratch::Scratch;
+
+use super::*;
+
+/// What needs root or kernel parts that a machine may lack says so and ends.
+fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
+    made.inspect_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+#[test]
+fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "slow-disk").unwrap();
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(25_000_000) };
+    if let Some(disk) = or_skip(SlowDisk::new(scratch.path(), 64 << 20, rates)) {
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+        let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
+        assert!(table.lines().any(|line| line.ends_with(" 25000000")), "{table}");
+        drop(disk);
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// The kernel has kept nothing of a device that was not there, and it is gone afterwards.
+#[test]
+fn a_fresh_disk_has_no_past_and_leaves_none() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "fresh-disk").unwrap();
+    if let Some(disk) = or_skip(SlowDisk::fresh(scratch.path(), 64 << 20, DiskRates::default())) {
+        let sys = std::path::Path::new("/sys/block").join(disk.name());
+        assert!(sys.exists(), "{}", sys.display());
+        drop(disk);
+        assert!(!sys.exists() || command::run("perl", &["-v"]).is_err(), "{}", sys.display());
+    }
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// What is mounted has the queue, what is behind it the throttle.
+#[test]
+fn a_disk_with_a_queue_is_throttled_behind_it() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "queued-disk").unwrap();
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(23_000_000) };
+    if let Some(disk) = or_skip(SlowDisk::queued(scratch.path(), 64 << 20, rates)) {
+        let knob = |knob: &str| std::fs::read_to_string(format!("/sys/block/{}/queue/{knob}", disk.name())).unwrap();
+        assert_eq!((knob("nr_requests").trim(), knob("max_sectors_kb").trim()), ("64", "128"));
+        assert!(knob("scheduler").contains("[mq-deadline]"), "{}", knob("scheduler"));
+        let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
+        let line = table.lines().find(|line| line.ends_with(" 23000000")).unwrap();
+        assert!(!line.starts_with(&format!("{} ", disk.number())), "{line}");
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+    }
+    let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap_or_default();
+    assert!(!table.contains(" 23000000"), "{table}");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_disk_in_memory_leaves_nothing_behind() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "memory-disk").unwrap();
+    if let Some(disk) = or_skip(MemoryDisk::new(scratch.path(), 32 << 20)) {
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        assert_eq!(mounts.lines().filter(|line| line.contains(&*scratch.path().to_string_lossy())).count(), 2);
+    }
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(&*scratch.path().to_string_lossy()), "{mounts}");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// A limit so high that nobody notices: other tests write meanwhile.
+#[test]
+fn limits_of_the_machine_are_as_before_afterwards() {
+    let look = || {
+        let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
+        files.map(|file| std::fs::read_to_string(format!("/proc/sys/vm/{file}")).unwrap())
+    };
+    let before = look();
+    if let Some(limits) = or_skip(DirtyLimits::set(1 << 40, 1 << 39)) {
+        assert_eq!((look()[0].trim(), look()[2].trim()), ("1099511627776", "549755813888"));
+        drop(limits);
+    }
+    assert_eq!(look(), before);
+}
+
+#[test]
+fn a_slow_network_joins_its_two_sides() {
+    let Some(network) = or_skip(SlowNetwork::new(100_000_000)) else { return };
+    let listed = network.on_server("ip").args(["-o", "addr"]).output().unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    assert!(listed.contains(&SlowNetwork::SERVER_ADDRESS.to_string()), "{listed}");
+    let buckets = network.on_client("tc").args(["qdisc", "show", "dev", "vC"]).output().unwrap();
+    let buckets = String::from_utf8_lossy(&buckets.stdout);
+    assert!(buckets.contains("tbf") && buckets.contains("100Mbit"), "{buckets}");
+    // A thread of ours that is on the client's side has the client's addresses, and no others.
+    let bind = |address| std::net::UdpSocket::bind((address, 0)).is_ok();
+    let (server, client) = (SlowNetwork::SERVER_ADDRESS, SlowNetwork::CLIENT_ADDRESS);
+    assert_eq!(network.as_client(|| (bind(client), bind(server))).unwrap(), (true, false));
+    assert!(!bind(client), "the thread alone was moved");
+}
+
+#[test]
+fn an_error_names_the_program_and_what_it_said() {
+    let error = command::run("ls", &["/no/such/place"]).unwrap_err().to_string();
+    assert!(error.contains("ls /no/such/place") && error.contains("No such file"), "{error}");
+    let error = command::run("no-such-program", &[]).unwrap_err().to_string();
+    assert!(error.contains("no-such-program"), "{error}");
+}
+
+#[test]
+fn a_bucket_lets_through_its_rate_and_one_burst() {
+    let bucket = limited_relay::Bucket::new(100_000_000);
+    let begun = std::time::Instant::now();
+    // A second of 100 Mbit Ethernet is 11.95 MB of TCP payload.
+    let (payload, burst) = (11_955_000, 16 << 10);
+    let mut due = begun;
+    for _ in 0..payload / 1000 {
+        due = bucket.due(1000, begun);
+    }
+    let expected = bucket.time(payload);
+    assert!(due.duration_since(begun).abs_diff(expected).as_micros() < 1000, "{:?}", due - begun);
+    assert!(bucket.time(payload).as_secs_f64() > 0.9999 && bucket.time(payload).as_secs_f64() < 1.0001);
+    // After an hour without use it is a burst again, not an hour's worth.
+    let later = begun + std::time::Duration::from_secs(3600);
+    let free = bucket.due(burst, later);
+    assert!(free.max(later).duration_since(later).as_micros() < 10, "{:?}", free - begun);
+    assert!(bucket.due(burst, later) > later);
+}
+
+#[test]
+fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
+    use std::io::{Read, Write};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = LimitedRelay::new(server.local_addr().unwrap(), 100_000_000).unwrap();
+    let mut client = std::net::TcpStream::connect(relay.address()).unwrap();
+    let (mut served, _) = server.accept().unwrap();
+    let begun = std::time::Instant::now();
+    let sent: Vec<u8> = (0..100_000_u32).map(|at| at as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.write_all(&sent).unwrap());
+        let mut got = vec![0; sent.len()];
+        served.read_exact(&mut got).unwrap();
+        assert_eq!(got, sent);
+    });
+    // All but a burst takes its time: 7 ms of 100 Mbit.
+    assert!(begun.elapsed().as_millis() >= 6, "{:?}", begun.elapsed());
+    served.write_all(b"back").unwrap();
+    drop(served);
+    let mut got = Vec::new();
+    client.read_to_end(&mut got).unwrap();
+    assert_eq!(got, b"back");
+}
+
+/// As a process that another test is just starting has one. Whether the socket listens is asked of the socket:
+/// its port may be another's by then.
+#[test]
+fn a_relay_that_is_dropped_takes_no_connection_though_its_listener_was_copied() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = LimitedRelay::new(server.local_addr().unwrap(), 100_000_000).unwrap();
+    let copy = relay.listener.try_clone().unwrap();
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(true));
+    drop(relay);
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(false));
+}

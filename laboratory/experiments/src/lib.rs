@@ -1,0 +1,62 @@
+//! The experiments: what is run, what was published, what came out.
+//!
+//! Owns: one module an experiment, what an experiment is (`experiment`), a simulated machine of 2009
+//! (`machine`), how values of options are read (`options`), fixed prose (`prose`), the slow hardware that measured runs need (`hardware`), what a host says of its memory and of its load (`host_memory`, `host_load`), files written to side by side (`contenders`), how sure a mean is (`statistics`).
+//! Does not own: the engine, the simulator, how rows and plots are drawn (`report`).
+//! Invariants: a figure comes from a run, simulated or measured, and says which; what was published
+//! stands beside it and never in its place.
+
+#![forbid(unsafe_code)]
+
+mod budget_table;
+mod classes;
+mod contenders;
+mod delays;
+mod eviction;
+mod experiment;
+mod govern;
+pub mod hardware;
+mod host_load;
+mod host_memory;
+mod machine;
+mod options;
+mod prose;
+mod s0;
+mod s1;
+mod s2;
+mod s3;
+mod s4;
+pub mod statistics;
+mod throttled;
+mod writeback_real;
+
+pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, Watch};
+
+use afflux_engine::settings::did_you_mean;
+
+/// All experiments, in the order of the list.
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &s0::S0,
+    &s1::S1,
+    &s2::S2,
+    &s3::S3,
+    &s4::S4,
+    &throttled::Throttled,
+    &writeback_real::WritebackReal,
+    &classes::Classes,
+    &budget_table::BudgetTable,
+    &eviction::Eviction,
+    &govern::Govern,
+];
+
+/// The experiment called `name`.
+///
+/// # Errors
+/// [`LabError::Unknown`] with all names.
+pub fn experiment(name: &str) -> Result<&'static dyn Experiment, LabError> {
+    EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| LabError::Unknown {
+        name: name.to_owned(),
+        near: did_you_mean(name, EXPERIMENTS.iter().map(|experiment| experiment.name())),
+        known: EXPERIMENTS.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", "),
+    })
+}

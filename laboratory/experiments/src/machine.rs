@@ -1,0 +1,450 @@
+//! A machine of 2009 in the simulator: one of the kernels' policies over simulated disks, with writers.
+//!
+//! Owns: putting engine, policy, virtual CPUs and disks together; streams of writes; who submitted what.
+//! Does not own: what an experiment varies or reports, the policies, the disks' models.
+//! Invariants: every figure is counted in the run: by the engine, the disks, the virtual CPUs, or at the
+//! seam between engine and disk. The same options give the same run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::counters::{COUNTERS, Counter};
+use afflux_engine::{Device, DeviceId, Engine, File, Limits, Nanos, Operation, Platform, Request};
+use afflux_report::{Fields, Row, Source};
+use afflux_simulator::catalogue::{DeviceChoice, Model};
+use afflux_simulator::{
+    Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, Memory, Setup, SimPlatform, World,
+    WorldOptions, catalogue,
+};
+use serde_json::{Map, Value, json};
+
+use crate::delays::delays;
+use crate::experiment::LabError;
+
+/// Bytes of a page.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+/// Bytes of the megabyte of disks and networks.
+pub(crate) const MB: f64 = 1e6;
+
+/// What a machine is made from.
+pub(crate) struct MachineOptions {
+    /// Everything is drawn from this.
+    pub(crate) seed: u64,
+    /// Virtual CPUs.
+    pub(crate) cpus: usize,
+    /// What work costs them.
+    pub(crate) costs: CostTable,
+    /// Bytes of page frames.
+    pub(crate) memory_bytes: u64,
+    /// The policy in force, and the knobs that it starts with.
+    pub(crate) setup: Setup,
+    /// Knobs beside these, each as `KNOB=VALUE`.
+    pub(crate) knobs: Vec<String>,
+    /// The disks, and the queue in front of each.
+    pub(crate) disks: Vec<Model>,
+    pub(crate) queue: Queue,
+}
+
+/// A machine that runs.
+pub(crate) struct Machine {
+    pub(crate) world: World,
+    pub(crate) engine: Arc<Engine<SimPlatform>>,
+    pub(crate) platform: Arc<SimPlatform>,
+    pub(crate) disks: Vec<Arc<WatchedDisk>>,
+    pub(crate) devices: Vec<DeviceId>,
+}
+
+/// How far a writer is.
+#[derive(Default)]
+pub(crate) struct Progress {
+    ended: AtomicBool,
+    ended_ns: AtomicU64,
+    failed: AtomicBool,
+}
+
+impl Progress {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// When that was; 0 before.
+    pub(crate) fn ended_ns(&self) -> u64 {
+        self.ended_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write failed, which no disk here has a reason for.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// What was submitted to a disk, and by whom.
+#[derive(Clone, Default)]
+pub(crate) struct Submitted {
+    /// Write requests.
+    pub(crate) requests: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// How often a write was of another file than the one submitted before it.
+    pub(crate) file_switches: u64,
+    /// Bytes by the name of the task that submitted them.
+    pub(crate) by_task: BTreeMap<&'static str, u64>,
+    /// For each second of the run: the tasks that submitted anything in it, by number.
+    pub(crate) tasks_by_second: BTreeMap<u64, BTreeSet<u64>>,
+    /// When the first write was submitted, and the last.
+    pub(crate) first_ns: Option<u64>,
+    pub(crate) last_ns: u64,
+    last_file: Option<DiskFileId>,
+}
+
+/// A disk whose requests are noted on their way in.
+pub(crate) struct WatchedDisk {
+    pub(crate) disk: Arc<Disk>,
+    limits: Limits,
+    platform: Arc<SimPlatform>,
+    submitted: Mutex<Submitted>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl WatchedDisk {
+    /// What was submitted so far.
+    pub(crate) fn submitted(&self) -> Submitted {
+        lock(&self.submitted).clone()
+    }
+}
+
+impl Device for WatchedDisk {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn submit(&self, request: Request) {
+        if let Operation::Write { len, .. } = request.operation() {
+            let (now_ns, file) = (self.platform.now().0, self.disk.file_of(request.backing()));
+            let task = self.platform.running_task();
+            let mut submitted = lock(&self.submitted);
+            submitted.requests += 1;
+            submitted.bytes += u64::from(len);
+            let switched = submitted.last_file.is_some_and(|last| Some(last) != file);
+            submitted.file_switches += u64::from(switched);
+            submitted.last_file = file;
+            submitted.first_ns.get_or_insert(now_ns);
+            submitted.last_ns = now_ns;
+            if let Some((name, number)) = task {
+                *submitted.by_task.entry(name).or_default() += u64::from(len);
+                submitted.tasks_by_second.entry(now_ns / Nanos::SECOND).or_default().insert(number);
+            }
+        }
+        self.disk.submit(request);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.disk.free_bytes_hint()
+    }
+}
+
+/// A built-in disk, with changes.
+pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
+    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
+    let choice = DeviceChoice { name: name.to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(|error| failed(&error))?;
+    for (key, value) in changes {
+        model.set(key, value).map_err(|error| failed(&error))?;
+    }
+    Ok(model)
+}
+
+/// A built-in rotating disk with a queue of so many write requests of at most so many bytes. Linux has
+/// as many places for reads beside those for writes.
+pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> {
+    let allocation = if queue.at_submission { "at-submission" } else { "delayed" };
+    let changes = [
+        ("nr_requests", (2 * queue.nr_requests).to_string()),
+        ("request_bytes_max", format!("{} KiB", queue.request_kib)),
+        ("allocation", allocation.to_owned()),
+    ];
+    model(name, &changes)
+}
+
+/// What stands between engine and disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    /// Most write requests in it.
+    pub(crate) nr_requests: u64,
+    /// Most that one carries; they are not merged into larger ones.
+    pub(crate) request_kib: u64,
+    /// Requests that who had to wait for one takes in a row; the kernel's is 32.
+    pub(crate) batch: u64,
+    /// Space is given out as requests are submitted, not in chunks of a file.
+    pub(crate) at_submission: bool,
+}
+
+/// Costs by hand: what, and how many nanoseconds (per page, byte, request, step) with where that is from.
+pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
+    let cost = |(of, ns, source): &(CostOf, f64, &str)| Cost {
+        of: *of,
+        ps: (ns * 1000.0).round() as u64,
+        source: (*source).to_owned(),
+    };
+    CostTable::new(machine, list.iter().map(cost).collect())
+}
+
+impl Machine {
+    /// Puts it together; nothing runs yet.
+    pub(crate) fn new(options: MachineOptions) -> Result<Self, LabError> {
+        Self::with(options, true)
+    }
+
+    /// [`Machine::new`] with an engine that takes what a disk completed for durable and never has it empty
+    /// its cache: as in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
+    pub(crate) fn without_flushes(options: MachineOptions) -> Result<Self, LabError> {
+        Self::with(options, false)
+    }
+
+    fn with(options: MachineOptions, flushes: bool) -> Result<Self, LabError> {
+        let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
+        let cpus = CpuOptions { costs: options.costs, ..CpuOptions::count(options.cpus) };
+        let world = World::new(WorldOptions::machine(options.seed, cpus));
+        let Queue { nr_requests, batch, .. } = options.queue;
+        let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
+        let setup = options.setup.with_knobs(&options.knobs);
+        let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
+        let memory = Memory::Stamped(options.memory_bytes);
+        let mut parts = afflux_simulator::Machine::new(&world, memory, setup).map_err(|error| failed(&error))?;
+        let mut disks = Vec::new();
+        for (number, model) in options.disks.iter().enumerate() {
+            let disk = catalogue::make(&world, number as u64, model);
+            let limits = Limits { volatile_cache: disk.limits().volatile_cache && flushes, ..*disk.limits() };
+            let (inner, platform) = (Arc::clone(&disk), Arc::clone(&parts.platform));
+            let watched = Arc::new(WatchedDisk { disk: inner, limits, platform, submitted: Mutex::default() });
+            parts.add_behind("disk", disk, Arc::clone(&watched) as Arc<dyn Device>);
+            disks.push(watched);
+        }
+        let afflux_simulator::Machine { engine, platform, devices, .. } = parts;
+        Ok(Self { world, engine, platform, disks, devices })
+    }
+
+    /// An empty file on a disk.
+    pub(crate) fn file(&self, disk: usize) -> (File, DiskFileId) {
+        let inner = &self.disks[disk].disk;
+        let id = inner.create_file();
+        (self.engine.open(self.devices[disk], inner.backing(id), 0), id)
+    }
+
+    /// Forgets what memory has of a clean file, and opens it anew.
+    pub(crate) fn reopen(&self, disk: usize, (file, id): &(File, DiskFileId)) -> File {
+        let size = file.size();
+        self.engine.discard(file);
+        self.engine.open(self.devices[disk], self.disks[disk].disk.backing(*id), size)
+    }
+
+    /// Runs until `future` is done.
+    pub(crate) fn run<F: Future>(&self, future: F) -> Result<F::Output, LabError> {
+        self.world.run(future).map_err(|error| LabError::Failed(error.to_string()))
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.platform.now().0
+    }
+
+    /// Lets `ns` pass.
+    pub(crate) fn sleep(&self, ns: u64) -> Result<(), LabError> {
+        self.run(self.platform.sleep_until(self.platform.now().after(ns)))
+    }
+
+    /// Lets time pass until all writers have ended, which is looked at once in so long.
+    pub(crate) fn until_ended(&self, writers: &[Arc<Progress>], look_ns: u64) -> Result<(), LabError> {
+        while !writers.iter().all(|writer| writer.has_ended()) {
+            self.sleep(look_ns)?;
+        }
+        Ok(())
+    }
+
+    /// A task that writes `bytes` to the file in calls of `call_bytes`, one after the other, as fast as it may.
+    pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
+        let progress = Arc::new(Progress::default());
+        let (engine, platform, file) = (Arc::clone(&self.engine), Arc::clone(&self.platform), file.clone());
+        let own = Arc::clone(&progress);
+        self.world.spawn("writer", async move {
+            let piece = vec![0; call_bytes as usize];
+            let mut at = 0;
+            while at < bytes {
+                let len = call_bytes.min(bytes - at);
+                if engine.write(&file, at, &piece[..len as usize]).await.is_err() {
+                    own.failed.store(true, Ordering::Relaxed);
+                    break;
+                }
+                at += len;
+                platform.preemption_point().await;
+            }
+            own.ended_ns.store(platform.now().0, Ordering::Relaxed);
+            own.ended.store(true, Ordering::Relaxed);
+        });
+        progress
+    }
+
+    /// All disks together.
+    pub(crate) fn sample(&self) -> Sample {
+        let figures = self.disks.iter().map(|disk| disk.disk.figures());
+        let (bytes, commands) = figures.fold((0, 0), |sum, it| (sum.0 + it.bytes.1, sum.1 + it.commands));
+        Sample { seconds: self.now_ns() as f64 / 1e9, bytes, commands }
+    }
+
+    /// What everything has counted so far.
+    pub(crate) fn tally(&self) -> Tally {
+        Tally {
+            at_ns: self.now_ns(),
+            counters: self.platform.counters().sum().to_vec(),
+            disks: self.disks.iter().map(|disk| disk.disk.figures()).collect(),
+            submitted: self.disks.iter().map(|disk| disk.submitted()).collect(),
+            cpu_ns: self.world.cpu_usage().busy_ns(),
+            delays: delays(&self.engine, &self.devices),
+        }
+    }
+}
+
+/// A disk's progress at an instant, for plots.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) seconds: f64,
+    pub(crate) bytes: u64,
+    pub(crate) commands: u64,
+}
+
+/// All counts at an instant.
+#[derive(Clone)]
+pub(crate) struct Tally {
+    pub(crate) at_ns: u64,
+    counters: Vec<u64>,
+    disks: Vec<DiskFigures>,
+    submitted: Vec<Submitted>,
+    cpu_ns: u64,
+    delays: Value,
+}
+
+/// What happened between two instants.
+pub(crate) struct Span<'a> {
+    from: &'a Tally,
+    to: &'a Tally,
+}
+
+impl<'a> Span<'a> {
+    pub(crate) fn between(from: &'a Tally, to: &'a Tally) -> Self {
+        Self { from, to }
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.to.at_ns - self.from.at_ns) as f64 / Nanos::SECOND as f64
+    }
+
+    /// How much of a counter.
+    pub(crate) fn count(&self, counter: Counter) -> u64 {
+        self.to.counters[counter as usize] - self.from.counters[counter as usize]
+    }
+
+    fn of_disks(&self, what: impl Fn(&DiskFigures) -> u128) -> f64 {
+        let sum = |tally: &Tally| tally.disks.iter().map(&what).sum::<u128>();
+        (sum(self.to) - sum(self.from)) as f64
+    }
+
+    fn of_submitted(&self, what: impl Fn(&Submitted) -> u64) -> f64 {
+        let sum = |tally: &Tally| tally.submitted.iter().map(&what).sum::<u64>();
+        (sum(self.to) - sum(self.from)) as f64
+    }
+
+    /// Bytes that the disks completed as writes.
+    pub(crate) fn written_bytes(&self) -> f64 {
+        self.of_disks(|disk| disk.bytes.1.into())
+    }
+
+    /// What was read from the disks, under the names of the experiment's metrics.
+    pub(crate) fn with_reading(&self, metrics: Fields) -> Fields {
+        let bytes = self.of_disks(|disk| disk.bytes.0.into());
+        metrics
+            .with("read_mb_per_s", rounded(bytes / MB / self.seconds(), 1))
+            .with("read_seeks_per_gb", rounded(self.of_disks(|disk| disk.seeks.into()) / (bytes / 1e9).max(1e-9), 0))
+    }
+
+    /// Decimal megabytes a second on the disks.
+    pub(crate) fn mb_per_s(&self) -> f64 {
+        self.written_bytes() / MB / self.seconds()
+    }
+
+    /// Share of the bytes submitted that tasks with names that begin so submitted.
+    pub(crate) fn share_of_tasks(&self, name: &str) -> f64 {
+        let begins = |submitted: &Submitted| {
+            let own = submitted.by_task.iter().filter(|(task, _)| task.starts_with(name));
+            own.map(|(_, bytes)| bytes).sum()
+        };
+        let own = self.of_submitted(begins);
+        own / self.of_submitted(|submitted| submitted.bytes).max(1.0)
+    }
+
+    /// The mean over the whole seconds, or those touched if there is none, of how many tasks submitted anything,
+    /// on all disks together.
+    pub(crate) fn submitters(&self) -> f64 {
+        let mut seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
+        if seconds.is_empty() {
+            seconds = self.from.at_ns / Nanos::SECOND..self.to.at_ns / Nanos::SECOND + 1;
+        }
+        let count = seconds.clone().count() as f64;
+        let of_second = |second: u64| {
+            let tasks = self.to.submitted.iter().filter_map(|submitted| submitted.tasks_by_second.get(&second));
+            tasks.flatten().collect::<BTreeSet<_>>().len() as f64
+        };
+        seconds.map(of_second).sum::<f64>() / count
+    }
+
+    /// What the disks and CPUs did, under the names of the experiment's metrics.
+    pub(crate) fn metrics(&self, nr_requests: u64) -> Fields {
+        let (seconds, commands) = (self.seconds(), self.of_disks(|disk| disk.commands.into()));
+        let gb = (self.written_bytes() / 1e9).max(1e-9);
+        let depth_ns = self.of_disks(|disk| disk.depth_ns);
+        let places = nr_requests as f64 * self.to.disks.len() as f64;
+        let command_bytes = self.of_disks(|disk| disk.command_bytes.into());
+        let kib_mean = command_bytes / commands.max(1.0) / 1024.0;
+        Fields::new()
+            .with("throughput_mb_per_s", rounded(self.mb_per_s(), 1))
+            .with("iops", rounded(commands / seconds, 0))
+            .with("io_kib_mean", rounded(kib_mean, 1))
+            .with("file_switches_per_gb", rounded(self.of_submitted(|it| it.file_switches) / gb, 0))
+            .with("device_file_switches_per_gb", rounded(self.of_disks(|it| it.file_switches.into()) / gb, 0))
+            .with("seeks_per_gb", rounded(self.of_disks(|disk| disk.seeks.into()) / gb, 0))
+            .with("queue_fullness_mean", rounded(depth_ns / (seconds * 1e9) / places, 3))
+            .with("submitters", rounded(self.submitters(), 1))
+            .with("pdflush_share", rounded(self.share_of_tasks("pdflush"), 3))
+            .with("cpu_percent", rounded((self.to.cpu_ns - self.from.cpu_ns) as f64 / seconds / 1e7, 1))
+    }
+
+    /// The engine's counters that moved, the bytes by submitter, and what callers waited until its end, by device.
+    pub(crate) fn engine(&self) -> Value {
+        let moved = COUNTERS.iter().zip(self.from.counters.iter().zip(&self.to.counters));
+        let moved = moved.filter(|(_, (from, to))| to > from);
+        let mut all: Map<String, Value> =
+            moved.map(|(info, (from, to))| (info.name.to_owned(), json!(to - from))).collect();
+        let names: BTreeSet<&str> = self.to.submitted.iter().flat_map(|it| it.by_task.keys().copied()).collect();
+        for name in names {
+            let bytes = self.of_submitted(|it| it.by_task.get(name).copied().unwrap_or(0));
+            all.insert(format!("bytes_submitted_by_{}", name.replace(' ', "_")), json!(bytes as u64));
+        }
+        all.insert("delays".to_owned(), self.to.delays.clone());
+        Value::Object(all)
+    }
+}
+
+/// A figure with so many places behind the point.
+pub(crate) fn rounded(value: f64, places: i32) -> f64 {
+    let factor = 10_f64.powi(places);
+    (value * factor).round() / factor
+}
+
+/// A row from a simulated run.
+pub(crate) fn row(experiment: &str, variant: &str, params: Fields, metrics: Fields, published: Fields) -> Row {
+    let (experiment, variant) = (experiment.to_owned(), variant.to_owned());
+    Row { experiment, variant, params, metrics, published, source: Source::Simulated }
+}

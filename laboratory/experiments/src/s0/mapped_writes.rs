@@ -1,0 +1,195 @@
+//! A program stores into a mapping of 400 to 900 MB on a machine of 3 GB.
+//!
+//! Every page is dirtied once, in order, one at a time; nothing is paid for a call. The runs follow each
+//! other on one machine, whose disk has had all completions of a long time and so the whole limit for its
+//! share. A run's writer is a new one, as a process is; the count of all dirtying goes on from run to run.
+//! What is timed is the storing, not the writing out after it: otherwise every size would give the disk's
+//! rate. Fitted: 10.4 µs to fault in and fill a page (the published 400 MB row), a disk of 54 MiB/s (in the first
+//! model, to the rows of 700 to 900 MB before the patch), and what the page cache has of the 3 GB, of which a fifth may
+//! be dirty (the 600 MB row before it).
+//!
+//! Owns: the runs of one variant at one size. Does not own: the machine, the laws.
+//! Invariants: a run ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afflux_engine::counters::Counter;
+use afflux_engine::{File, Nanos};
+use afflux_linux_policies::{CongestionWaits, Part, policy_changed};
+use afflux_simulator::{CostOf, CostTable, Setup};
+use serde_json::Value;
+
+use super::reads::{Marks, Path, Tally, tallied};
+use crate::experiment::LabError;
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
+
+/// An Athlon X2 (the post of August 2009).
+pub(super) const CPUS: usize = 2;
+/// What the page cache has of the 3 GB, in MiB: fitted to the published 600 MB row before the patch.
+pub(super) const MEMORY_MIB: u64 = 2755;
+/// Fitted in the first model to the published rows of 700 to 900 MB before the patch.
+const DISK_RATE: u64 = 54 << 20;
+/// A disk so slow that what is dirty for it stays so.
+const OTHER_DISK_RATE: u64 = 1 << 20;
+const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
+const PAGE_NS: f64 = 10_400.0;
+const SEED: u64 = 1;
+/// Virtual time after which a run is given up, in looks of 100 ms.
+const LOOKS_MAX: u64 = 6000;
+
+/// What a run gave.
+pub(super) struct Ran {
+    pub(super) mib_per_s: f64,
+    pub(super) calls: u64,
+    pub(super) passes: u64,
+    /// Shared by all devices, of these dirty counters, the device's.
+    pub(super) reads: [u64; 3],
+    pub(super) pauses: u64,
+    pub(super) pause_s: f64,
+    pub(super) written_by_writer_pages: u64,
+    /// When a writer first had to wait, and when background writeback was first asked for.
+    pub(super) marks: Marks,
+    pub(super) paths: BTreeMap<Path, u64>,
+    pub(super) engine: Value,
+    pub(super) trace_hash: u64,
+}
+
+fn page_costs() -> CostTable {
+    let list = [
+        (CostOf::Counter(Counter::PagesDirtied), PAGE_NS, "fitted to the published 374.75 MiB/s at 400 MB"),
+        (CostOf::Counter(Counter::PageOut), 1.0, "S1: 1 to 2.5 ms of CPU for a megabyte submitted"),
+        (CostOf::Step, 1000.0, "assumed"),
+        (CostOf::Switch, 2000.0, "assumed"),
+    ];
+    costs("a desktop of 2009 with 3 GB", &list)
+}
+
+/// A law, and what of it is changed.
+#[derive(Clone, Copy)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    pub(super) parts: &'static [(Part, bool)],
+}
+
+impl Variant {
+    /// The law as it is.
+    pub(super) const fn named(name: &'static str) -> Self {
+        Self { name, parts: &[] }
+    }
+}
+
+/// The machine.
+#[derive(Clone, Copy)]
+pub(super) struct Rig {
+    /// What the page cache has; a fifth of it may be dirty.
+    pub(super) memory_mib: u64,
+    /// Requests in the disk's queue.
+    pub(super) nr_requests: u64,
+    /// Dirty all the while for another disk, which is slow.
+    pub(super) others_mib: u64,
+}
+
+impl Rig {
+    /// As in the published runs.
+    pub(super) const WHOLE: Self = Self { memory_mib: MEMORY_MIB, nr_requests: 128, others_mib: 0 };
+    /// A tenth, whose limit is 57 MiB, with a queue so short that writers write back themselves.
+    pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0 };
+}
+
+fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError> {
+    let queue = Queue { nr_requests: rig.nr_requests, ..QUEUE };
+    let policy = policy_changed(variant.name, CongestionWaits::default(), variant.parts);
+    let (policy, tally) = tallied(policy.map_err(|error| LabError::Failed(error.to_string()))?);
+    let disk = |rate| {
+        let mut disk = queued_model("disk-82", queue)?;
+        disk.zones = vec![(1000, rate)];
+        Ok::<_, LabError>(disk)
+    };
+    let mut disks = vec![disk(DISK_RATE)?];
+    if rig.others_mib > 0 {
+        let mut other = disk(OTHER_DISK_RATE)?;
+        // A cache would take in most of it at once.
+        other.set("write_cache_bytes", "0").map_err(|error| LabError::Failed(error.to_string()))?;
+        disks.push(other);
+    }
+    let machine = Machine::new(MachineOptions {
+        seed: SEED,
+        cpus: CPUS,
+        costs: page_costs(),
+        memory_bytes: rig.memory_mib << 20,
+        setup: Setup::of_kernel(policy).map_err(|error| LabError::Failed(error.to_string()))?,
+        knobs: Vec::new(),
+        queue,
+        disks,
+    })?;
+    Ok((machine, tally))
+}
+
+/// Stores `bytes`; returns when the writer had done so and all is still in the cache.
+fn store(machine: &Machine, file: &File, bytes: u64) -> Result<u64, LabError> {
+    let writer = machine.stream(file, bytes, PAGE_BYTES);
+    let mut looks = 0;
+    while !writer.has_ended() {
+        machine.sleep(100 * Nanos::MILLISECOND)?;
+        looks += 1;
+        if looks > LOOKS_MAX {
+            return Err(LabError::Failed("a run is not over after ten minutes of virtual time".to_owned()));
+        }
+    }
+    if writer.has_failed() { Err(LabError::Failed("a write failed".to_owned())) } else { Ok(writer.ended_ns()) }
+}
+
+/// One run: what it gave between two counts of everything.
+fn run_one(machine: &Machine, tally: &Tally, size_mib: u64) -> Result<Ran, LabError> {
+    tally.begin(machine.now_ns());
+    let (paths_before, from) = (tally.paths(), machine.tally());
+    let file = machine.file(0).0;
+    let ended_ns = store(machine, &file, size_mib << 20)?;
+    let (mut paths, to) = (tally.paths(), machine.tally());
+    for (path, count) in paths_before {
+        paths.entry(path).and_modify(|all| *all -= count);
+    }
+    paths.retain(|_, count| *count > 0);
+    let span = Span::between(&from, &to);
+    let reads = [Counter::BalanceGlobalReads, Counter::BalanceDirtyReads, Counter::BalanceDeviceReads];
+    let ran = Ran {
+        mib_per_s: size_mib as f64 / (ended_ns.saturating_sub(from.at_ns) as f64 / 1e9),
+        calls: span.count(Counter::BalanceCalls),
+        passes: span.count(Counter::BalancePasses),
+        reads: reads.map(|counter| span.count(counter)),
+        pauses: span.count(Counter::ThrottlePauses),
+        pause_s: span.count(Counter::ThrottleNs) as f64 / 1e9,
+        written_by_writer_pages: span.count(Counter::BalanceWrittenPages),
+        marks: tally.marks(),
+        paths,
+        engine: span.engine(),
+        trace_hash: machine.world.trace_hash(),
+    };
+    machine.run(machine.engine.drain(machine.devices[0]))?;
+    machine.engine.discard(&file);
+    Ok(ran)
+}
+
+/// Runs of a variant one after the other on one machine, with so much to store each.
+pub(super) fn run_many(variant: Variant, size_mib: u64, runs: u64, rig: Rig) -> Result<Vec<Ran>, LabError> {
+    let (machine, tally) = machine(variant, rig)?;
+    if rig.others_mib > 0 {
+        // The past is that of the first disk that is written to.
+        run_one(&machine, &tally, 32)?;
+    }
+    let mut all = Vec::new();
+    for run in 0..runs {
+        // Not at the same point of the kernel's timers each time.
+        machine.sleep(Nanos::SECOND + run * 317 * Nanos::MILLISECOND)?;
+        let others = (rig.others_mib > 0).then(|| machine.file(1).0);
+        if let Some(others) = &others {
+            store(&machine, others, rig.others_mib << 20)?;
+        }
+        all.push(run_one(&machine, &tally, size_mib)?);
+        if let Some(others) = &others {
+            machine.engine.discard(others);
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,389 @@
+//! What one decision costs on this machine, and what reading words of a hot line does, alone and beside two
+//! threads that keep the counters moving.
+//!
+//! The engine runs on real threads over a device that completes writes at once, so that its counters change
+//! as fast as they can: two threads dirty pages of a file each and have them written. A third takes the
+//! engine's snapshot, and has a law decide from it, as a writer does whose allowance is used up. The engine
+//! reads each shared counter once a snapshot, whatever the law asks of the snapshot then.
+//!
+//! The kernels of S0 read shared words where the law asks. So beside that: words of one cache line, which two
+//! threads add to, are read in the groups in which each form reads the dirty counters, with some arithmetic
+//! between groups, in which others may take the line away. What the arithmetic alone costs is taken off.
+//!
+//! Owns: the measurement, its rows and findings. Does not own: the laws, the snapshot.
+//! Invariants: threads end before this returns; a figure is the median of short rounds, with its quartiles: a
+//! round in which the thread lost its CPU is one of thousands. Beside others only rounds count in which they
+//! got on: with fewer CPUs than threads, or others at work, they do not run all the time.
+
+use std::any::Any;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use afflux_engine::policy::{AnyPolicy, Remembered};
+use afflux_engine::settings::Settings;
+use afflux_engine::{Backing, Device, Driver, Engine, File, Flush, FlushDriver, Limits, Policies, Request};
+use afflux_frames::Frames;
+use afflux_linux::{IoChoice, LinuxPlatform, Reactors};
+use afflux_linux_policies::policy;
+use afflux_report::{Align, Bar, Bars, Cell as Text, Fields, Quantity, Row, Source, Table};
+
+use crate::experiment::{Findings, LabError, Watch};
+use crate::machine::rounded;
+use crate::prose::{paragraph, section};
+
+const TEXT: &str = include_str!("measured.md");
+const A_SNAPSHOT: &str = section(TEXT, "a snapshot");
+const A_LINE: &str = section(TEXT, "a line that others write");
+const NOT_SHOWN: &str = section(TEXT, "not shown");
+
+const ROUNDS: usize = 2001;
+/// Rounds made for one that counts, at most.
+const TRIES: usize = 40;
+/// In a round, so that most rounds see no change of task.
+const TURNS: u32 = 50;
+const FILE_PAGES: u64 = 256;
+const PAGE_BYTES: u64 = 4096;
+/// Steps of dependent arithmetic between groups of reads: some 50 ns, as a law's divisions.
+const STEPS: u32 = 40;
+
+/// In which groups the dirty counters are read on a call that is let through, by form.
+const GROUPS: [(&str, &[usize]); 4] = [
+    ("before: 4 + 3 + 2", &[4, 3, 2]),
+    ("July to September: 4", &[4]),
+    ("2.6.36, below half-way: 3", &[3]),
+    ("6.1, below half-way: 2", &[2]),
+];
+
+/// Completes everything at once.
+struct AtOnce(Limits);
+
+impl Device for AtOnce {
+    fn limits(&self) -> &Limits {
+        &self.0
+    }
+
+    fn submit(&self, request: Request) {
+        request.complete(Ok(()));
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Writes nothing; keeps what takes snapshots.
+#[derive(Default)]
+struct Snapshots(OnceLock<Arc<dyn Flush>>);
+
+impl FlushDriver for Snapshots {
+    fn start(&self, flush: Arc<dyn Flush>) {
+        let _ = self.0.set(flush);
+    }
+
+    fn kick(&self, _: Arc<dyn Flush>) {}
+}
+
+/// Those beside: whether to end, and how far they are.
+#[derive(Default)]
+#[repr(align(128))]
+struct Beside {
+    threads: usize,
+    stop: AtomicBool,
+    done: AtomicU64,
+}
+
+impl Beside {
+    fn new(threads: usize) -> Self {
+        Self { threads, ..Self::default() }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.done.fetch_add(1, Ordering::Relaxed);
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Lower quartile, median and upper quartile of nanoseconds, and of how many rounds.
+#[derive(Clone, Copy, Debug)]
+struct Quartiles {
+    ns: [f64; 3],
+    rounds: usize,
+}
+
+impl Quartiles {
+    /// Of one turn, in rounds in which those beside got on.
+    fn of(beside: &Beside, mut turn: impl FnMut()) -> Self {
+        let mut rounds = Vec::with_capacity(ROUNDS);
+        for _ in 0..ROUNDS * TRIES {
+            let done = beside.done.load(Ordering::Relaxed);
+            let began = Instant::now();
+            (0..TURNS).for_each(|_| turn());
+            let ns = began.elapsed().as_nanos() as f64 / f64::from(TURNS);
+            if beside.threads == 0 || beside.done.load(Ordering::Relaxed) > done {
+                rounds.push(ns);
+            }
+            if rounds.len() == ROUNDS {
+                break;
+            }
+        }
+        rounds.sort_by(f64::total_cmp);
+        let at = |quarter| rounds.get(rounds.len() * quarter / 4).copied().unwrap_or_default();
+        Self { ns: [1, 2, 3].map(at), rounds: rounds.len() }
+    }
+
+    /// Without what `alone` costs in the median.
+    fn less(self, alone: Self) -> Self {
+        Self { ns: self.ns.map(|ns| (ns - alone.ns[1]).max(0.0)), rounds: self.rounds.min(alone.rounds) }
+    }
+}
+
+/// A snapshot of the engine's shared counters.
+fn snapshot_ns(flush: &dyn Flush, beside: &Beside) -> Quartiles {
+    Quartiles::of(beside, || {
+        black_box(flush.view());
+    })
+}
+
+/// A snapshot, and the law's decision from it.
+fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quartiles {
+    let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(&Remembered::new()), law.new_shared());
+    let mut pace = law.start(flush.view().memory_pages, 2);
+    Quartiles::of(beside, || {
+        let view = flush.view();
+        let memory: [&mut dyn Any; 3] = [&mut *task, &mut *device, &mut *shared];
+        let [task, device, shared] = memory;
+        black_box(law.admit(&view, task, device, shared, &mut pace));
+    })
+}
+
+/// One cache line of counters, as the kernel's lie together.
+#[derive(Default)]
+#[repr(align(64))]
+struct HotLine([AtomicU32; 16]);
+
+impl HotLine {
+    /// Adds to all of it, again and again.
+    fn hammer(&self, beside: &Beside) {
+        while beside.goes_on() {
+            self.0.iter().for_each(|word| {
+                word.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    }
+
+    /// Reads the groups, with arithmetic after each; with `reads` off the arithmetic only.
+    fn read(&self, groups: &[usize], reads: bool) -> u32 {
+        let mut sum = 1;
+        for group in groups {
+            for word in self.0.iter().take(if reads { *group } else { 0 }) {
+                sum += u64::from(word.load(Ordering::Relaxed));
+            }
+            for step in 0..STEPS {
+                sum = black_box(sum).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(step);
+            }
+        }
+        sum as u32
+    }
+
+    fn read_ns(&self, groups: &[usize], beside: &Beside) -> Quartiles {
+        let of = |reads| {
+            Quartiles::of(beside, || {
+                black_box(self.read(black_box(groups), reads));
+            })
+        };
+        of(true).less(of(false))
+    }
+}
+
+/// Dirties the file and has it written, again and again.
+fn hammer(platform: &LinuxPlatform, engine: &Arc<Engine<LinuxPlatform>>, file: &File, beside: &Beside) {
+    while beside.goes_on() {
+        for page in 0..FILE_PAGES {
+            beside.done.fetch_add(1, Ordering::Relaxed);
+            // An error here would be one of the device, which has none.
+            let _ = platform.block_on(engine.write(file, page * PAGE_BYTES, &[7; PAGE_BYTES as usize]));
+        }
+        let _ = platform.block_on(engine.sync(file, 0..u64::MAX));
+    }
+}
+
+pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
+    let reactors = Reactors::start(1, IoChoice::Syscalls).map_err(|error| failed(&error))?;
+    let platform = reactors.platform();
+    let snapshots = Arc::new(Snapshots::default());
+    let driver = Driver::Own(Arc::clone(&snapshots) as Arc<dyn FlushDriver>);
+    let policies = Policies { driver, ..Policies::default() };
+    let frames = Frames::new(64 << 20).map_err(|error| failed(&error))?;
+    let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
+    let limits =
+        Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false, ..Limits::default() };
+    let device = engine.add_device("at once", Arc::new(AtOnce(limits)));
+    let flush =
+        snapshots.0.get().ok_or_else(|| LabError::Failed("the engine has not started its driver".to_owned()))?;
+    let files = [0; 2].map(|_| engine.open(device, Backing::new(Arc::new(())), 0));
+    let mut rows = Vec::new();
+    for threads in [0, 2] {
+        let beside = Beside::new(threads);
+        std::thread::scope(|scope| {
+            for file in files.iter().take(threads) {
+                scope.spawn(|| hammer(&platform, &engine, file, &beside));
+            }
+            let measured = decisions(variants, &beside, &**flush, watch);
+            beside.stop.store(true, Ordering::Relaxed);
+            measured.map(|measured| rows.extend(measured))
+        })?;
+        rows.extend(lines(threads, watch));
+    }
+    files.iter().for_each(|file| engine.discard(file));
+    Ok(rows)
+}
+
+fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
+    let [lower, median, upper] = ns.ns.map(|ns| rounded(ns, 1));
+    let metrics = Fields::new()
+        .with("ns_median", median)
+        .with("ns_lower", lower)
+        .with("ns_upper", upper)
+        .with("rounds", ns.rounds);
+    Row {
+        experiment: "s0".to_owned(),
+        variant: variant.to_owned(),
+        params,
+        metrics,
+        published: Fields::new(),
+        source: Source::Measured,
+    }
+}
+
+fn decisions(
+    variants: &[&'static str],
+    beside: &Beside,
+    flush: &dyn Flush,
+    watch: &mut dyn Watch,
+) -> Result<Vec<Row>, LabError> {
+    let (mut rows, threads) = (Vec::new(), beside.threads);
+    let params = || Fields::new().with("what", "decision").with("threads_beside", threads);
+    rows.push(row("snapshot only", params(), snapshot_ns(flush, beside)));
+    for variant in variants {
+        watch.step(&format!("{variant}: a decision beside {threads} threads"), 0.5);
+        let policy = policy(variant).map_err(|error| LabError::Failed(error.to_string()))?;
+        let law = policy.policies.policy;
+        rows.push(row(variant, params(), decision_ns(flush, &*law, beside)));
+    }
+    rows.iter().for_each(|row| watch.row(row));
+    Ok(rows)
+}
+
+fn lines(threads: usize, watch: &mut dyn Watch) -> Vec<Row> {
+    watch.step(&format!("words of a hot line beside {threads} threads"), 0.9);
+    let (line, beside) = (HotLine::default(), Beside::new(threads));
+    let measured = std::thread::scope(|scope| {
+        (0..threads).for_each(|_| {
+            scope.spawn(|| line.hammer(&beside));
+        });
+        let measured = GROUPS.map(|(name, groups)| (name, line.read_ns(groups, &beside)));
+        beside.stop.store(true, Ordering::Relaxed);
+        measured
+    });
+    let params = || Fields::new().with("what", "hot line").with("threads_beside", threads);
+    let rows: Vec<Row> = measured.into_iter().map(|(name, ns)| row(name, params(), ns)).collect();
+    rows.iter().for_each(|row| watch.row(row));
+    rows
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_default()
+}
+
+fn of<'a>(rows: &'a [Row], what: &'a str, threads: u64) -> impl Iterator<Item = &'a Row> {
+    rows.iter().filter(move |row| {
+        let is = |name, value: serde_json::Value| row.params.get(name) == Some(&value);
+        is("what", what.into()) && is("threads_beside", threads.into())
+    })
+}
+
+fn table(rows: &[Row], title: &str, what: &str) -> Table {
+    let right = Align::Right;
+    let columns = [("", Align::Left), ("alone, ns", right), ("beside two threads, ns", right), ("rounds", right)];
+    let mut table = Table::new(title, &columns);
+    for alone in of(rows, what, 0) {
+        let beside = of(rows, what, 2).find(|row| row.variant == alone.variant);
+        let text = |row: &Row| {
+            let [median, lower, upper] = ["ns_median", "ns_lower", "ns_upper"].map(|name| number(row, name));
+            format!("{median:.0} ({lower:.0} to {upper:.0})")
+        };
+        table.row([
+            Text::from(alone.variant.clone()),
+            Text::from(text(alone)),
+            Text::from(beside.map_or_else(String::new, text)),
+            Text::from(beside.map_or_else(String::new, |row| number(row, "rounds").to_string())),
+        ]);
+    }
+    table.note("Median, and within which half of the rounds lie; rounds: in which the threads beside got on.");
+    table
+}
+
+/// The spread of medians of the laws, in percent of the least.
+fn spread_percent(rows: &[Row], threads: u64) -> f64 {
+    let laws = of(rows, "decision", threads).skip(1).map(|row| number(row, "ns_median"));
+    let (least, most) = laws.fold((f64::INFINITY, 0.0_f64), |(least, most), ns| (least.min(ns), most.max(ns)));
+    if least > 0.0 { (most / least - 1.0) * 100.0 } else { 0.0 }
+}
+
+/// What was measured, and what it shows.
+pub(super) fn findings(rows: &[Row]) -> Findings {
+    let engine = table(rows, "A snapshot of this engine's counters and a decision", "decision");
+    let line = table(rows, "Reading dirty counters that lie on one line, in the groups of each form", "hot line");
+    let lines: Vec<String> =
+        of(rows, "hot line", 2).map(|row| format!("{} ({:.0} ns)", row.variant, number(row, "ns_median"))).collect();
+    let says = vec![
+        format!(
+            "On this engine the laws' decisions lie within {:.0} % of each other alone, and within {:.0} % beside two \
+             threads: {}",
+            spread_percent(rows, 0),
+            spread_percent(rows, 2),
+            paragraph(A_SNAPSHOT)
+        ),
+        format!(
+            "What S0 saved a kernel is the reading of a line that others write: {}. {}",
+            lines.join(", "),
+            paragraph(A_LINE)
+        ),
+        paragraph(NOT_SHOWN),
+    ];
+    let figures =
+        vec![bars(rows, "Reading the dirty counters of one call", "hot line"), bars(rows, "A decision", "decision")];
+    let figures = figures.into_iter().map(Into::into).collect();
+    Findings { answer: answer(rows), tables: vec![engine, line], figures, says, ..Findings::default() }
+}
+
+/// What a reading costs beside others, before the patch and after it.
+fn answer(rows: &[Row]) -> String {
+    let beside = |at: usize| of(rows, "hot line", 2).nth(at).map(|row| number(row, "ns_median"));
+    match (beside(0), beside(1)) {
+        (Some(before), Some(after)) => format!(
+            "Beside two threads that write to the same line, reading the dirty counters of one call costs {before:.0} ns in the \
+             groups of before the patch and {after:.0} ns in those after it."
+        ),
+        _ => "Nothing was measured.".to_owned(),
+    }
+}
+
+fn bars(rows: &[Row], title: &str, what: &str) -> Bars {
+    let bar = |row: &Row| {
+        let [median, lower, upper] = ["ns_median", "ns_lower", "ns_upper"].map(|name| number(row, name) * 1e-9);
+        Bar::new(median).within(lower, upper)
+    };
+    let bars = Bars::new(title, "time", Quantity::Time, ["alone", "beside two threads"])
+        .note("Medians, and within which half of the rounds lie.");
+    of(rows, what, 0).fold(bars, |bars, alone| {
+        let beside = of(rows, what, 2).find(|row| row.variant == alone.variant);
+        bars.group(alone.variant.as_str(), vec![Some(bar(alone)), beside.map(bar)])
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Experiment s0: the reordering of balance_dirty_pages, in its variants.
+//!
+//! Owns: its rows, the order of its parts.
+//! Does not own: what is run (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
+//! Invariants: rows come from runs; what was published stands beside them.
+
+mod cell;
+mod conclusions;
+mod findings;
+mod kernel_reads;
+mod mapped_writes;
+mod measured;
+mod parts;
+mod plan;
+mod published;
+mod reads;
+mod tables;
+
+use afflux_report::{Fields, Row};
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::machine::{rounded, row};
+use cell::{Cell, PathsOf, middle};
+use mapped_writes::{Ran, Rig, Variant, run_many};
+use parts::AS_IT_IS;
+use plan::{Case, Plan, Planned};
+use published::SPEEDS;
+use reads::Path;
+
+/// The experiment.
+pub(crate) struct S0;
+
+fn speed_row(cell: &Cell) -> Row {
+    let Cell { size_mib, speed, runs, .. } = cell;
+    let per_call = |at: usize| {
+        let (reads, calls) = runs.iter().fold((0, 0), |sum, run| (sum.0 + run.reads[at], sum.1 + run.calls));
+        rounded(reads as f64 / calls.max(1) as f64, 3)
+    };
+    let metrics = Fields::new()
+        .with("mib_per_s_mean", rounded(speed.mean, 3))
+        .with("mib_per_s_sd", cell.has_scatter().then(|| rounded(speed.sd, 3)))
+        .with("calls", rounded(cell.mean(|run| run.calls as f64), 1))
+        .with("global_reads_per_call", per_call(0))
+        .with("dirty_reads_per_call", per_call(1))
+        .with("device_reads_per_call", per_call(2))
+        .with("passes", rounded(cell.mean(|run| run.passes as f64), 1))
+        .with("pauses", rounded(cell.mean(|run| run.pauses as f64), 1))
+        .with("pause_s", rounded(cell.mean(|run| run.pause_s), 3))
+        .with("written_by_writer_pages", rounded(cell.mean(|run| run.written_by_writer_pages as f64), 0))
+        .with("first_pause_mib", cell.first_pause_mib().map(|mib| rounded(mib, 1)))
+        .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
+        .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
+        .with("engine", runs[0].engine.clone());
+    let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
+    let as_published = cell.case == Case::Speeds;
+    let column = |line: &(u64, [f64; 2], [f64; 2])| match cell.variant() {
+        _ if !as_published || cell.is_changed() => None,
+        "linux-2.6.31" => Some(line.1),
+        "s0-july" => Some(line.2),
+        _ => None,
+    };
+    let published = line
+        .and_then(column)
+        .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
+    let mut params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
+    if cell.is_changed() {
+        params = params.with("change", cell.change.label);
+    }
+    if cell.others_mib > 0 {
+        params = params.with("others_mib", cell.others_mib);
+    }
+    row("s0", cell.variant(), params, metrics, published)
+}
+
+/// The row of one path of one variant.
+fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
+    let (decisions, [global, dirty, device, absent]) = path;
+    let metrics = Fields::new()
+        .with("calls", calls)
+        .with("global_reads_per_call", *global)
+        .with("dirty_reads_per_call", *dirty)
+        .with("device_reads_per_call", *device)
+        .with("always_zero_reads_per_call", *absent);
+    // Counted by hand from the kernels' code, and published by nobody.
+    let metrics = match kernel_reads::expected(variant, path) {
+        Some([global, dirty, device]) => metrics
+            .with("kernel_code_global_reads", global)
+            .with("kernel_code_dirty_reads", dirty)
+            .with("kernel_code_device_reads", device),
+        None => metrics,
+    };
+    let params = Fields::new().with("path", decisions.as_str());
+    row("s0", variant, params, metrics, Fields::new())
+}
+
+fn add_paths(paths: &mut PathsOf, variant: &'static str, runs: &[Ran]) {
+    let of_variant = paths.entry(variant).or_default();
+    for (path, calls) in runs.iter().flat_map(|run| &run.paths) {
+        *of_variant.entry(path.clone()).or_default() += calls;
+    }
+}
+
+fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), LabError> {
+    let (mut cells, mut paths) = (Vec::new(), PathsOf::new());
+    let all = plan.cells();
+    for (number, planned) in all.iter().enumerate() {
+        let Planned { case, change, rig, size_mib, runs } = *planned;
+        let what = format!("{}, {}, {size_mib} MiB", change.variant.name, change.label);
+        watch.step(&what, number as f64 / all.len() as f64);
+        let runs = run_many(change.variant, size_mib, runs, rig)?;
+        if case == Case::Speeds && change.label == AS_IT_IS {
+            add_paths(&mut paths, change.variant.name, &runs);
+        }
+        let cell = Cell { case, change, others_mib: rig.others_mib, size_mib, speed: middle(&runs), runs };
+        watch.row(&speed_row(&cell));
+        cells.push(cell);
+    }
+    if plan.has(Case::Reads) {
+        for name in plan.variants.iter().copied() {
+            add_paths(&mut paths, name, &run_many(Variant::named(name), 90, 1, Rig::SMALL)?);
+        }
+    }
+    Ok((cells, paths))
+}
+
+impl Experiment for S0 {
+    fn name(&self) -> &'static str {
+        "s0"
+    }
+
+    fn about(&self) -> &'static str {
+        "How often balance_dirty_pages reads hot shared counters, and what that costs a writer"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: what a page costs (to the published 400 MB), the memory (to 600 MB before the patch), the \
+         disk's rate (to 700 to 900 MB before it); predicted: the patched column, every change of the law, \
+         the reads"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
+         linux-kernel, 24 to 29 July 2009; merged in 2010 in another form"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        if request.measured {
+            return Ok(measured::findings(&measured::measure(&plan.variants, watch)?));
+        }
+        let (cells, paths) = run_all(&plan, watch)?;
+        for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
+            for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
+                watch.row(&path_row(variant, path, *calls));
+            }
+        }
+        Ok(findings::findings(&cells, &paths))
+    }
+}
+
+#[cfg(test)]
+mod tests;

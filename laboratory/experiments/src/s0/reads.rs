@@ -1,0 +1,221 @@
+//! How often a law reads shared counters on each path through a call.
+//!
+//! A call's path is its decisions in a row: `C` lets the writer go on, `W` has it write pages back itself,
+//! `P` has it wait; `f` at its end: the device's background writeback was under way when the writer was let go, so that
+//! nobody had to look whether to begin it. A path may be taken with different reads (the merged form looks at the device
+//! only above the half-way mark), so reads belong to the key.
+//!
+//! Before its first decision the law is told that the device has had all completions of a long time, as a
+//! desktop's only disk has: its share is then the whole limit.
+//!
+//! Owns: the tally, that history. Does not own: the law, which it passes everything on to.
+//! Invariants: one writer at a time: a call's passes follow each other.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::policy::{
+    Admission, AnyPolicy, Completed, DirtyFiles, Figure, Flight, LimitPages, Needs, Next, Pace, Quiet, Reads,
+    Remembered, Rewrites, Room, Silence, View,
+};
+use afflux_linux_policies::Policy;
+
+/// A path and what was read on it: shared by all devices, of these dirty counters, the device's; and of the first those
+/// that are always 0 here, since the engine has nothing that they count.
+pub(super) type Path = (String, [u64; 4]);
+
+/// Of the device whose completions are the machine's past: many periods of any limit here, in steps of less
+/// than half of the shortest.
+const PAST_STEPS: u64 = 1 << 14;
+const PAST_STEP_PAGES: u64 = 1 << 12;
+
+/// What happened first in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    began_ns: u64,
+    /// Pages of the device that were dirty or under writeback when a writer first had to wait.
+    pub(super) pause_pages: Option<u64>,
+    /// When background writeback was first asked for, from the run's beginning.
+    pub(super) background_ns: Option<u64>,
+}
+
+/// How many calls took which path.
+#[derive(Default)]
+pub(super) struct Tally {
+    calls: Mutex<Calls>,
+}
+
+#[derive(Default)]
+struct Calls {
+    has_past: bool,
+    marks: Marks,
+    open: Path,
+    ended: BTreeMap<Path, u64>,
+}
+
+impl Tally {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls that have ended, by path.
+    pub(super) fn paths(&self) -> BTreeMap<Path, u64> {
+        self.lock().ended.clone()
+    }
+
+    /// A run begins.
+    pub(super) fn begin(&self, now_ns: u64) {
+        self.lock().marks = Marks { began_ns: now_ns, ..Marks::default() };
+    }
+
+    /// What happened since then.
+    pub(super) fn marks(&self) -> Marks {
+        self.lock().marks
+    }
+
+    /// Whether the law has still to be told the past; it has been from now on.
+    fn takes_past(&self) -> bool {
+        !std::mem::replace(&mut self.lock().has_past, true)
+    }
+
+    fn pass(&self, view: &View, pace: &Pace, decision: Admission) {
+        let mut calls = self.lock();
+        if view.payer.pass == 0 {
+            calls.open = Path::default();
+        }
+        let began_ns = calls.marks.began_ns;
+        if pace.start_background {
+            calls.marks.background_ns.get_or_insert(view.now.0 - began_ns);
+        }
+        if let Admission::Pause(_) = decision {
+            let device = view.device();
+            calls.marks.pause_pages.get_or_insert(device.reclaimable + device.writeback);
+        }
+        let Reads { global, dirty, device } = view.reads();
+        for (sum, more) in calls.open.1.iter_mut().zip([global, dirty, device, view.absent_reads()]) {
+            *sum += more;
+        }
+        calls.open.0.push(match decision {
+            Admission::Enter => 'C',
+            Admission::WriteBack { .. } => 'W',
+            Admission::Pause(_) | Admission::Wait => 'P',
+        });
+        if decision == Admission::Enter {
+            if view.device().flushing {
+                calls.open.0.push('f');
+            }
+            let path = std::mem::take(&mut calls.open);
+            *calls.ended.entry(path).or_default() += 1;
+        }
+    }
+}
+
+/// A policy whose decisions are tallied.
+struct Tallied {
+    policy: Arc<dyn AnyPolicy>,
+    tally: Arc<Tally>,
+}
+
+/// Has the policy's decisions tallied.
+pub(super) fn tallied(mut policy: Policy) -> (Policy, Arc<Tally>) {
+    let tally = Arc::new(Tally::default());
+    let own = Arc::clone(&policy.policies.policy);
+    policy.policies.policy = Arc::new(Tallied { policy: own, tally: Arc::clone(&tally) });
+    (policy, tally)
+}
+
+impl AnyPolicy for Tallied {
+    fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        self.policy.pause_ns_max()
+    }
+
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        self.policy.start(memory_pages, cpus)
+    }
+
+    fn new_payer(&self) -> Box<dyn Any + Send> {
+        self.policy.new_payer()
+    }
+
+    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send> {
+        self.policy.new_device(remembered)
+    }
+
+    fn new_shared(&self) -> Box<dyn Any + Send> {
+        self.policy.new_shared()
+    }
+
+    fn room(&self, view: &View, device: &mut dyn Any) -> Room {
+        self.policy.room(view, device)
+    }
+
+    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight {
+        self.policy.flight(view, device)
+    }
+
+    fn admit(
+        &self,
+        view: &View,
+        payer: &mut dyn Any,
+        device: &mut dyn Any,
+        shared: &mut dyn Any,
+        pace: &mut Pace,
+    ) -> Admission {
+        if self.tally.takes_past() {
+            let past = Completed { pages: PAST_STEP_PAGES, ..Completed::default() };
+            (0..PAST_STEPS).for_each(|_| self.policy.completed(view, &past, device, shared));
+        }
+        let admission = self.policy.admit(view, payer, device, shared, pace);
+        self.tally.pass(view, pace, admission);
+        admission
+    }
+
+    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any) {
+        self.policy.completed(view, done, device, shared);
+    }
+
+    fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool {
+        self.policy.over_background(view, device, shared)
+    }
+
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        self.policy.next(view, files, device, shared)
+    }
+
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        self.policy.next_if_pressed(view, files, device, shared)
+    }
+
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        self.policy.quiet(view, before, seen)
+    }
+
+    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
+        self.policy.slice_bytes(view, device, shared)
+    }
+
+    fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
+        self.policy.limits(view, device, shared)
+    }
+
+    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence {
+        self.policy.silence(view, device)
+    }
+
+    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {
+        self.policy.explain(view, device)
+    }
+
+    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered {
+        self.policy.remember(view, device)
+    }
+}

@@ -1,0 +1,103 @@
+//! Background writeback alone on the stripe set: does a sleep of pdflush starve the disks?
+//!
+//! The disks and queues of `two-writers`, but the two files were dirtied before, far below the limit: nobody
+//! who is over it writes beside the pool. With disks that have a write cache and with disks that have none.
+//!
+//! Owns: the case. Does not own: the machine, the policies.
+//! Invariants: nobody dirties anything while the pages are written; counted from a quarter of the bytes on.
+
+use afflux_engine::Nanos;
+use afflux_report::{Fields, Row};
+
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
+use super::two_superblocks::{Begun, LAST_PAGES, begin};
+use crate::experiment::{LabError, Watch};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+
+const CPUS: usize = 4;
+const MEMORY_BYTES: u64 = 4 << 30;
+const CPU_MS_PER_MB: f64 = 1.0;
+/// Of each file.
+const PAGES: u64 = 250_000;
+const QUICK_PAGES: u64 = 50_000;
+const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
+/// Of these: five minutes.
+const LOOKS_MAX: u64 = 30_000;
+
+pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
+    let machine = Machine::without_flushes(MachineOptions {
+        seed,
+        cpus: CPUS,
+        costs: submission_costs(CPU_MS_PER_MB),
+        memory_bytes: MEMORY_BYTES,
+        setup: variant.setup()?,
+        knobs: ["dirty_ratio=80", "dirty_background_ratio=70", "dirty_expire_centisecs=360000"]
+            .map(str::to_owned)
+            .to_vec(),
+        disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
+        queue,
+    })?;
+    let files = [0; 2].map(|disk| machine.file(disk).0);
+    let writers = [0, 1].map(|at| {
+        let pages = if at == 0 { pages - LAST_PAGES } else { pages };
+        machine.stream(&files[at], pages * PAGE_BYTES, 64 << 10)
+    });
+    machine.until_ended(&writers, LOOK_NS)?;
+    begin(&machine, Begun::Background, &files[0], pages - LAST_PAGES)?;
+    // Without the beginning, when the disks' caches fill, and the end, when the queue runs empty.
+    let all_bytes = 2 * pages * PAGE_BYTES;
+    let mut from = None;
+    for _ in 0..LOOKS_MAX {
+        machine.sleep(LOOK_NS)?;
+        let written = machine.sample().bytes;
+        if written < all_bytes / 4 {
+            continue;
+        }
+        let from = from.get_or_insert_with(|| machine.tally());
+        if written < all_bytes / 20 * 19 {
+            continue;
+        }
+        let to = machine.tally();
+        let span = Span::between(from, &to);
+        let params = Fields::new()
+            .with("case", "pool-alone")
+            .with("nr_requests", queue.nr_requests)
+            .with("request_kib", queue.request_kib)
+            .with("request_batch", queue.batch)
+            .with("disk_cache_kib", cache_kib)
+            .with("pages", pages)
+            .with("seed", seed);
+        let metrics = span.metrics(queue.nr_requests).with("engine", span.engine());
+        return Ok(row("s1", variant.name, params, metrics, Fields::new()));
+    }
+    Err(LabError::Failed(format!("{}: not done after five minutes of virtual time", variant.name)))
+}
+
+/// The case, for the experiment.
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+    let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
+    let caches: Vec<u64> = common.cache_kib.map_or_else(|| vec![DISK_CACHE_KIB, 0], |kib| vec![kib]);
+    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
+    let all = 2 * requests.len() * caches.len() * variants.len();
+    let pages = if common.quick { QUICK_PAGES } else { PAGES };
+    let mut rows = Vec::new();
+    for nr_requests in [2048, 128] {
+        for request_kib in &requests {
+            for cache_kib in &caches {
+                for variant in variants {
+                    let what = format!("pool-alone, {nr_requests} x {request_kib} KB: {}", variant.name);
+                    watch.step(&what, rows.len() as f64 / all as f64);
+                    let queue = common.queue(nr_requests, *request_kib);
+                    let row = run_one(variant, queue, *cache_kib, pages, common.seed)?;
+                    watch.row(&row);
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests;

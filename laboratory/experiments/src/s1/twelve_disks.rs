@@ -1,0 +1,180 @@
+//! Twelve disks of two partitions, eight sequential writers in each: the regression of 2.6.31-rc2.
+//!
+//! Published, in the post that began S1's thread: 460 MB/s with 2.6.31-rc1, about 400 with rc2; 450 with the tree of
+//! that day, and 484 with the test on the share taken out of it. Which machine it was is not said. Fitted in the first
+//! model of this case: disks of 60 MB/s, requests of 64 KB. Assumed: 8 CPUs, 8 GB, files that each lie in a region of their own, as a file system spreads
+//! directories over its groups: eight in each half of a disk.
+//!
+//! Owns: the case. Does not own: the machine, the policies.
+//! Invariants: the first seconds, in which the dirty limit fills, are not counted.
+
+use afflux_engine::Nanos;
+use afflux_report::{Fields, Row};
+
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
+use crate::experiment::{LabError, Watch};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+
+const PARTITIONS: u64 = 2;
+const WRITERS: u64 = 8;
+const CPUS: usize = 8;
+const CALL_BYTES: u64 = 64 << 10;
+const CPU_MS_PER_MB: f64 = 1.0;
+
+/// How large a run is.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) disks: u64,
+    pub(super) warm_s: u64,
+    pub(super) counted_s: u64,
+}
+
+impl Size {
+    pub(super) const WHOLE: Self = Self { disks: 12, warm_s: 20, counted_s: 40 };
+    /// A quarter of the disks with a quarter of the memory: shares and queues are as in the whole.
+    pub(super) const QUICK: Self = Self { disks: 3, warm_s: 10, counted_s: 10 };
+}
+
+/// What differs between runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) queue: Queue,
+    /// Of each disk's write cache.
+    pub(super) cache_kib: u64,
+    pub(super) disk_rate: u64,
+    /// Of the whole machine with twelve disks.
+    pub(super) memory_bytes: u64,
+}
+
+/// As fitted in the first model.
+const DISK_RATE: u64 = 60_000_000;
+
+fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
+    let mut disk = disk("disk-82", setting.queue, setting.cache_kib)?;
+    disk.zones = vec![(1000, setting.disk_rate)];
+    let memory_bytes = setting.memory_bytes / PAGE_BYTES * size.disks / 12 * PAGE_BYTES;
+    Machine::without_flushes(MachineOptions {
+        seed,
+        cpus: CPUS,
+        costs: submission_costs(CPU_MS_PER_MB),
+        memory_bytes,
+        setup: variant.setup()?,
+        knobs: Vec::new(),
+        queue: setting.queue,
+        disks: vec![disk; size.disks as usize],
+    })
+}
+
+fn start_writers(machine: &Machine, size: Size, setting: Setting) {
+    // More than any of them writes in the time.
+    let bytes = setting.disk_rate * (size.warm_s + size.counted_s);
+    for (at, watched) in machine.disks.iter().enumerate() {
+        let files = PARTITIONS * WRITERS;
+        let region = (500_000_000_000 / files).saturating_sub(bytes);
+        for _ in 0..files {
+            let (file, id) = machine.file(at);
+            if !setting.queue.at_submission {
+                watched.disk.lay_out(id, bytes);
+                let gap = watched.disk.create_file();
+                watched.disk.lay_out(gap, region);
+            }
+            machine.stream(&file, u64::MAX / 4, CALL_BYTES);
+        }
+    }
+}
+
+/// What the thread says of a variant, on as many disks with queues as long.
+fn published(variant: &str, disks: u64, nr_requests: u64) -> Fields {
+    let mb_per_s = match (variant, disks, nr_requests) {
+        ("linux-2.6.31-rc1" | "linux-2.6.31-rc1-plain-100ms", 12, 128) => 460,
+        ("linux-2.6.31" | "linux-2.6.31-plain-100ms", 12, 128) => 400,
+        ("linux-2.6.32", 12, 128) => 450,
+        _ => return Fields::new(),
+    };
+    Fields::new().with("throughput_mb_per_s", mb_per_s)
+}
+
+pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Row, LabError> {
+    let machine = machine(variant, size, setting, seed)?;
+    start_writers(&machine, size, setting);
+    machine.sleep(size.warm_s * Nanos::SECOND)?;
+    let from = machine.tally();
+    machine.sleep(size.counted_s * Nanos::SECOND)?;
+    let to = machine.tally();
+    let span = Span::between(&from, &to);
+    let params = Fields::new()
+        .with("case", "twelve-disks")
+        .with("disks", size.disks)
+        .with("nr_requests", setting.queue.nr_requests)
+        .with("request_kib", setting.queue.request_kib)
+        .with("request_batch", setting.queue.batch)
+        .with("memory_mib", setting.memory_bytes >> 20)
+        .with("disk_cache_kib", setting.cache_kib)
+        .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
+        .with("allocate_at_submission", setting.queue.at_submission)
+        .with("seed", seed);
+    let metrics = span.metrics(setting.queue.nr_requests).with("engine", span.engine());
+    let published = published(variant.name, size.disks, setting.queue.nr_requests);
+    Ok(row("s1", variant.name, params, metrics, published))
+}
+
+/// A machine that the case is run on.
+struct Rig {
+    nr_requests: u64,
+    request_kib: u64,
+    memory_bytes: u64,
+    variants: &'static [&'static Variant],
+}
+
+/// Without the plain waits, which change little here.
+const WOKEN: &[&Variant] = &[&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
+
+/// By how much of a disk's share of the dirty limit its queue holds: all of it with 2 GiB, half with 8; then
+/// the first model's requests, and a long queue.
+const RIGS: &[Rig] = &[
+    Rig { nr_requests: 128, request_kib: 512, memory_bytes: 2 << 30, variants: Variant::ALL },
+    Rig { nr_requests: 128, request_kib: 512, memory_bytes: 4 << 30, variants: WOKEN },
+    Rig { nr_requests: 128, request_kib: 512, memory_bytes: 8 << 30, variants: WOKEN },
+    Rig { nr_requests: 128, request_kib: 64, memory_bytes: 8 << 30, variants: Variant::ALL },
+    Rig { nr_requests: 2048, request_kib: 64, memory_bytes: 8 << 30, variants: Variant::ALL },
+];
+
+/// The case, for the experiment.
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+    let size = if common.quick { Size::QUICK } else { Size::WHOLE };
+    // With an option in place of what differs, some are the same.
+    let mut asked: Vec<(Setting, &Variant)> = Vec::new();
+    for rig in RIGS {
+        let setting = Setting {
+            queue: common.queue(rig.nr_requests, rig.request_kib),
+            cache_kib: common.cache_kib.unwrap_or(DISK_CACHE_KIB),
+            disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
+            memory_bytes: common.memory_bytes.unwrap_or(rig.memory_bytes),
+        };
+        for variant in rig.variants {
+            if !asked.iter().any(|(other, named)| *other == setting && named.name == variant.name) {
+                asked.push((setting, variant));
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (setting, variant) in &asked {
+        let Setting { queue, memory_bytes, .. } = setting;
+        let what = format!(
+            "twelve-disks, {} x {} KB, {} MiB: {}",
+            queue.nr_requests,
+            queue.request_kib,
+            memory_bytes >> 20,
+            variant.name
+        );
+        watch.step(&what, rows.len() as f64 / asked.len() as f64);
+        let row = run_one(variant, size, *setting, common.seed)?;
+        watch.row(&row);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Superblocks A and B with 100,000 dirty pages each: is A exhausted before B has its turn?
+//!
+//! One pdflush thread walks both, A first each time, and passes over a queue that is congested. The disks
+//! write 82 MB/s each; submission takes 2.5 ms of CPU a megabyte (400 MB/s), as S1's reviewer measured it.
+//! Writing begins as background writeback, or as the periodic writing of what is old (here: 10 ms).
+//!
+//! Owns: the case. Does not own: the machine, the policies.
+//! Invariants: nobody dirties anything while the pages are written.
+
+use afflux_engine::settings::Knob;
+use afflux_engine::{File, Nanos};
+use afflux_report::{Fields, Row};
+
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
+use crate::experiment::{LabError, Watch};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
+
+const PAGES: u64 = 100_000;
+const CPUS: usize = 4;
+const MEMORY_BYTES: u64 = 4 << 30;
+const CPU_MS_PER_MB: f64 = 2.5;
+const VARIANTS: [&Variant; 4] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
+const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
+/// Of these: two minutes.
+const LOOKS_MAX: u64 = 12_000;
+
+/// What makes writing begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    Background,
+    Periodic,
+}
+
+/// Of A, written last: what one question to the law takes, so that it is asked once.
+pub(super) const LAST_PAGES: u64 = 1024;
+/// What background writeback may leave.
+const LEFT_BYTES: u64 = 64 << 10;
+
+pub(super) fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), LabError> {
+    let set = match begun {
+        Begun::Background => machine.engine.set_knob(Knob::BackgroundBytes, PAGE_BYTES),
+        Begun::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
+    };
+    set.map_err(|error| LabError::Failed(error.to_string()))?;
+    machine
+        .run(async {
+            for page in (0..LAST_PAGES).step_by(16) {
+                machine.engine.write(file, (at + page) * PAGE_BYTES, &[0; 16 * PAGE_BYTES as usize]).await?;
+            }
+            Ok::<(), afflux_engine::Error>(())
+        })?
+        .map_err(|error| LabError::Failed(error.to_string()))
+}
+
+pub(super) fn seconds(ns: u64) -> f64 {
+    rounded(ns as f64 / Nanos::SECOND as f64, 3)
+}
+
+pub(super) fn run_one(
+    variant: &Variant,
+    begun: Begun,
+    queue: Queue,
+    cache_kib: u64,
+    pages: u64,
+    seed: u64,
+) -> Result<Row, LabError> {
+    let machine = Machine::without_flushes(MachineOptions {
+        seed,
+        cpus: CPUS,
+        costs: submission_costs(CPU_MS_PER_MB),
+        memory_bytes: MEMORY_BYTES,
+        setup: variant.setup()?,
+        // Nothing is written until all is dirty.
+        knobs: [
+            "dirty_ratio=80",
+            "dirty_background_ratio=70",
+            "dirty_expire_centisecs=360000",
+            "dirty_writeback_centisecs=100",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        disks: vec![disk("disk-82", queue, cache_kib)?; 2],
+        queue,
+    })?;
+    let files = [0, 1].map(|disk| machine.file(disk).0);
+    let writers = [0, 1].map(|disk| {
+        let pages = if disk == 0 { pages - LAST_PAGES } else { pages };
+        machine.stream(&files[disk], pages * PAGE_BYTES, 64 << 10)
+    });
+    let all_bytes = pages * PAGE_BYTES - LEFT_BYTES;
+    let mut looks = 0;
+    let mut look = || {
+        looks += 1;
+        let late = || LabError::Failed(format!("{}: not done after two minutes of virtual time", variant.name));
+        if looks > LOOKS_MAX { Err(late()) } else { machine.sleep(LOOK_NS) }
+    };
+    while !writers.iter().all(|writer| writer.has_ended()) {
+        look()?;
+    }
+    let from = machine.tally();
+    begin(&machine, begun, &files[0], pages - LAST_PAGES)?;
+    let mut ended = [None; 2];
+    let mut at_end_of_a = None;
+    while ended.contains(&None) {
+        look()?;
+        let now_ns = machine.now_ns();
+        let submitted = [0, 1].map(|disk| machine.disks[disk].submitted());
+        if at_end_of_a.is_none() && submitted[0].bytes >= all_bytes {
+            at_end_of_a = Some(submitted[1].bytes as f64 / (submitted[0].bytes + submitted[1].bytes) as f64);
+        }
+        for (disk, ended) in ended.iter_mut().enumerate() {
+            if ended.is_none() && machine.disks[disk].disk.figures().bytes.1 >= all_bytes {
+                *ended = Some(now_ns);
+            }
+        }
+    }
+    let to = machine.tally();
+    let span = Span::between(&from, &to);
+    let firsts = [0, 1].map(|disk| machine.disks[disk].submitted().first_ns.unwrap_or(0));
+    let began = firsts[0].min(firsts[1]);
+    let params = Fields::new()
+        .with("case", "two-superblocks")
+        .with("begun_as", if begun == Begun::Background { "background" } else { "periodic" })
+        .with("pages", pages)
+        .with("nr_requests", queue.nr_requests)
+        .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
+        .with("disk_cache_kib", cache_kib)
+        .with("cpu_ms_per_mb", CPU_MS_PER_MB)
+        .with("seed", seed);
+    let metrics = Fields::new()
+        .with("share_of_b", rounded(at_end_of_a.unwrap_or(0.0), 3))
+        .with("b_starts_s", seconds(firsts[1].saturating_sub(began)))
+        .with("a_ends_s", seconds(ended[0].unwrap_or(began) - began))
+        .with("b_ends_s", seconds(ended[1].unwrap_or(began) - began))
+        .with("submitters", rounded(span.submitters(), 1))
+        .with("pdflush_share", rounded(span.share_of_tasks("pdflush"), 3))
+        .with("engine", span.engine());
+    Ok(row("s1", variant.name, params, metrics, Fields::new()))
+}
+
+/// The case, for the experiment.
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+    let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
+    let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
+    let mut asked = Vec::new();
+    for nr_requests in [128, 2048] {
+        for request_kib in &requests {
+            for begun in [Begun::Background, Begun::Periodic] {
+                asked.push((common.queue(nr_requests, *request_kib), cache_kib, begun));
+            }
+        }
+    }
+    // A queue that lasts a third of a sleep.
+    if common.request_kib.is_none() && common.cache_kib.is_none() {
+        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, Begun::Background)));
+    }
+    let mut rows = Vec::new();
+    let all = asked.len() * VARIANTS.len();
+    for (queue, cache_kib, begun) in asked {
+        for variant in VARIANTS {
+            watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / all as f64);
+            let row = run_one(variant, begun, queue, cache_kib, PAGES, common.seed)?;
+            watch.row(&row);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! The drain vectors: lists of given contents, drained, and what that examined.
+//!
+//! Owns: the contents with the counts that kernels' sources give, reading others, a row for each drain.
+//! Does not own: the drains (`afflux_frames::linux`). Invariants: every count comes from a drain that was done.
+
+use afflux_frames::Mobility;
+use afflux_frames::linux::{
+    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables, drained,
+};
+use afflux_report::{Fields, Row, Source};
+
+use crate::experiment::Watch;
+
+/// Most frames of a class, and most drained at a time.
+pub(super) const FRAMES_MAX: u32 = 1 << 16;
+
+/// Frames in the lists: unmovable, reclaimable, movable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Contents([u32; Mobility::COUNT]);
+
+impl Contents {
+    /// Reads `U/R/M`.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("'{text}' is not U/R/M, three numbers of frames from 0 to {FRAMES_MAX}, such as 10/0/21");
+        let parts: Vec<u32> =
+            text.split('/').map(|part| part.trim().parse().map_err(|_| wrong())).collect::<Result<_, _>>()?;
+        let parts: [u32; Mobility::COUNT] = parts.try_into().map_err(|_| wrong())?;
+        if parts.iter().any(|frames| *frames > FRAMES_MAX) || parts.iter().sum::<u32>() == 0 {
+            return Err(format!("{}; at least one above 0", wrong()));
+        }
+        Ok(Self(parts))
+    }
+
+    fn text(self) -> String {
+        self.0.map(|frames| frames.to_string()).join("/")
+    }
+
+    /// The class taken to have been freed last, which Linux 6.1 begins with: the first that has any.
+    fn last(self) -> Mobility {
+        Mobility::ALL.into_iter().find(|class| self.0[class.index()] > 0).unwrap_or(Mobility::Unmovable)
+    }
+}
+
+type Drains = fn(Contents, u32) -> Drained;
+
+fn drain<F: Form>(contents: Contents, count: u32) -> Drained {
+    drained::<F>(contents.0, count, contents.last())
+}
+
+/// The forms of the series, and of what became of it.
+const FORMS: [(&str, Drains); 6] = [
+    (SingleList::NAME, drain::<SingleList>),
+    (ListPerClass::NAME, drain::<ListPerClass>),
+    (BatchedDrain::NAME, drain::<BatchedDrain>),
+    (ZoneTunables::NAME, drain::<ZoneTunables>),
+    (ShortcutDrain::NAME, drain::<ShortcutDrain>),
+    (EmptyFirstDrain::NAME, drain::<EmptyFirstDrain>),
+];
+
+/// A vector read off the kernels' sources: contents, and list heads examined in a drain of 31 frames.
+struct Vector {
+    contents: [u32; Mobility::COUNT],
+    /// Patch 1.
+    list_per_class: u64,
+    /// Patch 2, and looks at the list being drained.
+    batched: (u64, Option<u64>),
+    /// Linux 2.6.39.
+    shortcut: Option<(u64, u64)>,
+    /// Linux 6.1.
+    empty_first: Option<u64>,
+}
+
+const COUNT: u32 = 31;
+const VECTORS: [Vector; 8] = [
+    vector([0, 0, 31], 92, (32, Some(20)), Some((5, 29)), Some(1)),
+    vector([31, 0, 0], 93, (33, Some(20)), Some((3, 30)), None),
+    vector([0, 31, 0], 91, (31, Some(20)), Some((4, 29)), None),
+    vector([10, 0, 21], 62, (32, Some(10)), Some((32, 10)), Some(2)),
+    vector([10, 10, 11], 32, (32, Some(0)), Some((32, 0)), None),
+    vector([1, 0, 30], 89, (32, Some(19)), Some((8, 27)), None),
+    vector([0, 15, 16], 47, (32, Some(12)), Some((26, 14)), None),
+    vector([0, 0, 186], 92, (32, None), None, None),
+];
+
+const fn vector(
+    contents: [u32; Mobility::COUNT],
+    list_per_class: u64,
+    batched: (u64, Option<u64>),
+    shortcut: Option<(u64, u64)>,
+    empty_first: Option<u64>,
+) -> Vector {
+    Vector { contents, list_per_class, batched, shortcut, empty_first }
+}
+
+/// One drain.
+pub(super) struct Drain {
+    pub(super) contents: String,
+    pub(super) count: u32,
+    pub(super) variant: &'static str,
+    pub(super) drained: Drained,
+    /// What the kernels' sources give, counted by hand.
+    pub(super) by_sources: Option<u64>,
+}
+
+/// Drains lists of these contents, or of the known ones, by every form.
+pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Watch) -> Vec<Drain> {
+    let known: Vec<Contents> = VECTORS.iter().map(|vector| Contents(vector.contents)).collect();
+    let mut all = Vec::new();
+    for contents in given.unwrap_or(&known) {
+        for count in counts {
+            for (variant, drain) in FORMS {
+                let drained = drain(*contents, *count);
+                let (by_sources, inner) = by_sources(*contents, *count, variant);
+                watch.row(&row(*contents, *count, variant, &drained, (by_sources, inner)));
+                all.push(Drain { contents: contents.text(), count: *count, variant, drained, by_sources });
+            }
+        }
+    }
+    all
+}
+
+fn row(
+    contents: Contents,
+    count: u32,
+    variant: &str,
+    drained: &Drained,
+    (heads, inner): (Option<u64>, Option<u64>),
+) -> Row {
+    let last = ["U", "R", "M"][contents.last().index()];
+    let params = Fields::new().with("part", "drain").with("contents", contents.text()).with("drain", count);
+    Row {
+        experiment: "s2".to_owned(),
+        variant: variant.to_owned(),
+        params: params.with("last_freed", last),
+        metrics: Fields::new()
+            .with("lists_examined", drained.lists_examined)
+            .with("inner_checks", drained.inner_checks)
+            .with("order", order(drained))
+            .with("kernel_source_lists_examined", heads)
+            .with("kernel_source_inner_checks", inner),
+        published: Fields::new(),
+        source: Source::Measured,
+    }
+}
+
+/// The classes in the order in which frames left, a letter each.
+pub(super) fn order(drained: &Drained) -> String {
+    drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
+}
+
+/// List heads and inner looks that the kernels' sources give for this drain, counted by hand: nobody published them.
+fn by_sources(contents: Contents, count: u32, variant: &str) -> (Option<u64>, Option<u64>) {
+    let vector = VECTORS.iter().find(|vector| vector.contents == contents.0 && count == COUNT);
+    let Some(vector) = vector else { return (None, None) };
+    let (heads, inner) = match variant {
+        "ListPerClass" => (Some(vector.list_per_class), None),
+        "BatchedDrain" | "ZoneTunables" => (Some(vector.batched.0), vector.batched.1),
+        "ShortcutDrain" => (vector.shortcut.map(|it| it.0), vector.shortcut.map(|it| it.1)),
+        "EmptyFirstDrain" => (vector.empty_first, None),
+        _ => (None, None),
+    };
+    (heads, inner)
+}

@@ -1,0 +1,208 @@
+//! Experiment s2: a page allocator whose fast path searches nothing, and its drain.
+//!
+//! Owns: the options, the order of the parts.
+//! Does not own: which allocators take part (`variants`), how long to repeat (`statistics`).
+//! Invariants: every variant runs the same loops over the same memory, compiled from one source; a gain
+//! is against the single list, and there is none where the intervals overlap.
+//!
+//! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind),
+//! `published` (what S2 says), `found` (tables, bars, sentences).
+
+mod drains;
+mod found;
+mod instructions;
+mod loops;
+mod published;
+#[cfg(test)]
+mod tests;
+mod variants;
+
+use afflux_report::{Fields, Row, Source};
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::options::{self, TypedOption};
+use crate::statistics::{Repetition, compare};
+use drains::Contents;
+use instructions::COUNT;
+use loops::{Load, Memory, Work};
+use variants::{Measured, VARIANTS};
+
+const CONTENTS: TypedOption<Contents> = options::parsed(
+    OptionInfo {
+        name: "contents",
+        value: "U/R/M,...",
+        default: "",
+        doc: "Drain lists of these contents, and nothing else [the published ones, and the loops]",
+    },
+    Contents::read,
+);
+const DRAIN: TypedOption<u64> = options::number(
+    OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" },
+    1..=drains::FRAMES_MAX as u64,
+);
+const LOOPS: TypedOption<Vec<Work>> = options::parsed(
+    OptionInfo {
+        name: "loops",
+        value: "LIST",
+        default: "all",
+        doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
+    },
+    Work::named,
+);
+const THREADS: TypedOption<usize> = options::choice(
+    OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" },
+    &[("1", 1), ("2", 2)],
+    "1 or 2, or both with a comma",
+);
+const INSTRUCTIONS: TypedOption<Option<bool>> = options::choice(
+    OptionInfo {
+        name: "instructions",
+        value: "auto|on|off",
+        default: "auto",
+        doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
+    },
+    &[("auto", None), ("on", Some(true)), ("off", Some(false))],
+    "auto, on or off",
+);
+const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.info, INSTRUCTIONS.info, COUNT.info];
+
+/// The experiment.
+pub(crate) struct S2;
+
+/// What was asked for, read.
+struct Asked {
+    contents: Option<Vec<Contents>>,
+    drain: Vec<u32>,
+    works: Vec<Work>,
+    threads: Vec<usize>,
+    count: bool,
+}
+
+impl Asked {
+    fn read(request: &Request) -> Result<Self, LabError> {
+        let contents = CONTENTS.list_if_given(request)?;
+        let named = request.given.iter().any(|(name, _)| name == LOOPS.info.name);
+        let works = if contents.is_some() && !named { Vec::new() } else { LOOPS.list(request)?.concat() };
+        let threads = THREADS.list(request)?;
+        let count = INSTRUCTIONS.value(request)?.unwrap_or(!request.quick);
+        let drain = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect();
+        Ok(Self { contents, drain, works, threads, count })
+    }
+}
+
+impl Experiment for S2 {
+    fn name(&self) -> &'static str {
+        "s2"
+    }
+
+    fn about(&self) -> &'static str {
+        "A page allocator whose fast path searches nothing, and its drain"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, it is measured; the counts of list heads are counted from the \
+         kernels' sources, not published"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        OPTIONS
+    }
+
+    /// It is never anything else.
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let asked = Asked::read(request)?;
+        if let Some((load, variant)) = COUNT.value_if_given(request)? {
+            (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
+            return Ok(Findings::default());
+        }
+        let before = found::machine();
+        let drained = drains::run(asked.contents.as_deref(), &asked.drain, watch);
+        let mut counter = if asked.count && !asked.works.is_empty() {
+            instructions::Counter::found()
+        } else {
+            instructions::Counter::off()
+        };
+        let memory = Memory::new();
+        let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
+        let all = asked.works.len() * asked.threads.len();
+        let mut measured = Vec::new();
+        for work in &asked.works {
+            for threads in &asked.threads {
+                let done = measured.len() as f64 / all as f64;
+                watch.step(&format!("{}, {threads} at once", work.name()), done);
+                let load =
+                    Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
+                let one = measure(load, repetition, &memory, &mut counter)?;
+                (0..VARIANTS.len()).for_each(|variant| watch.row(&row(&one, variant)));
+                measured.push(one);
+            }
+        }
+        Ok(found::findings(&drained, &measured, repetition, &before, counter.said()))
+    }
+}
+
+fn measure(
+    load: Load,
+    repetition: Repetition,
+    memory: &Memory,
+    counter: &mut instructions::Counter,
+) -> Result<Measured, LabError> {
+    let mut failure = None;
+    let compared = compare(VARIANTS.len(), repetition, |variant| {
+        (VARIANTS[variant].run)(&load, memory).unwrap_or_else(|why| {
+            failure = Some(format!("{} with {}: {why}", load.work.name(), VARIANTS[variant].name));
+            0.0
+        })
+    });
+    if let Some(why) = failure {
+        return Err(LabError::Failed(why));
+    }
+    let instructions = if load.threads == 1 {
+        VARIANTS.iter().map(|variant| counter.per_operation(load.work, variant.name)).collect()
+    } else {
+        vec![None; VARIANTS.len()]
+    };
+    let estimates = compared.variants.iter().map(|samples| samples.estimate()).collect();
+    Ok(Measured { work: load.work, threads: load.threads, estimates, sure: compared.sure, instructions })
+}
+
+fn row(measured: &Measured, variant: usize) -> Row {
+    let estimate = &measured.estimates[variant];
+    let name = VARIANTS[variant].name;
+    let mut params = Fields::new().with("loop", measured.work.loop_name());
+    if let Work::Netperf { kib } = measured.work {
+        params.push("buffer_bytes", kib * 1024);
+    }
+    let mut metrics = Fields::new()
+        .with("cpu_ns", estimate.mean)
+        .with("cpu_ns_99_half_width", estimate.half_width)
+        .with("samples", estimate.samples)
+        .with("within_1_percent", estimate.is_within(0.01));
+    if let Some(instructions) = measured.instructions[variant] {
+        metrics.push("instructions", instructions);
+    }
+    if variant > 0 {
+        metrics.push("gain_percent", measured.gain_percent(variant));
+        metrics.push("significant", measured.gain_percent(variant).is_some());
+    }
+    Row {
+        experiment: "s2".to_owned(),
+        variant: name.to_owned(),
+        params: params.with("threads", measured.threads),
+        metrics,
+        published: published::fields(measured.work, name),
+        source: Source::Measured,
+    }
+}

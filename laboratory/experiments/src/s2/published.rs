@@ -1,0 +1,150 @@
+//! What S2 published, and whether ours agrees.
+//!
+//! Owns: the table of the series' announcement (18 August 2009) and the figures of the shorter series that
+//! followed it (28 August 2009, patches 1 and 2).
+//! Does not own: our figures. Invariants: percent of throughput gained over the allocator before the
+//! series; «none» is what the author called no or no significant difference, or noise.
+
+use afflux_report::Fields;
+use serde_json::{Value, json};
+
+use super::loops::Work;
+use crate::prose::{paragraph, section};
+
+const WHY: &str = include_str!("why.md");
+const PAGE_TEST: &str = section(WHY, "page_test");
+const BRK_TEST: &str = section(WHY, "brk_test");
+const NETPERF_PAGE: &str = section(WHY, "netperf, up to a page");
+const NETPERF_PAGES: &str = section(WHY, "netperf, several pages");
+const HACKBENCH: &str = section(WHY, "hackbench");
+const KERNBENCH: &str = section(WHY, "kernbench");
+
+/// The machines: Pentium D 3 GHz, Phenom 9950, PPC970MP 2.5 GHz.
+pub(super) const MACHINES: [&str; 3] = ["x86", "x86-64", "ppc64"];
+
+/// What was said of a benchmark on a machine.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Said {
+    /// No difference, or none beyond noise.
+    Nothing,
+    /// Percent gained.
+    Percent(f64),
+    /// Percent gained, from and to.
+    Range(f64, f64),
+    /// In words: the sign is all there is.
+    Gains,
+    /// In words.
+    Losses,
+}
+
+use Said::{Gains, Losses, Nothing, Percent, Range};
+
+impl Said {
+    pub(super) fn text(self) -> String {
+        match self {
+            Nothing => "none".to_owned(),
+            Percent(percent) => format!("{percent:+.2} %"),
+            Range(from, to) => format!("{from:+} to {to:+} %"),
+            Gains => "gains".to_owned(),
+            Losses => "losses".to_owned(),
+        }
+    }
+
+    fn value(self) -> Value {
+        match self {
+            Percent(percent) => json!(percent),
+            Range(from, to) => json!([from, to]),
+            other => json!(other.text()),
+        }
+    }
+
+    /// Whether a gain of ours, or that there is no sure one, says the same.
+    pub(super) fn agrees(self, gain_percent: Option<f64>) -> bool {
+        match (self, gain_percent) {
+            (Nothing, gain) => gain.is_none_or(|gain| gain.abs() < NOISE_PERCENT),
+            (_, None) => false,
+            (Percent(said), Some(gain)) => (said > 0.0) == (gain > 0.0),
+            (Range(..) | Gains, Some(gain)) => gain > 0.0,
+            (Losses, Some(gain)) => gain < 0.0,
+        }
+    }
+}
+
+/// What the author's own words put down to noise: his intervals are 1 % to each side of both means.
+const NOISE_PERCENT: f64 = 2.0;
+
+/// A line of the table.
+pub(super) struct Line {
+    pub(super) benchmark: &'static str,
+    /// By machine.
+    pub(super) said: [Said; 3],
+    /// Our loop that is like it.
+    pub(super) work: Option<Work>,
+}
+
+const fn line(benchmark: &'static str, said: [Said; 3], work: Option<Work>) -> Line {
+    Line { benchmark, said, work }
+}
+
+const fn netperf(kib: u32) -> Option<Work> {
+    Some(Work::Netperf { kib })
+}
+
+/// The whole series.
+pub(super) const TABLE: [Line; 15] = [
+    line("kernbench", [Nothing, Nothing, Nothing], Some(Work::Kernbench)),
+    line("aim9 page_test", [Range(3.0, 6.0), Nothing, Nothing], Some(Work::PageTest)),
+    line("aim9 brk_test", [Range(3.0, 6.0), Nothing, Nothing], Some(Work::BrkTest)),
+    line("netperf-udp 1024", [Nothing, Nothing, Range(2.0, 3.0)], netperf(1)),
+    line("netperf-udp 2048", [Nothing, Nothing, Range(2.0, 3.0)], netperf(2)),
+    line("netperf-udp 4096", [Nothing, Percent(1.39), Range(2.0, 3.0)], netperf(4)),
+    line("netperf-udp 8192", [Nothing, Percent(6.8), Range(2.0, 3.0)], netperf(8)),
+    line("netperf-udp 16384", [Nothing, Percent(9.55), Range(2.0, 3.0)], netperf(16)),
+    line("netperf-tcp 1024", [Nothing, Nothing, Losses], netperf(1)),
+    line("netperf-tcp 2048", [Nothing, Nothing, Losses], netperf(2)),
+    line("netperf-tcp 4096", [Nothing, Percent(14.14), Gains], netperf(4)),
+    line("netperf-tcp 8192", [Nothing, Nothing, Gains], netperf(8)),
+    line("netperf-tcp 16384", [Nothing, Percent(-12.56), Gains], netperf(16)),
+    line("hackbench", [Nothing, Nothing, Range(1.0, 2.0)], Some(Work::Hackbench)),
+    line("sysbench", [Nothing, Nothing, Range(5.0, 7.0)], None),
+];
+
+/// The shorter series, where it gave figures for one buffer size: x86-64, TCP.
+const TWO_PATCHES_TCP: [(u32, Said); 3] = [(4, Percent(15.83)), (8, Nothing), (16, Percent(1.0))];
+
+/// What was published for a loop and a variant: the whole series is ZoneTunables, two patches of it
+/// BatchedDrain.
+pub(super) fn fields(work: Work, variant: &str) -> Fields {
+    let mut fields = Fields::new();
+    let name = |protocol: &str, machine: &str| format!("{protocol}gain_percent_{}", machine.replace('-', "_"));
+    let protocol = |benchmark: &str| match benchmark.split_once(' ') {
+        Some(("netperf-udp", _)) => "udp_",
+        Some(("netperf-tcp", _)) => "tcp_",
+        _ => "",
+    };
+    if variant == "ZoneTunables" {
+        for line in TABLE.iter().filter(|line| line.work == Some(work)) {
+            for (machine, said) in MACHINES.iter().zip(line.said) {
+                fields.push(name(protocol(line.benchmark), machine), said.value());
+            }
+        }
+    } else if variant == "BatchedDrain"
+        && let Work::Netperf { kib } = work
+        && let Some((_, said)) = TWO_PATCHES_TCP.iter().find(|(of, _)| *of == kib)
+    {
+        fields.push(name("tcp_", "x86-64"), said.value());
+    }
+    fields
+}
+
+/// Why a loop of ours can differ from the benchmark it is like.
+pub(super) fn why(work: Work) -> String {
+    paragraph(match work {
+        Work::PageTest => PAGE_TEST,
+        Work::BrkTest => BRK_TEST,
+        Work::Netperf { kib: 1..=4 } => NETPERF_PAGE,
+        Work::Netperf { .. } => NETPERF_PAGES,
+        Work::Hackbench => HACKBENCH,
+        Work::Kernbench => KERNBENCH,
+    })
+}

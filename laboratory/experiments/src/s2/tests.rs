@@ -1,0 +1,166 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+#[derive(Default)]
+struct Rows(Vec<serde_json::Value>);
+
+impl Watch for Rows {
+    fn row(&mut self, row: &Row) {
+        self.0.push(serde_json::from_str(&row.to_string()).unwrap());
+    }
+    fn step(&mut self, _: &str, _: f64) {}
+}
+
+fn request(options: &[(&str, &str)]) -> Request {
+    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { quick: true, given, ..Request::default() }
+}
+
+fn rows(options: &[(&str, &str)]) -> (Vec<serde_json::Value>, Findings) {
+    let mut rows = Rows::default();
+    let findings = S2.run(&request(options), &mut rows).unwrap();
+    (rows.0, findings)
+}
+
+#[test]
+fn drains_come_out_exactly_as_the_kernels_sources_give_them() {
+    let (rows, findings) = rows(&[("loops", "none")]);
+    assert_eq!(rows.len(), 8 * 6);
+    let mut compared = 0;
+    for row in &rows {
+        assert!(row["published"].as_object().unwrap().is_empty(), "nobody published these: {row}");
+        for name in ["lists_examined", "inner_checks"] {
+            let counted = &row["metrics"][format!("kernel_source_{name}")];
+            if !counted.is_null() {
+                assert_eq!(&row["metrics"][name], counted, "{row}");
+                compared += 1;
+            }
+        }
+        assert_eq!(row["metrics"]["order"].as_str().unwrap().len(), 31);
+    }
+    // Heads: 8 of patch 1, 16 of patch 2, 7 with the shortcut, 2 of Linux 6.1; inner looks: 14 and 7.
+    assert_eq!(compared, 8 + 16 + 7 + 2 + 14 + 7);
+    assert_eq!(findings.says[0], "Of 33 counts of list heads that the kernels' sources give, 33 came out exactly.");
+    assert_eq!(findings.says.len(), 2);
+}
+
+#[test]
+fn contents_of_the_callers_are_drained_alone() {
+    let (rows, _) = rows(&[("contents", "10/0/21,0/0/31"), ("drain", "31,5")]);
+    assert_eq!(rows.len(), 2 * 2 * 6);
+    let batched = rows.iter().find(|row| row["variant"] == "BatchedDrain").unwrap();
+    let keys: Vec<&String> = batched.as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 6, "{keys:?}");
+    assert_eq!(batched["experiment"], "s2");
+    assert_eq!(batched["source"], "measured");
+    assert_eq!(batched["params"]["contents"], "10/0/21");
+    assert_eq!(batched["params"]["drain"], 31);
+    assert_eq!(batched["metrics"]["lists_examined"], 32);
+    assert_eq!(batched["metrics"]["order"], "MMU".repeat(10) + "M");
+    let few = rows.iter().find(|row| row["variant"] == "ListPerClass" && row["params"]["drain"] == 5).unwrap();
+    assert_eq!(few["metrics"]["order"], "MUMUM");
+}
+
+#[test]
+fn more_than_there_is_drains_what_there_is() {
+    let (rows, _) = rows(&[("contents", "1/1/1"), ("drain", "65536")]);
+    assert!(rows.iter().all(|row| row["metrics"]["order"].as_str().unwrap().len() == 3), "{rows:?}");
+}
+
+#[test]
+fn every_loop_gives_a_row_for_each_variant() {
+    let (rows, findings) = rows(&[("contents", "1/0/0"), ("loops", "all"), ("instructions", "off")]);
+    let loops: Vec<_> = rows.iter().filter(|row| row["params"]["loop"].is_string()).collect();
+    assert_eq!(loops.len(), 9 * 2 * VARIANTS.len());
+    for row in loops {
+        let metrics = &row["metrics"];
+        assert!(metrics["cpu_ns"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(metrics["samples"].as_u64().unwrap() >= 3, "{row}");
+        if row["variant"] != "SingleList" {
+            assert_eq!(metrics["gain_percent"].is_null(), metrics["significant"] == false, "{row}");
+        }
+        let published = row["published"].as_object().unwrap();
+        assert_eq!(
+            published.is_empty(),
+            !matches!(row["variant"].as_str(), Some("ZoneTunables" | "BatchedDrain"))
+                || row["variant"] == "BatchedDrain" && !matches!(row["params"]["buffer_bytes"].as_u64(), Some(4096..)),
+            "{row}"
+        );
+    }
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 1, 2));
+    assert!(findings.answer.ends_with("came out exactly."), "{}", findings.answer);
+}
+
+#[test]
+fn values_that_cannot_be_used_are_said_with_what_can() {
+    let refused = |name: &str, value: &str, part: &str| {
+        let error =
+            S2.run(&request(&[("loops", "none"), (name, value)]), &mut Rows::default()).err().unwrap().to_string();
+        assert!(error.contains(&format!("--{name} {value}")) && error.contains(part), "{error}");
+    };
+    for contents in ["1/2", "1/2/3/4", "a/b/c", "-1/0/0", "0/0/0", "70000/0/0", "1/2/3,4"] {
+        refused("contents", contents, "U/R/M");
+    }
+    for drain in ["0", "-1", "65537", "x", ""] {
+        refused("drain", drain, "1 to 65536");
+    }
+    refused("loops", "iozone", "page_test");
+    refused("threads", "3", "1 or 2");
+    refused("instructions", "maybe", "auto, on or off");
+    for count in ["page_test", "page_test:SingleList:0", "x:SingleList:5", "page_test:x:5", "netperf 4096:afflux:5"] {
+        refused("count", count, "LOOP:VARIANT:N");
+    }
+}
+
+#[test]
+fn a_counting_run_says_nothing() {
+    for work in ["page_test", "netperf-16384", "hackbench"] {
+        let (rows, findings) = rows(&[("count", &format!("{work}:afflux:1000"))]);
+        assert!(rows.is_empty() && findings.tables.is_empty());
+    }
+}
+
+#[test]
+fn gains_agree_with_what_was_said_by_their_sign() {
+    use published::Said;
+    assert!(Said::Nothing.agrees(None) && Said::Nothing.agrees(Some(-1.5)) && !Said::Nothing.agrees(Some(4.0)));
+    assert!(Said::Range(3.0, 6.0).agrees(Some(1.0)) && !Said::Range(3.0, 6.0).agrees(None));
+    assert!(Said::Percent(-12.56).agrees(Some(-3.0)) && !Said::Percent(-12.56).agrees(Some(3.0)));
+    assert!(Said::Losses.agrees(Some(-3.0)) && Said::Gains.agrees(Some(3.0)));
+}
+
+#[test]
+fn what_a_run_takes_beside_its_operations_is_not_counted() {
+    assert_eq!(instructions::each((100, 5_000 + 100 * 7), (300, 5_000 + 300 * 7)), 7.0);
+}
+
+#[test]
+fn the_answer_names_the_loop_that_gains_most() {
+    use crate::statistics::{Estimate, Repetition};
+    let measured = |work, series_ns: f64| {
+        let estimate = |mean| Estimate { mean, half_width: 1.0, sd: 1.0, samples: 5 };
+        // The whole series is the fourth.
+        let estimates = [100.0, 100.0, 100.0, series_ns, 100.0].map(estimate).to_vec();
+        Measured { work, threads: 1, estimates, sure: true, instructions: vec![None; VARIANTS.len()] }
+    };
+    let works = [Work::PageTest, Work::BrkTest, Work::Kernbench];
+    let all: Vec<Measured> = works.into_iter().zip([80.0, 50.0, 100.5]).map(|(work, ns)| measured(work, ns)).collect();
+    let answer = found::findings(&[], &all, Repetition::QUICK, "", "").answer;
+    let said = "gains most in the loop like brk_test, +100.0 % with 1 thread; in 1 of 3 loops there is no significant";
+    assert!(answer.contains(said), "{answer}");
+}
+
+#[test]
+fn two_threads_share_the_operations() {
+    use afflux_frames::Allocator;
+    use afflux_frames::linux::{SingleList, Zone};
+    let refills = |threads| {
+        let zone = <Zone<SingleList> as Allocator>::new(1 << 15);
+        let load = loops::Load { work: Work::PageTest, threads, operations: 51_200, timed: false };
+        loops::run(&zone, &load, &loops::Memory::new()).unwrap();
+        zone.counters().lists.refills as f64
+    };
+    let (one, two) = (refills(1), refills(2));
+    assert!((two / one - 1.0).abs() < 0.2, "{one} {two}");
+}

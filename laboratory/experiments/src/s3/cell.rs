@@ -1,0 +1,177 @@
+//! One form of reclaim under the load: its figures, scaled to whole files, and its row.
+//!
+//! Owns: what is computed of a run's counts. Does not own: the runs (`kernel`, `own`), what was published.
+//! Invariants: counts and times that grow with the file are multiplied by the part that was not read; means, shares
+//! and quantiles of single waits are not.
+
+use afflux_linux_policies::reclaim::{Event, RECLAIM_POLICIES};
+use afflux_report::{Fields, Row};
+
+use super::kernel::{self, Load, Outcome, TaskAccount};
+use super::own;
+use super::plan::{ON_ENGINE, OWN, Plan, Variant};
+use super::published;
+use crate::experiment::LabError;
+use crate::machine::{rounded, row};
+
+/// Failures of slabs' requests, by their counter's name.
+const SLAB_FAILURES: &str = Event::SlabAllocFail.name();
+
+/// A run's figures.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) variant: &'static str,
+    pub(super) outcome: Outcome,
+    pub(super) load: Load,
+    pub(super) part: u64,
+}
+
+/// A mean and a quantile of single waits, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Waits {
+    pub(super) mean_ms: f64,
+    pub(super) p99_ms: f64,
+}
+
+pub(super) fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+impl Cell {
+    /// Runs it.
+    pub(super) fn run(plan: &Plan, variant: Variant) -> Result<Self, LabError> {
+        let load = plan.scaled();
+        let outcome = match variant {
+            Variant::Kernel(policy) => kernel::run(&load, &policy),
+            Variant::OnEngine(number) => own::run(&load, Some(RECLAIM_POLICIES[number])),
+            _ => own::run(&load, None),
+        };
+        let failed = |error| LabError::Failed(format!("{}: {error}", variant.name()));
+        Ok(Self { variant: variant.name(), outcome: outcome.map_err(failed)?, load: plan.load, part: plan.part })
+    }
+
+    /// Whether the engine ran, not the simulated kernel.
+    pub(super) fn is_on_engine(&self) -> bool {
+        self.variant == OWN || self.variant.ends_with(ON_ENGINE)
+    }
+
+    /// A count by the kernel's name, of whole files; 0 for what this form does not have.
+    pub(super) fn count(&self, name: &str) -> f64 {
+        self.counted(name).unwrap_or(0.0)
+    }
+
+    /// The same; nothing for what this form does not have. `nr_alloc_fail` is the seed's: slabs' requests are in it.
+    pub(super) fn counted(&self, name: &str) -> Option<f64> {
+        let of = |name: &str| {
+            let found = self.outcome.counts.iter().find(|(known, _)| *known == name);
+            found.map(|(_, count)| *count as f64)
+        };
+        let whole = of(name)? * self.part as f64;
+        Some(match name {
+            // Of a reader's start, however much it reads then.
+            SLAB_FAILURES => of(name)?,
+            "nr_alloc_fail" => whole + of(SLAB_FAILURES).unwrap_or(0.0),
+            _ => whole,
+        })
+    }
+
+    /// Of all CPUs.
+    pub(super) fn ipis(&self) -> f64 {
+        (self.outcome.interrupts.iter().sum::<u64>() * self.part) as f64
+    }
+
+    pub(super) fn reclaims_a_reader(&self) -> f64 {
+        (self.outcome.delays.count * self.part) as f64 / self.load.readers as f64
+    }
+
+    pub(super) fn reclaim_ms_a_reader(&self) -> f64 {
+        ms(self.outcome.delays.ns) * self.part as f64 / self.load.readers as f64
+    }
+
+    /// Of one direct reclaim, its waits for a CPU included.
+    pub(super) fn reclaim(&self) -> Waits {
+        let delays = &self.outcome.delays;
+        let mean_ms = if delays.count > 0 { ms(delays.ns) / delays.count as f64 } else { 0.0 };
+        Waits { mean_ms, p99_ms: ms(delays.p99_ns) }
+    }
+
+    /// How much longer than its work the interactive task took.
+    pub(super) fn interactive(&self) -> Waits {
+        let all = &self.outcome.interactive_ns;
+        let mean_ms = if all.is_empty() { 0.0 } else { ms(all.iter().sum()) / all.len() as f64 };
+        let p99 = (all.len() * 99).div_ceil(100).saturating_sub(1);
+        Waits { mean_ms, p99_ms: ms(all.get(p99).copied().unwrap_or(0)) }
+    }
+
+    pub(super) fn start_s(&self) -> f64 {
+        self.outcome.start_ns as f64 / 1e9 * self.part as f64
+    }
+
+    pub(super) fn total_s(&self) -> f64 {
+        self.outcome.total_ns as f64 / 1e9 * self.part as f64
+    }
+
+    /// The reader in the middle by what it spent in reclaim; nothing where single readers are not told apart.
+    pub(super) fn middle_reader(&self) -> Option<TaskAccount> {
+        let mut tasks = self.outcome.tasks.clone();
+        tasks.sort_by_key(|task| task.reclaim_ns);
+        tasks.get(tasks.len() / 2).copied().filter(|_| !self.is_on_engine())
+    }
+
+    pub(super) fn row(&self) -> Row {
+        let load = &self.load;
+        let params = Fields::new()
+            .with("readers", load.readers)
+            .with("file_bytes", load.file_bytes)
+            .with("memory_bytes", load.memory_bytes)
+            .with("cpus", load.cpus)
+            .with("drift_frames", load.drift_frames)
+            .with("read_part", 1.0 / self.part as f64);
+        row("s3", self.variant, params, self.metrics(), self.published())
+    }
+
+    fn metrics(&self) -> Fields {
+        let (reclaim, interactive) = (self.reclaim(), self.interactive());
+        let metrics = Fields::new()
+            .with("demand_alloc_fail", self.count("demand_alloc_fail"))
+            .with("nr_alloc_fail", self.count("nr_alloc_fail"))
+            .with("allocstall", self.count("allocstall"))
+            .with("function_call_ipis", self.ipis())
+            .with("reclaim_count_mean", rounded(self.reclaims_a_reader(), 2))
+            .with("reclaim_total_ms_mean", rounded(self.reclaim_ms_a_reader(), 3))
+            .with("reclaim_delay_ms_avg", rounded(reclaim.mean_ms, 3))
+            .with("reclaim_delay_ms_p99", rounded(reclaim.p99_ms, 3))
+            .with("start_s", rounded(self.start_s(), 1))
+            .with("total_s", rounded(self.total_s(), 1))
+            .with("interactive_wait_ms_avg", rounded(interactive.mean_ms, 1))
+            .with("interactive_wait_ms_p99", rounded(interactive.p99_ms, 1))
+            .with("preemptions", self.outcome.preemptions * self.part);
+        let told = ["allocstall", "nr_alloc_fail", "demand_alloc_fail"];
+        let rest = self.outcome.counts.iter().filter(|(name, _)| !told.contains(name));
+        let metrics = rest.fold(metrics, |metrics, (name, _)| metrics.with(*name, self.count(name) as u64));
+        match &self.outcome.delays_by_device {
+            // Of the part that was read.
+            Some(delays) => metrics.with("delays", delays.clone()),
+            None => metrics,
+        }
+    }
+
+    fn published(&self) -> Fields {
+        let Some(published) = published::of(self.variant, &self.load) else { return Fields::new() };
+        let mut fields = Fields::new();
+        let figures = [
+            ("nr_alloc_fail", published.failures()),
+            ("allocstall", published.stalls()),
+            ("function_call_ipis", published.function_call_ipis.map(|count| count as f64)),
+            ("reclaim_delay_ms_avg", published.delay_ms().map(|ms| rounded(ms, 1))),
+            ("start_s", published.start_s.map(|seconds| seconds as f64)),
+            ("total_s", published.total_s.map(|seconds| seconds as f64)),
+        ];
+        for (name, figure) in figures {
+            if let Some(figure) = figure {
+                fields.push(name, figure);
+            }
+        }
+        published.counters.iter().fold(fields, |fields, (name, count)| fields.with(*name, *count))
+    }
+}

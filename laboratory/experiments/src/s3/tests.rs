@@ -1,0 +1,283 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use afflux_report::Row;
+
+use super::goals::{Goal, find, goals};
+use super::kernel::{Delays, MEMORY_BYTES, Outcome, TaskAccount};
+use super::plan::OWN;
+use super::*;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    done: Vec<f64>,
+    remarks: Vec<String>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, done: f64) {
+        self.done.push(done);
+    }
+    fn remark(&mut self, what: &str) {
+        self.remarks.push(what.to_owned());
+    }
+}
+
+fn request(pairs: &[(&str, &str)]) -> Request {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { given, ..Request::default() }
+}
+
+fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
+    let plan = Plan::read(&request(pairs)).unwrap();
+    plan.variants.iter().map(|variant| Cell::run(&plan, *variant).unwrap()).collect()
+}
+
+/// A machine like the seed's, a quarter of it: as many readers a CPU, and as much memory.
+const SMALL: [(&str, &str); 5] =
+    [("readers", "250"), ("cpus", "2"), ("memory", "768MiB"), ("file-size", "8MiB"), ("full", "yes")];
+
+#[test]
+fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
+    let cells = cells(&[&SMALL[..], &[("variants", "base,wmark-min,wmark-high,time-limit-100ms,afflux")]].concat());
+    let of = |variant: &str| find(&cells, variant).unwrap();
+    let (base, min, high) = (of("base"), of("wmark-min"), of("wmark-high"));
+    let stalls = |cell: &Cell| cell.count("allocstall");
+    assert!(
+        stalls(base) > 5.0 * stalls(min) && stalls(min) > 1.3 * stalls(high),
+        "{} {} {}",
+        stalls(base),
+        stalls(min),
+        stalls(high)
+    );
+    let delay = |cell: &Cell| cell.reclaim().mean_ms;
+    assert!(delay(high) > 5.0 * delay(base), "{} {}", delay(base), delay(high));
+    assert!(delay(of("time-limit-100ms")) < 0.75 * delay(high), "{}", delay(of("time-limit-100ms")));
+    assert!(base.ipis() > 0.0);
+    for cell in &cells {
+        assert!(cell.variant == "base" || cell.ipis() == 0.0, "{} interrupts", cell.variant);
+        assert_eq!(cell.outcome.tasks.len(), 250);
+        let evicted = cell.count("pgsteal_direct") + cell.count("kswapd_steal") + cell.count("pgsteal");
+        let (read, kept) = (250.0 * 2048.0, f64::from(kernel::page_frames(768 << 20)));
+        assert!((read - kept..=read).contains(&evicted), "{}: {evicted} of {read}", cell.variant);
+    }
+    let own = of(OWN);
+    assert_eq!(own.count("demand_alloc_fail"), 0.0);
+    assert!(own.reclaim().mean_ms <= 1.0 && own.reclaim().p99_ms <= 10.0, "{:?}", own.reclaim());
+    assert!(own.reclaim_ms_a_reader() <= base.reclaim_ms_a_reader() / 100.0);
+    let best = cells.iter().filter(|cell| cell.variant != OWN).map(Cell::total_s).min_by(f64::total_cmp).unwrap();
+    assert!(own.total_s() <= best, "{} {best}", own.total_s());
+}
+
+#[test]
+fn on_the_engine_the_kernels_forms_trade_the_same_way() {
+    let variants = "base-on-engine,wmark-high-on-engine,afflux";
+    let cells = cells(&[&SMALL[..], &[("variants", variants)]].concat());
+    let told: Vec<_> = cells
+        .iter()
+        .map(|cell| (cell.variant, cell.count("allocstall"), cell.reclaim().mean_ms, cell.total_s()))
+        .collect();
+    let [base, high, own] = &told[..] else { panic!("{told:?}") };
+    assert!(base.1 > 2.0 * high.1 && high.1 > 10.0 * own.1, "stalls: {told:?}");
+    assert!(high.2 > 2.0 * base.2 && base.2 > own.2, "delays: {told:?}");
+    for cell in &cells {
+        assert_eq!(cell.ipis(), 0.0, "{}", cell.variant);
+        let (read, kept) = (250.0 * 2048.0, f64::from(kernel::page_frames(768 << 20)));
+        let evicted = cell.count("pgsteal");
+        assert!((read - kept..=read).contains(&evicted), "{}: {evicted} of {read}", cell.variant);
+        let reclaim = cell.row().metrics.get("delays").unwrap()["0"]["reclaim"].clone();
+        assert_eq!(reclaim.is_null(), cell.count("allocstall") == 0.0, "{}: {reclaim}", cell.variant);
+    }
+}
+
+#[test]
+fn every_form_has_its_name_on_the_engine() {
+    let names = |variants| {
+        let plan = Plan::read(&request(&[("variants", variants)])).unwrap();
+        plan.variants.iter().map(|variant| variant.name()).collect::<Vec<_>>()
+    };
+    let forms = afflux_linux_policies::reclaim::RECLAIM_POLICIES.map(|form| form.name);
+    assert_eq!(names("on-engine"), forms.map(|name| format!("{name}-on-engine")));
+    assert_eq!((names("all").len(), names("all,on-engine").len()), (forms.len() + 1, 2 * forms.len() + 1));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let once = || {
+        let cells = cells(&[
+            ("readers", "40"),
+            ("file-size", "8MiB"),
+            ("memory", "64MiB"),
+            ("full", "yes"),
+            ("variants", "base,afflux"),
+        ]);
+        cells.iter().map(|cell| cell.row().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn a_part_of_each_file_gives_the_same_counts() {
+    let with = |size| {
+        cells(&[
+            ("readers", "100"),
+            ("cpus", "4"),
+            ("memory", "96MiB"),
+            ("file-size", size),
+            ("full", "yes"),
+            ("variants", "base"),
+        ])
+        .remove(0)
+    };
+    let (whole, half) = (with("16MiB"), with("8MiB"));
+    // The memory that is filled at first is a larger part of less.
+    let filled = |cell: &Cell| 100.0 * cell.load.file_bytes as f64 / 4096.0 - f64::from(kernel::page_frames(96 << 20));
+    let rate = |cell: &Cell| cell.count("allocstall") / filled(cell);
+    assert!((rate(&half) / rate(&whole) - 1.0).abs() < 0.1, "{} {}", rate(&half), rate(&whole));
+}
+
+#[test]
+fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
+    let mut kept = Kept::default();
+    let small =
+        [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
+    let findings = S3.run(&request(&small), &mut kept).unwrap();
+    assert_eq!(kept.rows.len(), 3);
+    for row in &kept.rows {
+        for metric in [
+            "demand_alloc_fail",
+            "nr_alloc_fail",
+            "allocstall",
+            "function_call_ipis",
+            "reclaim_count_mean",
+            "reclaim_total_ms_mean",
+            "reclaim_delay_ms_avg",
+            "reclaim_delay_ms_p99",
+            "start_s",
+            "total_s",
+        ] {
+            assert!(row.metrics.get(metric).is_some(), "{metric} of {row}");
+        }
+        assert!(row.published.get("allocstall").is_none(), "the seed did not measure this: {row}");
+    }
+    assert!(kept.remarks[0].contains("8th of each file") && kept.remarks[0].contains("--full"), "{:?}", kept.remarks);
+    assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
+    assert_eq!((findings.tables.len(), findings.figures.len()), (3, 4));
+    assert!(
+        findings.details.len() >= 2 && findings.answer.contains("With this project's reclaim"),
+        "{}",
+        findings.answer
+    );
+    assert!(findings.says[0].starts_with("Fitted: ") && findings.says[0].contains(" Predicted: "));
+}
+
+/// A cell of the published load with these figures.
+fn published_cell(variant: &'static str, stalls: u64, failures: u64, delay_ms: u64, ipis: u64) -> Cell {
+    let plan = Plan::read(&request(&[("full", "yes")])).unwrap();
+    let delays = Delays { count: 1000, ns: delay_ms * 1_000_000_000, p99_ns: 0, max_ns: 0 };
+    let counts = vec![("allocstall", stalls), ("nr_alloc_fail", failures), ("demand_alloc_fail", 0)];
+    let outcome = Outcome { counts, interrupts: vec![ipis], delays, total_ns: 516, ..Outcome::default() };
+    assert_eq!(plan.load.memory_bytes, MEMORY_BYTES);
+    Cell { variant, outcome, load: plan.load, part: plan.part }
+}
+
+#[test]
+fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
+    let published = || {
+        vec![
+            published_cell("base", 1_576_602, 10_496, 28, 1_761_627),
+            published_cell("wmark-min", 105_551, 704, 300, 2_654),
+            published_cell("wmark-high", 53_860, 282, 641, 2_664),
+            published_cell("time-limit-100ms", 128_800, 1_103, 346, 0),
+            published_cell("time-limit-20ms", 132_101, 1_662, 371, 0),
+            published_cell(OWN, 0, 0, 0, 0),
+        ]
+    };
+    let missed = |cells: &[Cell]| goals(cells).into_iter().filter(|goal| !goal.met).collect::<Vec<Goal>>();
+    assert_eq!((goals(&published()).len(), missed(&published())), (13, vec![]));
+    type Worse = fn(&mut Vec<Cell>);
+    let worse: [Worse; 8] = [
+        |cells| cells[0].outcome.counts[0].1 = 1_300_000,
+        |cells| cells[2].outcome.counts[0].1 = 63_000,
+        |cells| cells[2].outcome.interrupts = vec![20_000],
+        |cells| cells[2].outcome.delays.ns /= 3,
+        |cells| cells[3].outcome.delays.ns /= 2,
+        |cells| cells[1].outcome.counts[1].1 = 200,
+        |cells| cells[5].outcome.counts[2].1 = 1,
+        |cells| cells[5].outcome.total_ns = 517,
+    ];
+    for (number, change) in worse.into_iter().enumerate() {
+        let mut cells = published();
+        change(&mut cells);
+        assert!(!missed(&cells).is_empty(), "change {number}");
+    }
+}
+
+#[test]
+fn the_lag_of_free_counts_is_what_the_kernels_formula_gives() {
+    let all = (MEMORY_BYTES / afflux_frames::FRAME_BYTES as u64) as u32;
+    assert_eq!(kernel::DRIFT_FRAMES, afflux_frames::linux::drift_threshold(published::CPUS as u32, all));
+}
+
+#[test]
+fn slabs_fail_where_readers_start_below_the_low_mark_and_the_more_the_less_a_reclaim_brings() {
+    let failures = |pairs: &[(&str, &str)]| cells(pairs)[0].count("slab_alloc_fail");
+    let with = |form| failures(&[&SMALL[..], &[("variants", form)]].concat());
+    let (base, high) = (with("base"), with("wmark-high"));
+    assert!(base > 4.0 * high && high > 0.0, "{base} {high}");
+    // Each of four slabs asks twice.
+    assert!(base <= 250.0 * 8.0, "{base}");
+    assert_eq!(failures(&[("readers", "20"), ("memory", "1GiB"), ("file-size", "1MiB"), ("variants", "base")]), 0.0);
+}
+
+#[test]
+fn bad_options_are_told_with_what_there_is() {
+    for (pairs, told) in [
+        (&[("readers", "0")][..], "1 to 10000"),
+        (&[("memory", "1MB")], "64 MiB to 64 GiB"),
+        (&[("variants", "wmark-low")], "wmark-high-limited-scan"),
+        (&[("cpus", "33")], "1 to 32"),
+    ] {
+        let error = Plan::read(&request(pairs)).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn figures_of_a_part_are_those_of_whole_files_and_those_of_a_wait_are_not() {
+    let mut cell = published_cell("base", 1000, 10, 28, 16);
+    cell.part = 8;
+    cell.outcome.interactive_ns = (1..=100).map(|ms| ms * 1_000_000).collect();
+    cell.outcome.tasks = [30, 10, 20].map(|ms| TaskAccount { reclaim_ns: ms, ..TaskAccount::default() }).to_vec();
+    assert_eq!((cell.count("allocstall"), cell.ipis()), (8000.0, 128.0));
+    // A reader starts once, whatever part of its file it reads.
+    cell.outcome.counts.push(("slab_alloc_fail", 7));
+    assert_eq!((cell.count("nr_alloc_fail"), cell.count("slab_alloc_fail")), (87.0, 7.0));
+    // A thousand reclaims of 28 ms by a thousand readers.
+    assert_eq!((cell.reclaim_ms_a_reader(), cell.reclaims_a_reader(), cell.reclaim().mean_ms), (8.0 * 28.0, 8.0, 28.0));
+    assert_eq!((cell.interactive().mean_ms, cell.interactive().p99_ms), (50.5, 99.0));
+    assert_eq!(cell.middle_reader().unwrap().reclaim_ns, 20);
+}
+
+#[test]
+fn the_answer_says_how_many_times_fewer_and_how_many_times_as_long() {
+    let plan = Plan::read(&request(&[("full", "yes")])).unwrap();
+    let cells = [published_cell("base", 1_576_602, 10_496, 28, 0), published_cell("wmark-high", 53_860, 282, 644, 0)];
+    let answer = findings::of_simulated(&plan, &cells).answer;
+    assert!(
+        answer.contains("there are 29 times fewer direct reclaims") && answer.contains("takes 23 times as long"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_drain_interrupts_the_other_cpus_alone() {
+    let load = [("readers", "40"), ("file-size", "8MiB"), ("memory", "64MiB"), ("full", "yes"), ("variants", "base")];
+    let ipis = |cpus: &'static str| cells(&[&load[..], &[("cpus", cpus)]].concat()).remove(0).ipis();
+    assert_eq!(ipis("1"), 0.0);
+    assert!(ipis("2") > 0.0);
+}

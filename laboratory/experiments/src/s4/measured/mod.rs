@@ -1,0 +1,204 @@
+//! The measured part of s4: the real server and a client, on a slow disk and behind a slow network, beside
+//! nfs-ganesha.
+//!
+//! Owns: which servers are measured in which order, the rows.
+//! Does not own: disk, network and servers (`stage`), the copy (`client`), what the server says (`looks`).
+//! Invariants: every server writes to the same disk, one after the other, is started for each copy, and is
+//! stopped before the next.
+
+mod client;
+mod here;
+mod looks;
+mod servers;
+mod stage;
+
+use std::time::Instant;
+
+use afflux_report::{Fields, Row, Source};
+use afflux_scratch::Scratch;
+
+use super::plan::Plan;
+use crate::experiment::{LabError, Watch};
+use crate::machine::rounded;
+use client::{CopyOf, Times, copy};
+use looks::{Counts, Look};
+use stage::{Stage, Subject};
+
+/// The engine's counters that stand in a row.
+const COUNTERS: [&str; 6] =
+    ["nr_dirtied", "nr_written", "write_requests", "sync_requests", "flusher_turns", "throttle_pauses"];
+
+/// One copy of one file.
+#[derive(Clone, Debug)]
+pub(super) struct Measured {
+    subject: Subject,
+    limiters: &'static str,
+    sample: u64,
+    file_bytes: u64,
+    times: Times,
+    looks: Vec<Look>,
+    /// What each of [`COUNTERS`] moved by; empty where the server does not say.
+    counted: Vec<(&'static str, u64)>,
+}
+
+/// What was measured, and what could not be.
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) copies: Vec<Measured>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Measured {
+    pub(super) fn server(&self) -> &'static str {
+        self.subject.name()
+    }
+
+    pub(super) fn is_ganesha(&self) -> bool {
+        self.subject == Subject::Ganesha
+    }
+
+    pub(super) fn centisecs(&self) -> Option<u64> {
+        self.subject.centisecs()
+    }
+
+    pub(super) fn limiters(&self) -> &'static str {
+        self.limiters
+    }
+
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Whether it is of the same server with the same knob.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.subject == other.subject
+    }
+
+    pub(super) fn rate_mb_per_s(&self) -> f64 {
+        self.file_bytes as f64 / 1e6 / self.times.elapsed.as_secs_f64()
+    }
+
+    /// The mean of the COMMITs, in milliseconds.
+    pub(super) fn commit_wait_ms(&self) -> f64 {
+        let waits = self.times.commits.iter().map(|commit| commit.wait.as_secs_f64());
+        waits.sum::<f64>() * 1e3 / self.times.commits.len().max(1) as f64
+    }
+
+    /// Seconds since the copy began, and bytes dirty on the server.
+    pub(super) fn dirty(&self) -> Vec<(f64, f64)> {
+        let since = |at: Instant| at.saturating_duration_since(self.times.begun).as_secs_f64();
+        self.looks.iter().map(|look| (since(look.at), look.dirty_bytes as f64)).collect()
+    }
+
+    /// What was dirty when the client began each COMMIT, as far as the server was asked shortly before, in MB.
+    fn dirty_at_commits_mb(&self) -> Vec<f64> {
+        let before = |at: Instant| self.looks.iter().rfind(|look| look.at <= at);
+        let looks = self.times.commits.iter().filter_map(|commit| before(commit.begun));
+        looks.map(|look| rounded(look.dirty_bytes as f64 / 1e6, 1)).collect()
+    }
+
+    fn row(&self, plan: &Plan) -> Row {
+        let mut metrics = Fields::new()
+            .with("rate_mb_per_s", rounded(self.rate_mb_per_s(), 3))
+            .with("commit_wait_ms_mean", rounded(self.commit_wait_ms(), 3))
+            .with("commits", self.times.commits.len())
+            .with("elapsed_ns", self.times.elapsed.as_nanos() as u64);
+        if let Some(last) = self.looks.last() {
+            metrics = metrics
+                .with("dirty_at_commit_mb", self.dirty_at_commits_mb())
+                .with("background_threshold_bytes", last.background_threshold_bytes)
+                .with("write_bandwidth_bytes_per_s", last.write_bandwidth_bytes_per_s);
+        }
+        metrics = self.counted.iter().fold(metrics, |metrics, (name, count)| metrics.with(*name, *count));
+        Row {
+            experiment: "s4".to_owned(),
+            variant: self.server().to_owned(),
+            params: Fields::new()
+                .with("centisecs", self.centisecs())
+                .with("sample", self.sample)
+                .with("limiters", self.limiters)
+                .with("write_bytes", write_bytes(plan))
+                .with("size_bytes", self.file_bytes)
+                .with("client_window_bytes", plan.window_bytes)
+                .with("link_bits_per_s", plan.link.bits_per_second)
+                .with("disk_bytes_per_s", plan.disk_bytes_per_s),
+            metrics,
+            published: Fields::new(),
+            source: Source::Measured,
+        }
+    }
+}
+
+/// A server is measured with one size of WRITE, since the client gathers.
+fn write_bytes(plan: &Plan) -> u32 {
+    plan.write_bytes.unwrap_or(32 << 10)
+}
+
+fn failed(error: impl std::fmt::Display) -> LabError {
+    LabError::Failed(error.to_string())
+}
+
+/// Measures all servers, as often as the plan says; every other time in the reverse order, so that what
+/// drifts is shared. `quick`: a window in place of the whole file.
+pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Outcome, LabError> {
+    let file_bytes = if quick { plan.window_bytes } else { plan.file_bytes };
+    let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(failed)?;
+    let mut outcome = Outcome::default();
+    let stage = Stage::new(plan, file_bytes, scratch.path(), &mut outcome.notes)?;
+    let knobs = plan.centisecs.iter().map(|&centisecs| Subject::Knob(centisecs));
+    let mut subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
+    subjects.retain(|subject| stage.has(*subject));
+    let (mut done, all) = (0, plan.samples as usize * subjects.len());
+    let mut missing = None;
+    for sample in 1..=plan.samples {
+        for &subject in &subjects {
+            if missing == Some(subject) {
+                continue;
+            }
+            let knob = subject.centisecs().map_or(String::new(), |centisecs| format!(" at {centisecs} cs"));
+            let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
+            watch.step(&what, from + (1.0 - from) * done as f64 / all as f64);
+            done += 1;
+            match stage.start(subject, plan, scratch.path()) {
+                Ok(server) => {
+                    let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
+                    watch.row(&measured.row(plan));
+                    outcome.copies.push(measured);
+                }
+                Err(why) if subject == Subject::Ganesha => {
+                    outcome.notes.push(format!("{} was not measured: {why}.", subject.name()));
+                    missing = Some(subject);
+                }
+                Err(why) => return Err(failed(why)),
+            }
+        }
+        subjects.reverse();
+    }
+    Ok(outcome)
+}
+
+/// One copy to a server that was just started.
+fn one(
+    plan: &Plan,
+    stage: &Stage,
+    (subject, server): (Subject, &stage::Server),
+    sample: u64,
+    file_bytes: u64,
+) -> Result<Measured, LabError> {
+    let what = CopyOf { file_bytes, window_bytes: plan.window_bytes, write_bytes: write_bytes(plan) };
+    let (at, asked) = (stage.at(server), server.asked());
+    let before = asked.look().map(|(_, counts)| counts).unwrap_or_default();
+    let (copied, looks) = stage.as_client(|| asked.during(|| copy(&at, what)))?;
+    let times = copied.map_err(|error| failed(format!("{}: {error}", subject.name())))?;
+    let after = asked.look().map(|(_, counts)| counts);
+    let counted = after.map_or_else(Vec::new, |after| moved(&before, &after));
+    Ok(Measured { subject, limiters: stage.limiters(), sample, file_bytes, times, looks, counted })
+}
+
+fn moved(before: &Counts, after: &Counts) -> Vec<(&'static str, u64)> {
+    let value = |counts: &Counts, name| counts.get(name).copied().unwrap_or(0);
+    COUNTERS.iter().map(|name| (*name, value(after, *name).saturating_sub(value(before, *name)))).collect()
+}
+
+#[cfg(test)]
+mod tests;

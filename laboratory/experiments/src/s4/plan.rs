@@ -1,0 +1,295 @@
+//! What a run of s4 is asked for: its options, read and checked.
+//!
+//! Owns: the options with their ranges and defaults, what less a quick run does.
+//! Does not own: running anything.
+//! Invariants: a plan that was read can be run.
+
+use afflux_engine::settings::{Knob, TableKnob};
+use afflux_simulator::LinkOptions;
+use afflux_simulator::catalogue::{DeviceChoice, Model};
+
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options::{self, TypedOption};
+
+const LINK: TypedOption<LinkOptions> = options::parsed(
+    OptionInfo {
+        name: "link",
+        value: "RATE",
+        default: "100Mbit",
+        doc: "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
+    },
+    link,
+);
+const DISK_RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
+    1_000_000..=1_000_000_000,
+);
+const SIZE: TypedOption<u64> = options::size(
+    OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
+    4_096..=100_000_000_000,
+);
+const WINDOW: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "client-window",
+        value: "SIZE",
+        default: "100MB",
+        doc: "what the client keeps dirty before it commits",
+    },
+    1_000_000..=100_000_000_000,
+);
+const CENTISECS: TypedOption<u64> = options::parsed(
+    OptionInfo {
+        name: "centisecs",
+        value: "LIST",
+        default: "0,300,200,100",
+        doc: "values of dirty_background_centisecs",
+    },
+    centisecs,
+);
+const BACKGROUND_BYTES: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "background-bytes",
+        value: "LIST",
+        default: "25MB",
+        doc: "values of dirty_background_bytes in place of a time, a column each; simulated only",
+    },
+    4_096..=100_000_000_000,
+);
+const CLIENTS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "clients",
+        value: "NUMBER",
+        default: "1",
+        doc: "clients that copy at once, each its part of the size to a file of its own, with a window of its own",
+    },
+    1..=100,
+);
+const RECORD: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "record",
+        value: "LIST",
+        default: "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
+        doc: "bytes of one write of the client's program",
+    },
+    512..=1 << 30,
+);
+const WRITE_SIZE: TypedOption<Option<u32>> = options::parsed(
+    OptionInfo {
+        name: "write-size",
+        value: "SIZE",
+        default: "32KiB",
+        doc: "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
+    },
+    write_size,
+);
+const MEMORY: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "memory",
+        value: "SIZE",
+        default: "900MB",
+        doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
+    },
+    16_000_000..=64_000_000_000,
+);
+
+const SAMPLES: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "samples",
+        value: "NUMBER",
+        default: "3",
+        doc: "measured copies of each server; one with --quick",
+    },
+    1..=20,
+);
+const LIMITERS: TypedOption<Limiters> = options::choice(
+    OptionInfo {
+        name: "limiters",
+        value: "auto|kernel|process",
+        default: "auto",
+        doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
+    },
+    &[("auto", Limiters::Auto), ("kernel", Limiters::Kernel), ("process", Limiters::Process)],
+    "'{value}' is none of {known}",
+);
+
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    LINK.info,
+    DISK_RATE.info,
+    SIZE.info,
+    WINDOW.info,
+    CENTISECS.info,
+    BACKGROUND_BYTES.info,
+    CLIENTS.info,
+    RECORD.info,
+    WRITE_SIZE.info,
+    MEMORY.info,
+    SAMPLES.info,
+    LIMITERS.info,
+];
+
+/// Who slows disk and network down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limiters {
+    /// The kernel, or this process where that cannot be had.
+    Auto,
+    Kernel,
+    Process,
+}
+
+/// Bytes that the model disk takes in one command, and what a command costs beside them.
+const DISK: &str = "usb2-disk";
+
+/// A column: what makes the server begin to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Threshold {
+    /// `dirty_background_centisecs`; 0: off.
+    Centisecs(u64),
+    /// `dirty_background_bytes`.
+    Bytes(u64),
+}
+
+impl Threshold {
+    pub(super) const OFF: Self = Self::Centisecs(0);
+
+    /// The centiseconds, 0 where there are none.
+    pub(super) fn centisecs(self) -> u64 {
+        match self {
+            Self::Centisecs(centisecs) => centisecs,
+            Self::Bytes(_) => 0,
+        }
+    }
+}
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) link: LinkOptions,
+    pub(super) disk: Model,
+    pub(super) disk_bytes_per_s: u64,
+    pub(super) file_bytes: u64,
+    pub(super) window_bytes: u64,
+    /// What is measured.
+    pub(super) centisecs: Vec<u64>,
+    /// What is simulated: these, and thresholds in bytes.
+    pub(super) columns: Vec<Threshold>,
+    pub(super) clients: u64,
+    pub(super) records: Vec<u32>,
+    /// `None`: as large as the record.
+    pub(super) write_bytes: Option<u32>,
+    pub(super) memory_bytes: u64,
+    /// Measured copies of each server.
+    pub(super) samples: u64,
+    pub(super) limiters: Limiters,
+    /// What was measured for the seed, so that its figures may stand beside ours.
+    pub(super) is_published: bool,
+}
+
+/// A quick run writes less, with one size of record.
+const QUICK: [(OptionInfo, &str); 3] = [(SIZE.info, "300MB"), (RECORD.info, "32768"), (SAMPLES.info, "1")];
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut request = request.clone();
+        if request.quick {
+            let quick = QUICK.iter().map(|(option, value)| (option.name.to_owned(), (*value).to_owned()));
+            // What was given stands behind it, and counts.
+            request.given.splice(0..0, quick);
+        }
+        let disk_bytes_per_s = DISK_RATE.value(&request)?;
+        let disk = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(&request, why))?;
+        // In whole frames.
+        let frame = afflux_frames::FRAME_BYTES as u64;
+        let centisecs = CENTISECS.list(&request)?;
+        let bytes = BACKGROUND_BYTES.list(&request)?.into_iter().map(Threshold::Bytes);
+        let plan = Self {
+            link: LINK.value(&request)?,
+            disk,
+            disk_bytes_per_s,
+            file_bytes: SIZE.value(&request)?,
+            window_bytes: WINDOW.value(&request)?,
+            columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).collect(),
+            centisecs,
+            clients: CLIENTS.value(&request)?,
+            records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
+            write_bytes: WRITE_SIZE.value(&request)?,
+            memory_bytes: MEMORY.value(&request)? / frame * frame,
+            samples: SAMPLES.value(&request)?,
+            limiters: LIMITERS.value(&request)?,
+            is_published: false,
+        };
+        plan.check(&request)?;
+        let seed = LinkOptions::default();
+        let memory_bytes = MEMORY.read(MEMORY.info.default).map(|bytes| bytes / frame * frame);
+        let is_published = plan.link == seed
+            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
+            && (Ok(plan.memory_bytes), plan.write_bytes, plan.clients) == (memory_bytes, Some(32 << 10), 1);
+        Ok(Self { is_published, ..plan })
+    }
+
+    /// Refuses what single values cannot be refused for.
+    fn check(&self, request: &Request) -> Result<(), LabError> {
+        if request.measured && self.clients > 1 {
+            return Err(CLIENTS.refused(request, "what is measured has one client".to_owned()));
+        }
+        if self.window_bytes > self.file_bytes_each() {
+            let (window, file) =
+                (afflux_report::units::data(self.window_bytes), afflux_report::units::data(self.file_bytes_each()));
+            let why = format!(
+                "a window of {window} is more than a client's file has ({file}, --{} and --{})",
+                SIZE.info.name, CLIENTS.info.name
+            );
+            return Err(WINDOW.refused(request, why));
+        }
+        let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
+        if request.measured && self.link != rate_alone {
+            return Err(LINK.refused(request, "where it is measured a link has a rate and nothing else".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Bytes of each client's file.
+    pub(super) fn file_bytes_each(&self) -> u64 {
+        self.file_bytes / self.clients
+    }
+
+    /// Bytes of a WRITE on the wire for a program that writes such records.
+    pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
+        self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
+    }
+}
+
+fn link(text: &str) -> Result<LinkOptions, String> {
+    // The option's name stands before it already.
+    LinkOptions::parse(&format!("rate={text}")).map_err(|error| error.to_string().replacen("link: ", "", 1))
+}
+
+/// The range is the knob's own.
+fn centisecs(text: &str) -> Result<u64, String> {
+    let knob = Knob::BackgroundCentisecs.info();
+    options::number(CENTISECS.info, knob.min..=knob.max).read(text)
+}
+
+/// `None`: as large as the record.
+fn write_size(text: &str) -> Result<Option<u32>, String> {
+    match text {
+        "record" => Ok(None),
+        text => {
+            let bytes = options::size(WRITE_SIZE.info, 4_096..=1 << 20).read(text);
+            bytes.map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+        }
+    }
+}
+
+/// The seed's disk at another rate: what a command costs beside its bytes is the same.
+fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
+    let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(|error| error.to_string())?;
+    let (command, extra_ns) = (model.get("request_bytes_max"), model.get("command_ns"));
+    let bytes_ns = (command * 1_000_000_000 / bytes_per_s).saturating_sub(extra_ns).max(1);
+    let interface = command * 1_000_000_000 / bytes_ns;
+    model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests;

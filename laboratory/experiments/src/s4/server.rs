@@ -1,0 +1,266 @@
+//! The server of s4 in the simulator: the real NFS machine, volume and engine over a model of the
+//! seed's USB disk, and the client that copies files to it over a link.
+//!
+//! The server has as much memory as may become dirty, so that the kernel's 20 and 10 percent of it are
+//! what they were on the seed's board. The client's page cache gathers what its program writes into
+//! WRITEs of one size, so the size of a record is no size on the wire; with `--write-size record` it is.
+//!
+//! Owns: putting the parts together, looking at the cache over virtual time, the check that a copy is
+//! on the disk.
+//! Does not own: which copies are made, and the rows (`simulated`).
+//! Invariants: the same plan, variant and seed give the same figures and trace.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use afflux_engine::counters::{COUNTER_COUNT, Counter};
+use afflux_engine::settings::Knob;
+use afflux_engine::{DeviceId, Engine, Nanos, Platform};
+use afflux_nfs::{Admission, Server};
+use afflux_reference::StampModel;
+use afflux_simulator::{
+    Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+    catalogue,
+};
+use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
+use serde_json::Value;
+
+use super::plan::{Plan, Threshold};
+use crate::delays::delays;
+use crate::experiment::LabError;
+
+/// How often the cache is looked at.
+const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
+/// Looks at a copy's length on the disk when checking its contents: one MiB of so many.
+const CHECKED_MIB_IN: usize = 16;
+/// Most looks: five hours of virtual time.
+const LOOKS_MAX: usize = 400_000;
+
+/// Whose law the server obeys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Law {
+    /// Of Linux 3.6 with the seed's patch.
+    Linux,
+    /// The same, but that learns its bandwidth as later kernels do.
+    LinuxByCompletions,
+    /// The engine's own.
+    Afflux,
+}
+
+/// The cache at an instant, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Look {
+    pub(super) at_ns: u64,
+    /// Being written included.
+    pub(super) dirty_bytes: u64,
+    pub(super) writeback_bytes: u64,
+}
+
+/// One file copied.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Copy {
+    pub(super) client: NfsClientOutcome,
+    /// The engine's counters over this copy.
+    pub(super) counters: [u64; COUNTER_COUNT],
+    /// What callers waited since the server began.
+    pub(super) delays: Value,
+    /// Bytes that crossed the link towards the server, headers included, and disk time.
+    pub(super) link_bytes: u64,
+    pub(super) disk_busy_ns: u64,
+    pub(super) disk_commands: u64,
+    /// The cache meanwhile.
+    pub(super) looks: Vec<Look>,
+}
+
+/// A server with its client.
+pub(super) struct Machine {
+    world: World,
+    disk: Arc<Disk>,
+    tree: Arc<MemoryTree>,
+    engine: Arc<Engine<SimPlatform>>,
+    devices: Vec<DeviceId>,
+    entry: Arc<NfsEntry>,
+    looks: Arc<Mutex<Vec<Look>>>,
+}
+
+fn failed(error: impl std::fmt::Display) -> LabError {
+    LabError::Failed(error.to_string())
+}
+
+impl Machine {
+    pub(super) fn new(plan: &Plan, law: Law, threshold: Threshold, seed: u64) -> Result<Self, LabError> {
+        let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
+        let disk = catalogue::make(&world, 0, &plan.disk);
+        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let policy = match law {
+            Law::Linux => "linux-3.6",
+            Law::LinuxByCompletions => "linux-3.6-completions",
+            Law::Afflux => OWN_POLICY,
+        };
+        let mut setup = Setup::of(policy).map_err(failed)?;
+        setup.settings.add(&afflux_nfs::KNOBS);
+        match threshold {
+            Threshold::Centisecs(centisecs) => setup.settings.set(Knob::BackgroundCentisecs, centisecs),
+            Threshold::Bytes(bytes) => setup.settings.set(Knob::BackgroundBytes, bytes),
+        }
+        .map_err(failed)?;
+        let memory = Memory::Stamped(plan.memory_bytes);
+        let mut parts = afflux_simulator::Machine::new(&world, memory, setup).map_err(failed)?;
+        let volume = parts.add_tree("disk", &tree).map_err(failed)?;
+        let (engine, devices) = (parts.engine, parts.devices);
+        let link = Link::new(&world, 0, plan.link.clone());
+        let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
+        let machine = Self { world, disk, tree, engine, devices, entry, looks: Arc::default() };
+        machine.watch();
+        Ok(machine)
+    }
+
+    /// Looks at the cache for as long as the world runs.
+    fn watch(&self) {
+        let (platform, engine) = (Arc::clone(self.world.platform()), Arc::clone(&self.engine));
+        let looks = Arc::clone(&self.looks);
+        self.world.spawn("watch", async move {
+            for _ in 0..LOOKS_MAX {
+                let now = platform.now();
+                let status = engine.status();
+                looks.lock().unwrap_or_else(PoisonError::into_inner).push(Look {
+                    at_ns: now.0,
+                    dirty_bytes: status.dirty_bytes,
+                    writeback_bytes: status.writeback_bytes,
+                });
+                platform.sleep_until(now.after(LOOK_NS)).await;
+            }
+        });
+    }
+
+    fn counters(&self) -> [u64; COUNTER_COUNT] {
+        self.world.platform().counters().sum()
+    }
+
+    /// Has the client make a file of the plan's size, until its last COMMIT is answered, and checks that
+    /// it is on the disk.
+    pub(super) fn copy(&self, plan: &Plan, name: &str, write_bytes: u32) -> Result<Copy, LabError> {
+        let options = |name: &str| NfsClientOptions {
+            name: name.to_owned(),
+            file_bytes: plan.file_bytes_each(),
+            record_bytes: write_bytes,
+            dirty_limit_bytes: plan.window_bytes,
+            ..NfsClientOptions::default()
+        };
+        let names: Vec<String> = match plan.clients {
+            1 => vec![name.to_owned()],
+            clients => (0..clients).map(|client| format!("{name}.{client}")).collect(),
+        };
+        let models: Vec<_> = names.iter().map(|_| Arc::new(Mutex::new(StampModel::new(1, 0)))).collect();
+        let before = (self.counters(), self.disk.figures(), self.entry.link().figures().0.bytes);
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let clients = names.iter().zip(&models).map(|(name, model)| {
+            NfsClient::new(self.world.platform(), &self.entry, options(name), Arc::clone(model)).run()
+        });
+        let clients = self.world.run(all(clients.collect())).map_err(failed)?;
+        let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(failed)?);
+        let looks = std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner));
+        for (name, model) in names.iter().zip(&models) {
+            self.check_disk(plan, name, model)?;
+        }
+        let (after, disk) = (self.counters(), self.disk.figures());
+        let commands = |figures: &DiskFigures| figures.commands;
+        Ok(Copy {
+            client,
+            counters: std::array::from_fn(|at| after[at] - before.0[at]),
+            delays: delays(&self.engine, &self.devices),
+            link_bytes: self.entry.link().figures().0.bytes - before.2,
+            disk_busy_ns: disk.busy_ns - before.1.busy_ns,
+            disk_commands: commands(&disk) - commands(&before.1),
+            looks,
+        })
+    }
+
+    /// What was committed is on the disk: its length, and what its pages say in every so many MiB.
+    fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
+        let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
+        let durable = self.disk.durable_size(file);
+        let bytes = plan.file_bytes_each();
+        if durable != bytes {
+            return Err(failed(format!("{name}: of {bytes} bytes {durable} are durable")));
+        }
+        let model = model.lock().unwrap_or_else(PoisonError::into_inner);
+        for offset in (0..bytes).step_by(CHECKED_MIB_IN << 20) {
+            let bytes = (bytes - offset).min(1 << 20) as usize;
+            model.check_crashed(offset, &self.disk.durable_bytes(file, offset, bytes)).map_err(|it| failed(it.what))?;
+        }
+        Ok(())
+    }
+
+    /// All that happened, as one number.
+    #[cfg(test)]
+    pub(super) fn trace_hash(&self) -> u64 {
+        self.world.trace_hash()
+    }
+}
+
+/// All at once, to the end of the last.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut left: Vec<_> = futures.into_iter().map(Box::pin).map(Some).collect();
+    let mut ended: Vec<Option<F::Output>> = left.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, ended) in left.iter_mut().zip(&mut ended) {
+            if let Some(running) = future
+                && let Poll::Ready(output) = running.as_mut().poll(cx)
+            {
+                *ended = Some(output);
+                *future = None;
+            }
+        }
+        if left.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    ended.into_iter().flatten().collect()
+}
+
+/// Clients that began at once as if they were one.
+fn together(outcomes: Vec<NfsClientOutcome>) -> NfsClientOutcome {
+    let mut outcomes = outcomes.into_iter();
+    let mut sum = outcomes.next().unwrap_or_default();
+    for one in outcomes {
+        sum.bytes += one.bytes;
+        sum.elapsed_ns = sum.elapsed_ns.max(one.elapsed_ns);
+        sum.commit_waits_ns.extend(one.commit_waits_ns);
+        sum.commits_at_ns.extend(one.commits_at_ns);
+        sum.writes += one.writes;
+        sum.write_ns_max = sum.write_ns_max.max(one.write_ns_max);
+        sum.write_ns_sum += one.write_ns_sum;
+        sum.resent_bytes += one.resent_bytes;
+        sum.connections_lost += one.connections_lost;
+    }
+    sum.commits_at_ns.sort_unstable();
+    sum
+}
+
+impl Copy {
+    pub(super) fn rate_mb_per_s(&self) -> f64 {
+        self.client.bytes as f64 * 1e3 / self.client.elapsed_ns.max(1) as f64
+    }
+
+    /// The mean of the COMMITs, in milliseconds.
+    pub(super) fn commit_wait_ms(&self) -> f64 {
+        let waits = &self.client.commit_waits_ns;
+        waits.iter().sum::<u64>() as f64 / 1e6 / waits.len().max(1) as f64
+    }
+
+    pub(super) fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// For each of the client's windows, how many bytes were dirty when the server was first seen to write.
+    pub(super) fn first_writes_bytes(&self) -> Vec<u64> {
+        let ends = &self.client.commits_at_ns;
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        let first = |(begin_ns, end_ns): (u64, &u64)| {
+            let during = self.looks.iter().filter(|look| (begin_ns..*end_ns).contains(&look.at_ns));
+            during.clone().find(|look| look.writeback_bytes > 0).map(|look| look.dirty_bytes)
+        };
+        begins.zip(ends).filter_map(first).collect()
+    }
+}

@@ -1,0 +1,113 @@
+//! The simulated part of s4: which copies are made, and the row of each.
+//!
+//! Owns: the variants, the rows.
+//! Does not own: the server (`server`), how rows are arranged (`findings`).
+//! Invariants: each row is one copy of one file.
+
+use afflux_engine::counters::Counter;
+use afflux_report::{Fields, Row, Source};
+
+use super::plan::{Plan, Threshold};
+use super::published;
+use super::server::{Copy, Law, Machine};
+use crate::experiment::{LabError, Watch};
+use crate::machine::rounded;
+
+/// How a variant runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Variant {
+    pub(super) name: &'static str,
+    law: Law,
+    /// One server for all copies of a column, one after the other; else a new one for each.
+    keeps: bool,
+}
+
+/// In the order of the tables.
+pub(super) const VARIANTS: [Variant; 5] = [
+    Variant { name: "linux-3.6", law: Law::Linux, keeps: false },
+    Variant { name: "linux-3.6-kept", law: Law::Linux, keeps: true },
+    Variant { name: "linux-3.6-completions", law: Law::LinuxByCompletions, keeps: false },
+    Variant { name: "linux-3.6-completions-kept", law: Law::LinuxByCompletions, keeps: true },
+    Variant { name: "afflux", law: Law::Afflux, keeps: false },
+];
+
+/// One cell of the table.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) variant: &'static str,
+    pub(super) threshold: Threshold,
+    pub(super) record_bytes: u32,
+    pub(super) copy: Copy,
+}
+
+/// Makes all copies.
+pub(super) fn run(plan: &Plan, watch: &mut dyn Watch, share: f64) -> Result<Vec<Cell>, LabError> {
+    let all = VARIANTS.len() * plan.columns.len() * plan.records.len();
+    let mut cells = Vec::with_capacity(all);
+    for variant in VARIANTS {
+        for &threshold in &plan.columns {
+            let mut kept = None;
+            for (number, &record_bytes) in plan.records.iter().enumerate() {
+                let what = format!("{}, {threshold:?}, records of {record_bytes}", variant.name);
+                watch.step(&what, share * cells.len() as f64 / all as f64);
+                let machine = match kept.take() {
+                    Some(machine) => machine,
+                    None => Machine::new(plan, variant.law, threshold, number as u64 + 1)?,
+                };
+                let copy = machine.copy(plan, &format!("file{number}"), plan.write_bytes_for(record_bytes))?;
+                kept = variant.keeps.then_some(machine);
+                let cell = Cell { variant: variant.name, threshold, record_bytes, copy };
+                watch.row(&row(plan, &cell));
+                cells.push(cell);
+            }
+        }
+    }
+    Ok(cells)
+}
+
+fn row(plan: &Plan, cell: &Cell) -> Row {
+    let copy = &cell.copy;
+    let first_writes: Vec<f64> =
+        copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6, 3)).collect();
+    let published =
+        published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes)).filter(|_| plan.is_published);
+    let background_bytes = match cell.threshold {
+        Threshold::Bytes(bytes) => Some(bytes),
+        Threshold::Centisecs(_) => None,
+    };
+    let counted = |counter| copy.counter(counter);
+    Row {
+        experiment: "s4".to_owned(),
+        variant: cell.variant.to_owned(),
+        params: Fields::new()
+            .with("centisecs", cell.threshold.centisecs())
+            .with("background_bytes", background_bytes)
+            .with("clients", plan.clients)
+            .with("record_bytes", cell.record_bytes)
+            .with("write_bytes", plan.write_bytes_for(cell.record_bytes))
+            .with("size_bytes", plan.file_bytes)
+            .with("client_window_bytes", plan.window_bytes)
+            .with("link_bits_per_s", plan.link.bits_per_second)
+            .with("disk_bytes_per_s", plan.disk_bytes_per_s)
+            .with("memory_bytes", plan.memory_bytes),
+        metrics: Fields::new()
+            .with("rate_mb_per_s", rounded(copy.rate_mb_per_s(), 3))
+            .with("commit_wait_ms_mean", rounded(copy.commit_wait_ms(), 3))
+            .with("commits", copy.client.commit_waits_ns.len())
+            .with("elapsed_ns", copy.client.elapsed_ns)
+            .with("first_write_at_dirty_mb", first_writes)
+            .with("link_bytes", copy.link_bytes)
+            .with("disk_busy_ns", copy.disk_busy_ns)
+            .with("disk_commands", copy.disk_commands)
+            .with("nr_dirtied", counted(Counter::PagesDirtied))
+            .with("nr_written", counted(Counter::PagesWritten))
+            .with("write_requests", counted(Counter::WriteRequests))
+            .with("sync_requests", counted(Counter::SyncRequests))
+            .with("flusher_turns", counted(Counter::FlusherTurns))
+            .with("balance_calls", counted(Counter::BalanceCalls))
+            .with("throttle_pauses", counted(Counter::ThrottlePauses))
+            .with("delays", copy.delays.clone()),
+        published: published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate)),
+        source: Source::Simulated,
+    }
+}

@@ -1,0 +1,224 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use afflux_engine::counters::Counter;
+use afflux_report::Row;
+
+use super::plan::{Plan, Threshold};
+use super::server::{Law, Machine};
+use super::*;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    done: Vec<f64>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, done: f64) {
+        self.done.push(done);
+    }
+}
+
+fn small(pairs: &[(&str, &str)]) -> Request {
+    let base = [("size", "40MB"), ("background-bytes", "5MB"), ("client-window", "10MB"), ("record", "32768")];
+    let given = base.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { given, ..Request::default() }
+}
+
+#[test]
+fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
+    let mut kept = Kept::default();
+    // Centiseconds of which the smallest is below the window: the estimate starts at 105 MB/s.
+    let findings = S4.run(&small(&[("centisecs", "0,8,2")]), &mut kept).unwrap();
+    let rate = |variant: &str, centisecs: u64| {
+        let same = |row: &&Row| {
+            row.variant == variant
+                && row.params.get("centisecs").unwrap() == centisecs
+                && row.params.get("background_bytes").unwrap().is_null()
+        };
+        kept.rows.iter().find(same).unwrap().metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
+    };
+    assert_eq!(kept.rows.len(), 5 * 4);
+    for variant in ["linux-3.6", "linux-3.6-kept", "linux-3.6-completions", "linux-3.6-completions-kept", "afflux"] {
+        let (off, some, few) = (rate(variant, 0), rate(variant, 8), rate(variant, 2));
+        assert!(some < few && few < 11.75, "{variant}: {some} {few}");
+        if variant == "afflux" {
+            // With nothing set the disk writes while the link is busy.
+            assert!(off > 10.4, "{off}");
+        } else {
+            // Without a threshold the disk idles while the link is busy, and the other way around.
+            assert!(off < some && off < 8.3, "{variant}: {off} {some}");
+        }
+    }
+    for row in &kept.rows {
+        assert_eq!(row.metrics.get("nr_written"), row.metrics.get("nr_dirtied"), "{row}");
+        assert!(row.published.get("rate_mb_per_s").is_none(), "the seed did not measure this: {row}");
+    }
+    assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
+    // No plot of where writing begins at 100 centiseconds: nothing of that was run.
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 5, 2));
+    assert!(findings.answer.contains("with nothing set, copies at"), "{}", findings.answer);
+}
+
+#[test]
+fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), 1).unwrap();
+    let first = machine.copy(&plan, "first", 32_768).unwrap();
+    let second = machine.copy(&plan, "second", 32_768).unwrap();
+    // The estimate has come down from 100 MiB/s, so writing begins earlier.
+    let begins = (first.first_writes_bytes(), second.first_writes_bytes());
+    assert!(begins.0.first() > begins.1.last(), "{begins:?}");
+    assert!(first.rate_mb_per_s() < second.rate_mb_per_s());
+    // Its own pages, and again those that a window ends in the middle of.
+    assert!((9_766..9_790).contains(&second.counter(Counter::PagesWritten)));
+}
+
+#[test]
+fn the_same_plan_gives_the_same_copy() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let run = |seed| {
+        let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), seed).unwrap();
+        (machine.copy(&plan, "file", 32_768).unwrap(), machine.trace_hash())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+}
+
+#[test]
+fn published_figures_stand_where_they_belong() {
+    assert_eq!(published::rate(100, 262_144), Some(10.62));
+    assert_eq!(published::rate(0, 4_096), Some(8.20));
+    assert_eq!((published::rate(50, 4_096), published::rate(100, 4_097)), (None, None));
+    let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
+    let means = [0, 300, 200, 100].map(|centisecs| (published::mean(centisecs, &records).unwrap() * 1e3).round());
+    assert_eq!(means, [8395.0, 8743.0, 9531.0, 10460.0]);
+}
+
+#[test]
+fn several_clients_copy_their_parts_and_none_is_lost() {
+    let plan = Plan::read(&small(&[("clients", "3"), ("client-window", "4MB"), ("size", "39MB")])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::Bytes(2_000_000), 1).unwrap();
+    let copy = machine.copy(&plan, "file", 32_768).unwrap();
+    assert_eq!((copy.client.bytes, copy.client.commit_waits_ns.len()), (39_000_000, 3 * 4));
+    assert!(copy.client.commits_at_ns.is_sorted() && copy.link_bytes > 39_000_000);
+    let measured = Request { measured: true, ..small(&[("clients", "3"), ("client-window", "4MB")]) };
+    assert!(Plan::read(&measured).unwrap_err().to_string().contains("what is measured has one client"));
+}
+
+/// The headline, with one record size for all ten: what was fitted is 'off' alone. The posted kernel's own way to learn is
+/// further off at 200 centiseconds than today's, which the page says.
+#[test]
+fn the_columns_lie_where_the_page_says() {
+    let plan = Plan::read(&Request::default()).unwrap();
+    let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
+    let published = |centisecs| published::mean(centisecs, &records).unwrap();
+    let own = |law, centisecs| {
+        let machine = Machine::new(&plan, law, Threshold::Centisecs(centisecs), 7).unwrap();
+        machine.copy(&plan, "file", 32_768).unwrap().rate_mb_per_s()
+    };
+    for centisecs in [0, 300, 200, 100] {
+        let rate = own(Law::LinuxByCompletions, centisecs);
+        assert!((rate / published(centisecs) - 1.0).abs() < 0.03, "{centisecs} cs: {rate}");
+    }
+    let posted = [0, 300, 200, 100].map(|centisecs| own(Law::Linux, centisecs));
+    for (rate, (centisecs, tolerance)) in posted.into_iter().zip([(0, 0.03), (300, 0.03), (200, 0.1)]) {
+        assert!((rate / published(centisecs) - 1.0).abs() < tolerance, "{centisecs} cs: {posted:?}");
+    }
+    assert!(posted[3] > posted[2] && posted[2] > posted[0], "{posted:?}");
+}
+
+#[test]
+fn means_in_the_answer_are_of_the_records() {
+    let request = small(&[("centisecs", "0,100"), ("disk-rate", "2MB"), ("record", "32768,65536")]);
+    let mut kept = Kept::default();
+    let findings = S4.run(&request, &mut kept).unwrap();
+    let mean = |centisecs: u64| {
+        let same = |row: &&Row| {
+            row.variant == "linux-3.6"
+                && row.params.get("centisecs").unwrap() == centisecs
+                && row.params.get("background_bytes").unwrap().is_null()
+        };
+        let rates: Vec<f64> = kept.rows.iter().filter(same).map(rate_of).collect();
+        assert_eq!(rates.len(), 2);
+        rates.iter().sum::<f64>() / 2.0
+    };
+    let (off, second) = (mean(0), mean(100));
+    let said =
+        format!("takes a copy at {second:.2} MB/s, {:+.1} % against {off:.2} without", (second / off - 1.0) * 100.0);
+    assert!(findings.answer.contains(&said), "{said}: {}", findings.answer);
+}
+
+fn rate_of(row: &Row) -> f64 {
+    row.metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
+}
+
+#[test]
+fn the_answer_is_the_gain_of_a_second_over_nothing() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let copy = machine.copy(&plan, "file", 32_768).unwrap();
+    let cell = |threshold, record_bytes, elapsed_ns| {
+        let mut copy = copy.clone();
+        copy.client.elapsed_ns = elapsed_ns;
+        simulated::Cell { variant: "linux-3.6", threshold, record_bytes, copy }
+    };
+    // 40 MB at 10 and 8 MB/s, and at 10 and 12.5.
+    let times = [(Threshold::OFF, 4_000), (Threshold::OFF, 5_000), (Threshold::Centisecs(100), 4_000)];
+    let mut cells: Vec<_> = times.map(|(threshold, ms)| cell(threshold, 32_768, ms * 1_000_000)).into();
+    cells.push(cell(Threshold::Centisecs(100), 65_536, 3_200_000_000));
+    let answer = findings::of_simulated(&plan, &cells).answer;
+    assert!(answer.contains("takes a copy at 11.25 MB/s, +25.0 % against 9.00 without"), "{answer}");
+}
+
+/// Where a copy's time goes, each part by itself: while the client sends, its link is the limit, while it waits for a
+/// COMMIT the disk is, as nothing is written before.
+#[test]
+fn without_a_threshold_the_link_and_the_disk_take_turns() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let (rate, command_ns) = (plan.disk.get("interface_bytes_per_second") as f64, plan.disk.get("command_ns") as f64);
+    for name in ["first", "second"] {
+        let copy = machine.copy(&plan, name, 32_768).unwrap();
+        let waits = &copy.client.commit_waits_ns;
+        assert_eq!(waits.len(), 4, "a window of a quarter of the file");
+        let disk_ns = plan.file_bytes as f64 * 1e9 / rate + copy.disk_commands as f64 * command_ns;
+        // Beside these a turn of the disk now and then, and the way there and back.
+        let near = |ns: f64, expected_ns: f64| (ns / expected_ns - 1.0).abs() < 0.02;
+        let busy_ns = copy.disk_busy_ns as f64;
+        assert!(near(busy_ns, disk_ns), "{busy_ns} ns of {disk_ns}");
+        for wait_ns in waits {
+            assert!(near(*wait_ns as f64, busy_ns / 4.0), "{wait_ns} ns of {}", busy_ns / 4.0);
+        }
+        assert!(near(copy.commit_wait_ms() * 1e6, busy_ns / 4.0), "{} ms", copy.commit_wait_ms());
+        // The rest of the time is the link's, from the first WRITE on.
+        let sending_ns = (copy.client.elapsed_ns - waits.iter().sum::<u64>()) as f64;
+        let link_ns = copy.link_bytes as f64 * 1e9 / plan.link.stream_bytes_per_second() as f64;
+        assert!(near(sending_ns, link_ns), "{sending_ns} ns of {link_ns}");
+    }
+}
+
+/// From the threshold that is set to the page at which writing begins: a device is taken for one of 100 MiB/s until it
+/// is known, so eight centiseconds are 2,048 pages, and the first window is the same to the byte.
+#[test]
+fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    for law in [Law::Linux, Law::LinuxByCompletions] {
+        let begins = |threshold| {
+            let machine = Machine::new(&plan, law, threshold, 1).unwrap();
+            machine.copy(&plan, "file", 32_768).unwrap().first_writes_bytes()
+        };
+        for centisecs in [4, 8] {
+            let bytes = 25_600 * centisecs / 100 * 4096;
+            let (in_time, in_bytes) = (begins(Threshold::Centisecs(centisecs)), begins(Threshold::Bytes(bytes)));
+            assert_eq!(in_time[0], in_bytes[0], "{law:?}, {centisecs} centiseconds: {in_time:?}, {in_bytes:?}");
+            // A look later at most: what the link brings meanwhile, less what the disk takes.
+            let (brought, taken) = (12_500_000 / 20, plan.disk_bytes_per_s / 20);
+            assert!((bytes - taken..bytes + brought).contains(&in_bytes[0]), "{bytes}: {in_bytes:?}");
+        }
+    }
+}

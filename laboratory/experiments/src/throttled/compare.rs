@@ -1,0 +1,136 @@
+//! Two runs of the same jobs side by side: figures of each, and how far they are apart.
+//!
+//! Owns: what is compared, by how much they may differ.
+//! Does not own: the runs.
+//! Invariants: a deviation is that of the simulated figure from the measured one.
+
+use afflux_report::Fields;
+use afflux_workloads::simulation::{JobOutcome, OperationOutcome};
+use serde_json::Value;
+
+/// How far apart throughputs may be.
+pub(super) const THROUGHPUT_GOAL: f64 = 0.05;
+/// How far apart latencies of syncs may be.
+pub(super) const SYNC_GOAL: f64 = 0.15;
+/// How far apart dirty bytes may be, as a share of the limit.
+pub(super) const DIRTY_GOAL: f64 = 0.10;
+/// Seconds between the instants at which dirty bytes are compared.
+const GRID_S: f64 = 0.1;
+
+/// The engine at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) at_s: f64,
+    /// Dirty, those under writeback included.
+    pub(super) dirty_bytes: u64,
+    /// Accepted from writers since the start.
+    pub(super) accepted_bytes: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) jobs: Vec<JobOutcome>,
+    pub(super) looks: Vec<Look>,
+    pub(super) limit_bytes: u64,
+    /// Bytes that the disk wrote; measured: the file system's own with them.
+    pub(super) disk_bytes: u64,
+    /// What each job waited for.
+    pub(super) delays: Value,
+}
+
+/// The figures of one run that are compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Figures {
+    /// Bytes moved, by the time until all was durable.
+    pub(super) mb_per_s: f64,
+    pub(super) seconds: f64,
+    pub(super) syncs: u64,
+    pub(super) sync_mean_ms: f64,
+    pub(super) sync_p50_ms: f64,
+    pub(super) sync_p99_ms: f64,
+    pub(super) sync_max_ms: f64,
+    pub(super) read_mean_ms: f64,
+    pub(super) disk_mb: f64,
+}
+
+fn percentile_ms(operations: &OperationOutcome, wanted: f64) -> f64 {
+    let found = operations.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile >= wanted);
+    found.map_or(0.0, |(_, ns)| *ns as f64 / 1e6)
+}
+
+impl Side {
+    pub(super) fn figures(&self) -> Figures {
+        let sum = |part: &dyn Fn(&JobOutcome) -> u64| self.jobs.iter().map(part).sum::<u64>() as f64;
+        let seconds = self.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0) as f64 / 1e9;
+        let synced = |job: &&JobOutcome| job.sync.ops + job.closing_sync.ops > 0;
+        // Of several jobs the first that syncs: their latencies are not to be mixed.
+        let syncs = self.jobs.iter().find(synced).map(|job| match job.sync.ops {
+            0 => &job.closing_sync,
+            _ => &job.sync,
+        });
+        let of = |get: &dyn Fn(&OperationOutcome) -> f64| syncs.map_or(0.0, get);
+        Figures {
+            mb_per_s: sum(&|job| job.read.bytes + job.write.bytes) / 1e6 / seconds.max(1e-9),
+            seconds,
+            syncs: syncs.map_or(0, |syncs| syncs.ops),
+            sync_mean_ms: of(&|syncs| syncs.latency.mean_ns as f64 / 1e6),
+            sync_p50_ms: of(&|syncs| percentile_ms(syncs, 50.0)),
+            sync_p99_ms: of(&|syncs| percentile_ms(syncs, 99.0)),
+            sync_max_ms: of(&|syncs| syncs.latency.max_ns as f64 / 1e6),
+            read_mean_ms: self.jobs.iter().map(|job| job.read.latency.mean_ns).max().unwrap_or(0) as f64 / 1e6,
+            disk_mb: self.disk_bytes as f64 / 1e6,
+        }
+    }
+
+    /// Dirty MiB at each whole second.
+    pub(super) fn dirty_mib_by_second(&self) -> Vec<f64> {
+        let end_s = self.looks.last().map_or(0, |look| look.at_s as u64);
+        (0..=end_s).map(|second| (self.dirty_at(second as f64) / (1 << 20) as f64 * 10.0).round() / 10.0).collect()
+    }
+
+    /// Dirty bytes at an instant, those of the last look before it.
+    fn dirty_at(&self, at_s: f64) -> f64 {
+        let after = self.looks.partition_point(|look| look.at_s <= at_s);
+        after.checked_sub(1).map_or(0.0, |at| self.looks[at].dirty_bytes as f64)
+    }
+}
+
+impl Figures {
+    pub(super) fn fields(&self) -> Fields {
+        Fields::new()
+            .with("throughput_mb_per_s", self.mb_per_s)
+            .with("elapsed_s", self.seconds)
+            .with("syncs", self.syncs)
+            .with("sync_mean_ms", self.sync_mean_ms)
+            .with("sync_p50_ms", self.sync_p50_ms)
+            .with("sync_p99_ms", self.sync_p99_ms)
+            .with("sync_max_ms", self.sync_max_ms)
+            .with("read_mean_ms", self.read_mean_ms)
+            .with("written_mb", self.disk_mb)
+    }
+}
+
+/// How far the simulated figure is from the measured one, as a share of that.
+pub(super) fn deviation(simulated: f64, measured: f64) -> f64 {
+    if measured == 0.0 { 0.0 } else { simulated / measured - 1.0 }
+}
+
+/// How far apart dirty bytes are over time, as shares of the limit: the mean, and what 95 % of the instants
+/// stay below.
+pub(super) fn dirty_deviation(simulated: &Side, measured: &Side) -> (f64, f64) {
+    let end_s = [simulated, measured].map(|side| side.looks.last().map_or(0.0, |look| look.at_s));
+    let steps = (end_s[0].max(end_s[1]) / GRID_S) as u64;
+    let limit = (measured.limit_bytes.max(1)) as f64;
+    let apart = |step: u64| {
+        let at_s = step as f64 * GRID_S;
+        (simulated.dirty_at(at_s) - measured.dirty_at(at_s)).abs() / limit
+    };
+    let mut all: Vec<f64> = (0..=steps).map(apart).collect();
+    all.sort_by(f64::total_cmp);
+    let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+    (mean, all[(all.len() * 95 / 100).min(all.len() - 1)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! What is run: the jobs in the groups that run together, the rates, the memory.
+//!
+//! Owns: the built-in jobs, reading the options.
+//! Does not own: running anything.
+//! Invariants: both sides are given the same plan.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use afflux_simulator::catalogue::{DeviceChoice, Model};
+use afflux_workloads::Job;
+use afflux_workloads::fio::{self, Alone};
+
+use super::options::{DIRECTORY, JOB, MEMORY, RATES};
+use crate::experiment::{LabError, Request};
+
+/// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
+/// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
+const JOBS: &str = include_str!("jobs.fio");
+/// The same for seconds only.
+const QUICK: &str = include_str!("quick.fio");
+/// Largest job file that is read.
+const JOB_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes a second, and how they were written.
+#[derive(Clone, Debug)]
+pub(super) struct Rate {
+    pub(super) text: String,
+    pub(super) bytes_per_s: u64,
+}
+
+/// Jobs that run together, named after the first.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) jobs: Vec<Job>,
+}
+
+/// What is run.
+pub(super) struct Plan {
+    pub(super) groups: Vec<Group>,
+    pub(super) rates: Vec<Rate>,
+    pub(super) memory_bytes: u64,
+    pub(super) directory: PathBuf,
+}
+
+pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
+    let (name, text) = match request.text(&JOB) {
+        "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
+        "" => ("jobs.fio".to_owned(), JOBS.to_owned()),
+        path => (
+            path.to_owned(),
+            job_file(path).map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?,
+        ),
+    };
+    // What was run has to stand in one place.
+    let parsed = fio::parse(&name, &text, &mut Alone("a job file of this experiment includes no other"))
+        .map_err(|error| LabError::Failed(error.to_string()))?;
+    let mut groups: Vec<Group> = Vec::new();
+    for mut job in parsed.jobs {
+        let begins = std::mem::take(&mut job.stonewall);
+        match groups.last_mut().filter(|_| !begins) {
+            Some(group) => group.jobs.push(job),
+            None => groups.push(Group { name: job.name.clone(), jobs: vec![job] }),
+        }
+    }
+    Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request) })
+}
+
+/// A job file's text, of which no more is read than such a file may have.
+fn job_file(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(JOB_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > JOB_BYTES_MAX {
+        return Err(std::io::Error::other(format!("it has more than {JOB_BYTES_MAX} bytes")));
+    }
+    Ok(text)
+}
+
+pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
+    request.list(&RATES.info, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: RATES.read(text)? }))
+}
+
+pub(super) fn directory(request: &Request) -> PathBuf {
+    match request.text(&DIRECTORY) {
+        "" => std::env::temp_dir(),
+        path => Path::new(path).to_owned(),
+    }
+}
+
+/// The catalogue's throttled disk at this rate.
+pub(super) fn model(rate: &Rate) -> Result<Model, LabError> {
+    let failed = |error: afflux_simulator::catalogue::InputError| LabError::Failed(error.to_string());
+    let choice = DeviceChoice { name: "throttled".to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(failed)?;
+    for key in ["read_bytes_per_second", "write_bytes_per_second"] {
+        model.set(key, &format!("{} B", rate.bytes_per_s)).map_err(failed)?;
+    }
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The measured side: the real engine over a throttled disk of this machine.
+//!
+//! Owns: putting platform, device and engine together over the disk's directory; looking at the engine
+//! while it runs.
+//! Does not own: the slow disk (`hardware`), the jobs (`simulator`).
+//! Invariants: files that are read are laid out before the throttle is set; what was run is removed.
+
+use std::fs::{self, File as HostStdFile, OpenOptions};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use afflux_engine::settings::Settings;
+use afflux_engine::{Backing, Engine};
+use afflux_frames::Frames;
+use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_workloads::EngineRun;
+
+use super::compare::{Look, Side};
+use super::plan::{Group, Rate};
+use super::simulated::SEED;
+use crate::delays::delays_by_caller;
+use crate::experiment::LabError;
+use crate::hardware::{DiskRates, SlowDisk};
+
+/// Threads that submit and complete.
+const REACTORS: usize = 2;
+/// Between two looks at the engine.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Reads that tell how long the host takes.
+const LATENCY_READS: u64 = 200;
+/// Where they go.
+const LATENCY_BYTES: u64 = 32 << 20;
+/// What is written at a time when files are laid out.
+const LAY_OUT_BYTES: usize = 1 << 20;
+
+fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
+    LabError::Failed(format!("{what}: {error}"))
+}
+
+/// Bytes that the disk has written so far.
+fn written_bytes(disk: &SlowDisk) -> u64 {
+    let text = fs::read_to_string(format!("/sys/block/{}/stat", disk.name())).unwrap_or_default();
+    let sectors = text.split_whitespace().nth(6).and_then(|field| field.parse::<u64>().ok());
+    sectors.unwrap_or(0) * 512
+}
+
+/// Makes a file of so many bytes that are all there.
+fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+    let block = vec![0x5a; LAY_OUT_BYTES];
+    let mut left = bytes;
+    while left > 0 {
+        let len = left.min(LAY_OUT_BYTES as u64);
+        file.write_all(&block[..len as usize])?;
+        left -= len;
+    }
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// What a request takes now without a throttle, in nanoseconds: the mean of reads of a page, one at a time,
+/// by the real engine. The host's other work is in it.
+pub(super) fn latency_ns(disk: &SlowDisk) -> Result<u64, LabError> {
+    disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
+    let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
+    let platform = reactors.platform();
+    let path = disk.path().join("latency");
+    let host = lay_out(&path, LATENCY_BYTES).map_err(|error| failed("the slow disk", &error))?;
+    let directory: OwnedFd = HostStdFile::open(disk.path()).map_err(|error| failed("the slow disk", &error))?.into();
+    let device =
+        HostDevice::new(&platform, directory, Caching::Auto).map_err(|error| failed("the slow disk", &error))?;
+    let frames = Frames::new(2 * LATENCY_BYTES).map_err(|error| failed("memory", &error))?;
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
+    let id = engine.add_device("disk", device);
+    let file = engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), LATENCY_BYTES);
+    let (mut page, pages, mut sum_ns) = (vec![0; 4096], LATENCY_BYTES / 4096, 0);
+    for at in 0..LATENCY_READS {
+        // A stride that visits no page twice and is no stream.
+        let offset = at * 4099 % pages * 4096;
+        let began = Instant::now();
+        platform.block_on(engine.read(&file, offset, &mut page)).map_err(|error| failed("a read", &error))?;
+        sum_ns += began.elapsed().as_nanos() as u64;
+    }
+    let _ = fs::remove_file(&path);
+    Ok(sum_ns / LATENCY_READS)
+}
+
+/// Runs the jobs of a group on an engine of their own.
+pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk) -> Result<Side, LabError> {
+    disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
+    let root = disk.path().join(&group.name);
+    fs::create_dir_all(&root).map_err(|error| failed("the slow disk", &error))?;
+    let result = run_in(group, rate, memory_bytes, disk, &root);
+    let _ = disk.throttle(DiskRates::default());
+    let _ = fs::remove_dir_all(&root);
+    result
+}
+
+fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: &Path) -> Result<Side, LabError> {
+    let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
+    let platform = reactors.platform();
+    let directory: OwnedFd = HostStdFile::open(root).map_err(|error| failed("the slow disk", &error))?.into();
+    let device =
+        HostDevice::new(&platform, directory, Caching::Auto).map_err(|error| failed("the slow disk", &error))?;
+    let frames = Frames::new(memory_bytes).map_err(|error| failed("memory", &error))?;
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
+    let id = engine.add_device("disk", device);
+    let open = |path: &str, bytes: u64| {
+        let host = lay_out(&root.join(path.trim_start_matches('/')), bytes).map_err(|error| error.to_string())?;
+        Ok(engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), bytes))
+    };
+    let run = EngineRun::new(&engine, &group.jobs, SEED, &open).map_err(LabError::Failed)?;
+    // What the file system still had to write of its own must not count.
+    disk.settle().map_err(|error| failed("sync", &error))?;
+    let rates = DiskRates { read_bytes_per_s: Some(rate.bytes_per_s), write_bytes_per_s: Some(rate.bytes_per_s) };
+    disk.throttle(rates).map_err(|error| failed("throttle", &error))?;
+    let before = written_bytes(disk);
+    let limit_bytes = engine.status().devices.first().map_or(0, |device| device.dirty_limit_bytes);
+    let (jobs, looks) = watched(&platform, &engine, run);
+    platform.block_on(engine.drain(id));
+    let delays = delays_by_caller(&engine, id);
+    Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before, delays })
+}
+
+/// Runs the jobs and looks at the engine meanwhile.
+fn watched(
+    platform: &LinuxPlatform,
+    engine: &Arc<Engine<LinuxPlatform>>,
+    run: EngineRun<LinuxPlatform>,
+) -> (Vec<afflux_workloads::simulation::JobOutcome>, Vec<Look>) {
+    let (handle, over) = (run.handle(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let (start, mut looks) = (Instant::now(), Vec::new());
+            while !over.load(Ordering::Relaxed) {
+                let dirty_bytes = engine.status().dirty_bytes;
+                let accepted_bytes = handle.accepted_bytes();
+                looks.push(Look { at_s: start.elapsed().as_secs_f64(), dirty_bytes, accepted_bytes });
+                thread::sleep(LOOK_EVERY);
+            }
+            looks
+        });
+        let jobs = platform.block_on(run.run());
+        over.store(true, Ordering::Relaxed);
+        (jobs, watcher.join().unwrap_or_default())
+    })
+}

@@ -1,0 +1,162 @@
+//! Races on real disks, throttled by the kernel: its page cache as it comes, its page cache tuned for the device,
+//! and the engine in this process, side by side.
+//!
+//! Owns: the order in which they run, the rows.
+//! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`,
+//! `burst`, `direct`), goals and the page (`page`).
+//! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has
+//! not seen before. A race that a machine cannot hold is left out, and said to be.
+
+mod burst;
+mod direct;
+mod full_speed;
+mod page;
+mod plan;
+mod small_sync;
+mod stage;
+
+use afflux_report::{Fields, Row, Source};
+use serde_json::Value;
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use page::Page;
+use plan::{Plan, Race, Subject};
+use stage::Stage;
+
+/// The experiment.
+pub(crate) struct WritebackReal;
+
+/// What a run gave.
+#[derive(Default)]
+struct Ran {
+    /// By name, as `page` lists them.
+    metrics: Vec<(&'static str, f64)>,
+    looks: Vec<Look>,
+    /// What calls waited for; the kernel does not say.
+    delays: Option<Value>,
+}
+
+/// A run at an instant.
+#[derive(Clone, Copy)]
+struct Look {
+    at_s: f64,
+    dirty_bytes: u64,
+    accepted_bytes: u64,
+}
+
+impl Experiment for WritebackReal {
+    fn name(&self) -> &'static str {
+        "writeback-real"
+    }
+
+    fn about(&self) -> &'static str {
+        "Writers on really throttled disks: the kernel's page cache, the same tuned, and the engine"
+    }
+
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, all of it is measured"
+    }
+
+    fn thread(&self) -> &'static str {
+        "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
+         Roesch, linux-mm, October 2022"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        let (mut left_out, mut races) = (Vec::new(), Vec::new());
+        for race in &plan.races {
+            match race.missing() {
+                Some(why) => left_out.push(format!("{} was left out: {why}.", race.name())),
+                None => races.push(*race),
+            }
+        }
+        if races.is_empty() {
+            return Err(LabError::Failed(format!("nothing can be run here. {}", left_out.join(" "))));
+        }
+        left_out.iter().for_each(|what| watch.remark(what));
+        let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
+        watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
+        let mut page = Page::new(&plan, left_out);
+        let stage = Stage::new(&plan).map_err(LabError::Failed)?;
+        let total = (plan.repeats as usize * races.len()) as f64;
+        for repeat in 1..=plan.repeats {
+            for (done, race) in races.iter().enumerate() {
+                let done = ((repeat - 1) as usize * races.len() + done) as f64;
+                let mut subjects = plan.subjects(*race);
+                let share = 1.0 / subjects.len() as f64;
+                if repeat % 2 == 0 {
+                    subjects.reverse();
+                }
+                for (turn, subject) in subjects.iter().enumerate() {
+                    let what = format!("{}, {}, {repeat} of {}", race.name(), subject.name(), plan.repeats);
+                    watch.step(&what, (done + turn as f64 * share) / total);
+                    let ran = run(&stage, *race, subject, repeat);
+                    let ran = ran.map_err(|why| LabError::Failed(format!("{what}: {why}")))?;
+                    watch.row(&row(&plan, *race, subject, repeat, &ran));
+                    page.add(*race, subject, ran);
+                }
+            }
+        }
+        drop(stage);
+        Ok(page.findings())
+    }
+}
+
+fn run(stage: &Stage<'_>, race: Race, subject: &Subject, repeat: u64) -> Result<Ran, String> {
+    match race {
+        Race::FullSpeed => full_speed::run(stage, subject, None),
+        Race::AtRate => full_speed::run(stage, subject, Some(stage.plan.rate_bytes_per_s)),
+        Race::SmallSync => small_sync::run(stage, subject),
+        Race::Burst => burst::run(stage, subject),
+        Race::Direct => direct::run(stage, subject, repeat),
+    }
+}
+
+fn row(plan: &Plan, race: Race, subject: &Subject, repeat: u64, ran: &Ran) -> Row {
+    let mut metrics = Fields::new();
+    for (name, value) in &ran.metrics {
+        metrics.push(*name, *value);
+    }
+    if let Some(peak) = ran.looks.iter().map(|look| look.dirty_bytes).max() {
+        let by_second = |at: u64| {
+            let after = ran.looks.partition_point(|look| look.at_s <= at as f64);
+            after.checked_sub(1).map_or(0, |look| ran.looks[look].accepted_bytes / 1_000_000)
+        };
+        metrics.push("dirty_bytes_max", peak);
+        metrics.push("accepted_mb_at_second", (1..=plan.seconds).map(by_second).collect::<Vec<u64>>());
+    }
+    if let Some(delays) = &ran.delays {
+        metrics.push("delays", delays.clone());
+    }
+    Row {
+        experiment: "writeback-real".to_owned(),
+        variant: subject.name(),
+        params: Fields::new()
+            .with("race", race.name())
+            .with("repeat", repeat)
+            .with("rate_bytes_per_s", plan.rate_bytes_per_s)
+            .with("seconds", plan.seconds)
+            .with("block_bytes", plan::BLOCK_BYTES)
+            .with("max_bytes", plan.max_bytes)
+            .with("memory_bytes", plan.memory_bytes),
+        metrics,
+        published: Fields::new(),
+        source: Source::Measured,
+    }
+}
+
+#[cfg(test)]
+mod tests;

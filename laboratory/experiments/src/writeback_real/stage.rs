@@ -1,0 +1,80 @@
+//! The disks of a run, and who writes to them.
+//!
+//! Owns: making a throttled disk for a contender, making the contender.
+//! Does not own: the plan, what is raced.
+//! Invariants: a disk that is handed out is not throttled yet, and empty; memory that the kernel will fill was
+//! touched before.
+
+use std::path::Path;
+
+use afflux_scratch::Scratch;
+
+use super::plan::{Plan, Subject};
+use crate::contenders::{Contender, Kernel, KernelWay, Ours};
+use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
+use crate::host_memory::warm_memory;
+
+/// What is left free on the file system that holds the images.
+const SPARE_BYTES: u64 = 2 << 30;
+
+/// Where all runs take place.
+pub(super) struct Stage<'a> {
+    // Dropped in this order: it is mounted inside.
+    debug: Option<KernelDebug>,
+    pub(super) scratch: Scratch,
+    pub(super) plan: &'a Plan,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Result<Self, String> {
+        let scratch = Scratch::guarded(&plan.directory, "races").map_err(|error| error.to_string())?;
+        let debug = KernelDebug::new(scratch.path()).ok();
+        Ok(Self { debug, scratch, plan })
+    }
+
+    /// The slow disk for this contender. Not throttled yet.
+    pub(super) fn slow_disk(&self, subject: &Subject) -> Result<SlowDisk, String> {
+        let disk = self.disk("slow", self.plan.image_bytes())?;
+        if *subject == Subject::Tuned {
+            disk.limit_dirty(Some(self.plan.max_bytes)).map_err(|error| error.to_string())?;
+        }
+        if *subject == Subject::Kernel {
+            warm_memory(self.plan.limit_bytes.min(self.plan.stream_bytes_max()));
+        }
+        Ok(disk)
+    }
+
+    /// A disk of so many bytes in a directory of this name.
+    pub(super) fn disk(&self, name: &str, bytes: u64) -> Result<SlowDisk, String> {
+        let directory = self.scratch.path().join(name);
+        std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        let free = free_bytes(&directory).map_err(|error| error.to_string())?;
+        if bytes + SPARE_BYTES > free {
+            let (bytes, free) = (afflux_report::units::data(bytes + SPARE_BYTES), afflux_report::units::data(free));
+            return Err(format!("{}: {bytes} are needed and {free} are free", directory.display()));
+        }
+        let disk = SlowDisk::queued(&directory, bytes, DiskRates::default()).map_err(|error| error.to_string())?;
+        Ok(disk)
+    }
+
+    /// The contender over these directories.
+    pub(super) fn contender(&self, subject: &Subject, on: &[&Path]) -> Result<Box<dyn Contender>, String> {
+        let way = match subject {
+            Subject::Ours(at, _) => return Ok(Box::new(Ours::new(&self.plan.engines[*at], on)?)),
+            Subject::Kernel | Subject::Tuned => KernelWay::Buffered,
+            Subject::Raw => KernelWay::Direct,
+        };
+        Ok(Box::new(Kernel::new(way, on, self.debug.as_ref())))
+    }
+
+    /// Has a disk write what its file system has, and slows it down.
+    pub(super) fn slow_down(disk: &SlowDisk, bytes_per_s: u64) -> Result<(), String> {
+        let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(bytes_per_s) };
+        disk.settle().and_then(|()| disk.throttle(rates)).map_err(|error| error.to_string())
+    }
+
+    /// Lets what is left on a disk go as fast as the host is.
+    pub(super) fn let_go(disk: &SlowDisk) -> Result<(), String> {
+        disk.throttle(DiskRates::default()).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,161 @@
+//! Sections of options into jobs.
+//!
+//! Owns: which options a job has (its own, after those of the global sections above it), which are refused and which
+//! are told of.
+//! Does not own: the text around options (`lines`), what an option does to a job (`draft`), the list of fio's
+//! (`options`).
+//! Invariants: a job that comes out of here can be run. What is told of is told once, where it is first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use afflux_engine::settings::did_you_mean;
+
+use super::draft::Draft;
+use super::lines::{OptionLine, Section};
+use super::options::{self, Meaning};
+use super::{Complaint, JobFile, Likeness};
+use crate::job::{Job, Place};
+
+/// What the options of a file come to, as they are read.
+struct Reading<'a> {
+    likeness: Likeness,
+    wrong: &'a mut Vec<Complaint>,
+    warnings: Vec<Complaint>,
+    /// What was told of: options' names, or whole sentences.
+    told: BTreeSet<String>,
+}
+
+pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<Complaint>) -> JobFile {
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut reading = Reading { likeness, wrong, warnings: Vec::new(), told: BTreeSet::new() };
+    let mut defaults = Draft::default();
+    let mut names = BTreeSet::new();
+    for section in sections {
+        if section.is_global() {
+            reading.apply_all(&mut defaults, &section.options);
+            continue;
+        }
+        let mut draft = defaults.clone();
+        draft.job.name.clone_from(&section.name);
+        draft.job.place = section.place.clone();
+        let complaints = reading.wrong.len();
+        reading.apply_all(&mut draft, &section.options);
+        let is_unknown = |other: &&String| !names.contains(*other) && **other != draft.job.name;
+        if let Some(other) = draft.job.more.wait_for.as_ref().filter(is_unknown) {
+            let near = did_you_mean(other, jobs.iter().map(|job| job.name.as_str()));
+            let what =
+                format!("job '{}': it waits for '{other}', and there is no such job above it{near}", section.name);
+            reading.refuse(&section.place, what);
+        }
+        for what in draft.near() {
+            reading.near(&section.place, what);
+        }
+        for what in draft.told() {
+            reading.tell(&what, &section.place, what.clone());
+        }
+        match draft.finished() {
+            Ok(job) => {
+                names.insert(job.name.clone());
+                jobs.push(job);
+            }
+            // What is missing may be what was refused.
+            Err(_) if reading.wrong.len() > complaints || section.broken => {}
+            Err(all) => all.into_iter().for_each(|what| {
+                reading.refuse(&section.place, format!("job '{}': {what}", section.name));
+            }),
+        }
+    }
+    JobFile { jobs, warnings: reading.warnings }
+}
+
+impl Reading<'_> {
+    fn refuse(&mut self, place: &Place, what: String) {
+        let complaint = Complaint { place: place.clone(), what };
+        if !self.wrong.contains(&complaint) {
+            self.wrong.push(complaint);
+        }
+    }
+
+    /// Something that is worth knowing, once.
+    fn tell(&mut self, about: &str, place: &Place, what: String) {
+        if self.told.insert(about.to_owned()) {
+            self.warnings.push(Complaint { place: place.clone(), what });
+        }
+    }
+
+    /// Something that is only nearly what fio does.
+    fn near(&mut self, place: &Place, what: String) {
+        match self.likeness {
+            // Jobs that follow may say it again, and it is the same.
+            Likeness::Same if !self.told.insert(what.clone()) => {}
+            Likeness::Same => self.refuse(place, format!("{what}; --approximate takes it all the same")),
+            Likeness::Near => self.tell(&what, place, format!("nearly: {what}")),
+        }
+    }
+
+    fn apply_all(&mut self, draft: &mut Draft, lines: &[OptionLine]) {
+        // fio reads it first, wherever it stands in its section.
+        let (bases, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.key == "kb_base");
+        let lines: Vec<_> = bases.into_iter().chain(others).collect();
+        // Of an option that is there twice the last counts, but each has to be right.
+        let last: BTreeMap<&str, u64> = lines.iter().map(|line| (line.key.as_str(), line.place.line)).collect();
+        for line in lines {
+            let counts = last.get(line.key.as_str()) == Some(&line.place.line);
+            if let Err(what) = self.apply(draft, line, counts) {
+                self.refuse(&line.place, what);
+            }
+        }
+    }
+
+    fn apply(&mut self, draft: &mut Draft, line: &OptionLine, counts: bool) -> Result<(), String> {
+        let key = &line.key;
+        let Some((name, meaning)) = options::find(key) else {
+            if options::is_later(key) {
+                return Err(format!("option '{key}' is one of later versions of fio than 3.33, and is not supported"));
+            }
+            return Err(format!("fio knows no such option as '{key}'{}", options::did_you_mean(key)));
+        };
+        let given = line.value.as_deref();
+        match meaning {
+            Meaning::Supported => {
+                let value = match given {
+                    None => bare(name, &draft.job.name)?,
+                    Some(value) if value.starts_with([' ', '\t']) => {
+                        return Err(format!(
+                            "option '{key}': '{value}' begins with a blank, which fio takes for a part of it"
+                        ));
+                    }
+                    Some(value) => value.to_owned(),
+                };
+                draft.set(name, &value).map_err(|why| format!("option '{key}': {why}"))
+            }
+            Meaning::Harmless => {
+                let what = format!("option '{key}' cannot change the outcome here; it is ignored");
+                self.tell(name, &line.place, what);
+                Ok(())
+            }
+            Meaning::Only(values) if values.contains(&given.unwrap_or("1").trim()) => Ok(()),
+            _ if !counts => Ok(()),
+            Meaning::Only(values) => {
+                self.near(&line.place, format!("option '{key}' is simulated as '{name}={}' only", values[0]));
+                Ok(())
+            }
+            Meaning::Near(what) => {
+                self.near(&line.place, format!("option '{key}' is not simulated: {what}"));
+                Ok(())
+            }
+            Meaning::Unsupported => Err(format!("fio's option '{key}' is not supported, and could change the outcome")),
+        }
+    }
+}
+
+/// The value of a key alone: some stand for themselves, others need one.
+fn bare(name: &str, job: &str) -> Result<String, String> {
+    match name {
+        "time_based" | "stonewall" | "group_reporting" | "norandommap" | "exitall" | "new_group" | "bs_is_seq_rand" => {
+            Ok("1".to_owned())
+        }
+        "write_bw_log" | "write_lat_log" | "write_iops_log" if !job.is_empty() => Ok(job.to_owned()),
+        _ => Err(format!("option '{name}': needs a value")),
+    }
+}

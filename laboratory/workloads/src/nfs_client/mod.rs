@@ -1,0 +1,494 @@
+//! A workload that comes over the network: a client that writes a file to the real NFS server.
+//!
+//! The server's protocol machine, volume and engine are those of the real world; the client is a model
+//! of Linux's, with its dirty limit, its writes in flight and its COMMITs (`window`). Between them is a
+//! simulated link.
+//!
+//! Owns: the client's calls in flight and its figures; the server's place at the link.
+//! Does not own: what is sent when (`window`), bytes (`wire`), the link, the server.
+//! Invariants: calls in flight are bounded; a lost connection is made anew so often and no more; every
+//! page that is sent carries its stamp.
+
+mod window;
+mod wire;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use afflux_engine::{Nanos, Platform};
+use afflux_nfs::Server;
+use afflux_reference::{Ending, Mismatch, StampLook, StampModel, StampWrite};
+use afflux_simulator::{Link, LinkEnd, SimPlatform, serve_machine};
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{AbortHandle, Either, abortable, select};
+
+use window::{Action, Range, Window};
+use wire::{Malformed, Procedure, Records, Reply};
+
+/// How often a lost connection is made anew.
+const DIALS_MAX: u32 = 60;
+/// How long the client waits before it does so.
+const DIAL_NS: u64 = Nanos::SECOND;
+
+/// What the client does.
+#[derive(Clone, Debug)]
+pub struct NfsClientOptions {
+    /// The name of the file that it makes, in the export's root.
+    pub name: String,
+    /// Bytes that it writes.
+    pub file_bytes: u64,
+    /// Bytes of one WRITE: 1 to 1 MiB.
+    pub record_bytes: u32,
+    /// Bytes dirty or not committed at which it COMMITs, and waits.
+    pub dirty_limit_bytes: u64,
+    /// WRITEs in flight: 1 or more.
+    pub in_flight: u32,
+}
+
+impl Default for NfsClientOptions {
+    /// 1 GB in WRITEs of 32 KiB, 64 in flight, a dirty limit of 100 MB: what seed S4 measured.
+    fn default() -> Self {
+        Self {
+            name: "file".to_owned(),
+            file_bytes: 1_000_000_000,
+            record_bytes: 32 << 10,
+            dirty_limit_bytes: 100_000_000,
+            in_flight: 64,
+        }
+    }
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NfsClientOutcome {
+    /// Bytes written and committed.
+    pub bytes: u64,
+    /// From the first WRITE until the last COMMIT was answered.
+    pub elapsed_ns: u64,
+    /// How long each COMMIT took, while the program stood still.
+    pub commit_waits_ns: Vec<u64>,
+    /// When each COMMIT was answered, in virtual time.
+    pub commits_at_ns: Vec<u64>,
+    /// WRITEs sent.
+    pub writes: u64,
+    /// How long WRITEs took: the longest, and all together.
+    pub write_ns_max: u64,
+    /// The sum of how long WRITEs took.
+    pub write_ns_sum: u64,
+    /// Bytes sent more than once, because the verifier changed or the connection was lost.
+    pub resent_bytes: u64,
+    /// Connections lost.
+    pub connections_lost: u32,
+}
+
+impl NfsClientOutcome {
+    /// Bytes a second over the whole time, COMMITs included.
+    pub fn bytes_per_second(&self) -> u64 {
+        let ns = u128::from(self.elapsed_ns.max(1));
+        (u128::from(self.bytes) * u128::from(Nanos::SECOND) / ns) as u64
+    }
+}
+
+/// Why the client gave up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NfsClientError {
+    /// The server refused.
+    #[error("{procedure}: NFS status {status}")]
+    Status {
+        /// The call.
+        procedure: &'static str,
+        /// As in RFC 1813: 5 is an I/O error, 28 no space.
+        status: u32,
+    },
+    /// A reply is not what the protocol says.
+    #[error("a reply cannot be read: {what}")]
+    Malformed {
+        /// What of it is wrong.
+        what: &'static str,
+    },
+    /// Nobody answers the door any more.
+    #[error("no connection after {DIALS_MAX} tries")]
+    NoServer,
+    /// A check of what the server holds failed.
+    #[error("{what}")]
+    Wrong {
+        /// What was found.
+        what: String,
+    },
+}
+
+impl From<Malformed> for NfsClientError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed { what: malformed.0 }
+    }
+}
+
+impl From<Mismatch> for NfsClientError {
+    fn from(mismatch: Mismatch) -> Self {
+        Self::Wrong { what: mismatch.what }
+    }
+}
+
+/// A server at the far end of a link.
+pub struct NfsEntry {
+    platform: Arc<SimPlatform>,
+    link: Link,
+    server: Mutex<Option<Arc<Server<SimPlatform>>>>,
+    connections: Mutex<Vec<AbortHandle>>,
+}
+
+impl NfsEntry {
+    /// Serves whoever connects over the link.
+    pub fn new(platform: &Arc<SimPlatform>, link: Link, server: Arc<Server<SimPlatform>>) -> Arc<Self> {
+        Arc::new(Self {
+            platform: Arc::clone(platform),
+            link,
+            server: Mutex::new(Some(server)),
+            connections: Mutex::default(),
+        })
+    }
+
+    /// The link.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Another server answers from now on, or none; connections that there are stay with theirs.
+    pub fn replace_server(&self, server: Option<Arc<Server<SimPlatform>>>) {
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+    }
+
+    /// Ends all connections at once, as a server that is killed does.
+    pub fn close_connections(&self) {
+        let connections = std::mem::take(&mut *self.connections.lock().unwrap_or_else(PoisonError::into_inner));
+        connections.iter().for_each(AbortHandle::abort);
+    }
+
+    /// A new connection; none while no server is there.
+    fn dial(&self) -> Option<LinkEnd> {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let (near, far) = self.link.connect();
+        let machine = server.connection(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+        let (serving, handle) = abortable(serve_machine(machine, far));
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        connections.retain(|connection| !connection.is_aborted());
+        connections.push(handle);
+        self.platform.spawn("nfs server", async move {
+            // What a client of ours sends can be read; one that breaks the protocol sees the end.
+            let _ = serving.await;
+        });
+        Some(near)
+    }
+}
+
+/// A call of the client that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) sent_ns: u64,
+    pub(crate) ended_ns: u64,
+    /// Bytes of a WRITE; `None`: it is a COMMIT.
+    pub(crate) written: Option<u64>,
+}
+
+/// Whoever wants to know of every answer.
+pub(crate) type Witness = Box<dyn Fn(Answered) + Send>;
+
+enum InFlight {
+    Write { range: Range, write: StampWrite, sent_ns: u64 },
+    Commit { look: StampLook, sent_ns: u64 },
+}
+
+/// The connection is gone.
+struct Lost;
+
+enum Stop {
+    Lost,
+    Error(NfsClientError),
+}
+
+impl<E: Into<NfsClientError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<Lost> for Stop {
+    fn from(_: Lost) -> Self {
+        Self::Lost
+    }
+}
+
+/// The client.
+pub struct NfsClient {
+    platform: Arc<SimPlatform>,
+    entry: Arc<NfsEntry>,
+    options: NfsClientOptions,
+    model: Arc<Mutex<StampModel>>,
+    window: Window,
+    xid: u32,
+    file: Bytes,
+    end: Option<LinkEnd>,
+    received: BytesMut,
+    outgoing: Bytes,
+    records: Records,
+    in_flight: BTreeMap<u32, InFlight>,
+    outcome: NfsClientOutcome,
+    begun_ns: u64,
+    witness: Option<Witness>,
+    /// When it gives up what it is doing.
+    stop_ns: u64,
+}
+
+impl NfsClient {
+    /// A client that writes as `options` say. `model` is told of every WRITE and COMMIT, for whoever
+    /// checks what the server or its disk holds.
+    ///
+    /// # Panics
+    /// When the options name sizes that cannot be.
+    pub fn new(
+        platform: &Arc<SimPlatform>,
+        entry: &Arc<NfsEntry>,
+        options: NfsClientOptions,
+        model: Arc<Mutex<StampModel>>,
+    ) -> Self {
+        assert!((1..=afflux_nfs::limits::WRITE_BYTES_MAX).contains(&options.record_bytes), "{options:?}");
+        assert!(options.in_flight > 0, "{options:?}");
+        let window =
+            Window::new(options.file_bytes, options.record_bytes, options.dirty_limit_bytes, options.in_flight);
+        Self {
+            platform: Arc::clone(platform),
+            entry: Arc::clone(entry),
+            options,
+            model,
+            window,
+            xid: 0,
+            file: Bytes::new(),
+            end: None,
+            received: BytesMut::new(),
+            outgoing: Bytes::new(),
+            records: Records::default(),
+            in_flight: BTreeMap::new(),
+            outcome: NfsClientOutcome::default(),
+            begun_ns: 0,
+            witness: None,
+            stop_ns: u64::MAX,
+        }
+    }
+
+    /// With somebody who is told of every WRITE and COMMIT as it is answered.
+    pub(crate) fn witnessed(self, witness: Witness) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
+
+    /// Its program is ended at this instant: nothing more is sent or committed.
+    pub(crate) fn stopped_at(self, stop_ns: u64) -> Self {
+        Self { stop_ns, ..self }
+    }
+
+    /// Makes the file, writes it, and commits it.
+    pub async fn run(mut self) -> Result<NfsClientOutcome, NfsClientError> {
+        if !self.run_to_stop().await? {
+            self.forget_calls();
+            return Ok(self.outcome);
+        }
+        self.outcome.bytes = self.options.file_bytes;
+        self.outcome.elapsed_ns = self.platform.now().0 - self.begun_ns;
+        self.outcome.resent_bytes = self.window.resent_bytes();
+        Ok(self.outcome)
+    }
+
+    /// Whether it came to its end before it was stopped.
+    async fn run_to_stop(&mut self) -> Result<bool, NfsClientError> {
+        if self.stop_ns == u64::MAX {
+            return self.run_on().await.map(|()| true);
+        }
+        let (platform, stop_ns) = (Arc::clone(&self.platform), self.stop_ns);
+        match select(pin!(self.run_on()), pin!(platform.sleep_until(Nanos(stop_ns)))).await {
+            Either::Left((ended, _)) => ended.map(|()| true),
+            Either::Right(_) => Ok(false),
+        }
+    }
+
+    async fn run_on(&mut self) -> Result<(), NfsClientError> {
+        let mut dials = 0;
+        loop {
+            match self.run_connected().await {
+                Ok(()) => return Ok(()),
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Lost) => {}
+            }
+            if self.end.take().is_some() {
+                self.outcome.connections_lost += 1;
+            }
+            self.forget_calls();
+            dials += 1;
+            if dials == DIALS_MAX {
+                return Err(NfsClientError::NoServer);
+            }
+            self.platform.sleep_until(self.platform.now().after(DIAL_NS)).await;
+        }
+    }
+
+    async fn run_connected(&mut self) -> Result<(), Stop> {
+        self.end = Some(self.entry.dial().ok_or(Lost)?);
+        if self.file.is_empty() {
+            let xid = self.next_xid();
+            let mut reply = self.ask(Procedure::Mount, xid, wire::mount(xid, "/")).await?;
+            let root = reply.opaque("the root's handle")?;
+            let xid = self.next_xid();
+            let call = wire::create(xid, &root, &self.options.name);
+            self.file = self.ask(Procedure::Create, xid, call).await?.created()?;
+            self.begun_ns = self.platform.now().0;
+        }
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn next_xid(&mut self) -> u32 {
+        self.xid += 1;
+        self.xid
+    }
+
+    fn end(&self) -> Result<&LinkEnd, Lost> {
+        self.end.as_ref().ok_or(Lost)
+    }
+
+    /// Makes one call while no other is in flight.
+    async fn ask(&mut self, procedure: Procedure, xid: u32, call: Bytes) -> Result<Reply, Stop> {
+        self.end()?.send(call).await.map_err(|_| Lost)?;
+        loop {
+            if let Some(record) = wire::next_record(&mut self.received)? {
+                let (answered, mut reply) = Reply::open(record)?;
+                if answered != xid {
+                    return Err(Malformed("it is to no call in flight").into());
+                }
+                check_status(procedure, &mut reply)?;
+                return Ok(reply);
+            }
+            let piece = self.end()?.receive().await.ok_or(Lost)?;
+            self.received.extend_from_slice(&piece);
+        }
+    }
+
+    /// Sends and receives what can be now; ready when everything is committed.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+        loop {
+            let mut moved = self.receive(cx)?;
+            if self.outgoing.is_empty() {
+                match self.window.next() {
+                    Action::Write(range) => self.write(range),
+                    Action::Commit => self.commit(),
+                    Action::Wait => {}
+                    Action::Finished => return Poll::Ready(Ok(())),
+                }
+            }
+            if !self.outgoing.is_empty() {
+                let mut outgoing = std::mem::take(&mut self.outgoing);
+                match self.end()?.poll_send(cx, &mut outgoing) {
+                    Poll::Ready(Ok(())) => moved = true,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Stop::Lost)),
+                    Poll::Pending => self.outgoing = outgoing,
+                }
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, Stop> {
+        let mut moved = false;
+        while let Poll::Ready(piece) = self.end()?.poll_receive(cx) {
+            let piece = piece.ok_or(Lost)?;
+            self.received.extend_from_slice(&piece);
+            while let Some(record) = wire::next_record(&mut self.received)? {
+                let (xid, reply) = Reply::open(record)?;
+                self.answered(xid, reply)?;
+            }
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    fn write(&mut self, range: Range) {
+        let xid = self.next_xid();
+        let write = self.with_model(|model| model.begin_write(range.offset, range.len.into()));
+        self.outgoing = self.records.write(xid, &self.file, range.offset, range.len, |data| write.stamp(0, data));
+        self.outcome.writes += 1;
+        let sent_ns = self.platform.now().0;
+        self.in_flight.insert(xid, InFlight::Write { range, write, sent_ns });
+    }
+
+    fn commit(&mut self) {
+        let xid = self.next_xid();
+        self.outgoing = wire::commit(xid, &self.file);
+        let look = self.with_model(StampModel::begin_sync);
+        let sent_ns = self.platform.now().0;
+        self.in_flight.insert(xid, InFlight::Commit { look, sent_ns });
+    }
+
+    fn with_model<T>(&self, change: impl FnOnce(&mut StampModel) -> T) -> T {
+        change(&mut self.model.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn answered(&mut self, xid: u32, mut reply: Reply) -> Result<(), Stop> {
+        let now_ns = self.platform.now().0;
+        match self.in_flight.remove(&xid) {
+            None => Err(Malformed("it is to no call in flight").into()),
+            Some(InFlight::Write { range, write, sent_ns }) => {
+                check_status(Procedure::Write, &mut reply)?;
+                let (count, verifier) = reply.written()?;
+                let ending = if count == range.len { Ending::Done } else { Ending::Failed };
+                self.with_model(|model| model.end_write(write, ending));
+                self.window.written(range, count, verifier);
+                let took_ns = now_ns - sent_ns;
+                self.outcome.write_ns_max = self.outcome.write_ns_max.max(took_ns);
+                self.outcome.write_ns_sum += took_ns;
+                self.tell(Answered { sent_ns, ended_ns: now_ns, written: Some(count.into()) });
+                Ok(())
+            }
+            Some(InFlight::Commit { look, sent_ns }) => {
+                check_status(Procedure::Commit, &mut reply)?;
+                let all = self.window.committed(reply.committed()?);
+                self.with_model(|model| if all { model.end_sync(look, 0, u64::MAX) } else { model.end_look(look) });
+                self.outcome.commit_waits_ns.push(now_ns - sent_ns);
+                self.tell(Answered { sent_ns, ended_ns: now_ns, written: None });
+                self.outcome.commits_at_ns.push(now_ns);
+                Ok(())
+            }
+        }
+    }
+
+    fn tell(&self, answered: Answered) {
+        if let Some(witness) = &self.witness {
+            witness(answered);
+        }
+    }
+
+    /// The connection is gone: nobody knows what became of the calls in flight.
+    fn forget_calls(&mut self) {
+        (self.received, self.outgoing) = (BytesMut::new(), Bytes::new());
+        let mut again = VecDeque::new();
+        for call in std::mem::take(&mut self.in_flight).into_values() {
+            match call {
+                InFlight::Write { range, write, .. } => {
+                    self.with_model(|model| model.end_write(write, Ending::Abandoned));
+                    again.push_back(range);
+                }
+                InFlight::Commit { look, .. } => self.with_model(|model| model.end_look(look)),
+            }
+        }
+        self.window.disconnected(again);
+    }
+}
+
+fn check_status(procedure: Procedure, reply: &mut Reply) -> Result<(), NfsClientError> {
+    match reply.u32("the status")? {
+        0 => Ok(()),
+        status => Err(NfsClientError::Status { procedure: procedure.name(), status }),
+    }
+}

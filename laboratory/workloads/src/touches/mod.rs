@@ -1,0 +1,181 @@
+//! Sequences of touches of pages, for studies of caches: what is asked for, without time.
+//!
+//! Owns: the generators by name, what a touch is. Does not own: the cache, what a touch costs.
+//! Invariants: a sequence depends on its generator, its sizes and its seed alone. Pages are numbered from 0 without
+//! large gaps, so that a table over them is small.
+
+mod inter_reference;
+mod mixes;
+mod streams;
+
+use afflux_engine::settings::did_you_mean;
+use afflux_simulator::Random;
+
+use crate::zipf::Zipf;
+use inter_reference::{INDEPENDENT, Recency};
+
+/// One page is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touch {
+    /// The page.
+    pub page: u32,
+    /// It is written to.
+    pub write: bool,
+    /// So many pages behind it are brought before anybody asks for them, if they are not there.
+    pub ahead: u8,
+}
+
+impl Touch {
+    fn read(page: u64) -> Self {
+        Self { page: page as u32, write: false, ahead: 0 }
+    }
+
+    fn write(page: u64) -> Self {
+        Self { write: true, ..Self::read(page) }
+    }
+}
+
+/// How large a sequence is.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Pages that are touched again and again.
+    pub pages: u64,
+    /// Frames of the cache; of the generators only the loop asks.
+    pub frames: u64,
+    /// Touches.
+    pub touches: u64,
+}
+
+/// Touches, and which files the pages are of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sequence {
+    /// In order.
+    pub touches: Vec<Touch>,
+    /// The first page of each file, ascending from 0.
+    pub files: Vec<u32>,
+}
+
+impl Sequence {
+    /// One more than the highest page that can come.
+    pub fn pages(&self) -> u32 {
+        self.touches.iter().map(|touch| touch.page + u32::from(touch.ahead) + 1).max().unwrap_or(0)
+    }
+}
+
+impl From<Vec<Touch>> for Sequence {
+    /// All pages are one file's.
+    fn from(touches: Vec<Touch>) -> Self {
+        Self { touches, files: vec![0] }
+    }
+}
+
+/// A way to make sequences.
+#[derive(Clone, Copy)]
+pub struct Generator {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// Most of its touches are of pages that are used once: a policy should keep the others from them.
+    pub scans: bool,
+    make: fn(Sizes, &mut Random) -> Sequence,
+}
+
+impl Generator {
+    /// The sequence of a seed.
+    pub fn sequence(&self, sizes: Sizes, seed: u64) -> Sequence {
+        (self.make)(sizes, &mut Random::new(seed).fork(0x70c4))
+    }
+}
+
+/// Of 100 touches of a generator with writes, so many write.
+const WRITE_PERCENT: u64 = 30;
+
+const fn generator(name: &'static str, about: &'static str, make: fn(Sizes, &mut Random) -> Sequence) -> Generator {
+    Generator { name, about, scans: false, make }
+}
+
+const fn scanning(name: &'static str, about: &'static str, make: fn(Sizes, &mut Random) -> Sequence) -> Generator {
+    Generator { name, about, scans: true, make }
+}
+
+/// All generators.
+pub const GENERATORS: &[Generator] = &[
+    generator("zipf-0.8", "Zipf of theta 0.8; 30 % write", |sizes, random| zipf(sizes, random, 0.8)),
+    // The draw knows no theta of 1.
+    generator("zipf-1.0", "Zipf of theta 1; 30 % write", |sizes, random| zipf(sizes, random, 0.999_99)),
+    generator("zipf-1.2", "Zipf of theta 1.2; 30 % write", |sizes, random| zipf(sizes, random, 1.2)),
+    generator("loop", "a loop over 1.1 times the cache", round_and_round),
+    scanning(
+        "scan-hot",
+        "two of three touches scan all pages, the third is of a hot eighth; 30 % of these write",
+        mixes::scan_and_hot,
+    ),
+    generator("oltp-like", "tables (Zipf 0.9, 30 % write), an index (Zipf 1.2), short range scans, a log", mixes::oltp),
+    generator(
+        "shifting",
+        "a working set of 3/64 of the pages, half of it new ten times in three rounds; 30 % write",
+        mixes::shifting,
+    ),
+    scanning(
+        "streams",
+        "a stream for each 1,024 pages, 4 pages ahead; every other touch of a hot quarter, Zipf 1",
+        |sizes, random| streams::streams(sizes, random, 1024),
+    ),
+    scanning("many-streams", "the same with a stream for each 262 pages", |sizes, random| {
+        streams::streams(sizes, random, 262)
+    }),
+    scanning(
+        "small-reads",
+        "a scan of all pages by four reads a page; every other page is of a hot eighth, Zipf 0.9",
+        mixes::small_reads,
+    ),
+    generator(
+        "recency",
+        "by a histogram of times between two touches of a page: cliffs and plateaus",
+        |sizes, random| Recency::of(sizes, random).touches(sizes, random, 0),
+    ),
+    generator("independent", "each touch drawn by itself: 60 % of 2 % of the pages, 30 % of 10 %", |sizes, random| {
+        sizes.times(|_| Touch::read(INDEPENDENT.draw(sizes.pages, random)))
+    }),
+    generator("recency+independent", "40 % drawn by themselves, the others by the histogram", |sizes, random| {
+        Recency::of(sizes, random).touches(sizes, random, 40)
+    }),
+];
+
+/// The generator of that name.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn generator_named(name: &str) -> Result<&'static Generator, String> {
+    let unknown = || {
+        let names: Vec<&str> = GENERATORS.iter().map(|generator| generator.name).collect();
+        let near = did_you_mean(name, names.iter().copied());
+        format!("there is no generator '{name}'{near}; there are {}", names.join(", "))
+    };
+    GENERATORS.iter().find(|generator| generator.name == name).ok_or_else(unknown)
+}
+
+impl Sizes {
+    /// So many touches of one file's pages, one after the other.
+    fn times(self, mut next: impl FnMut(u64) -> Touch) -> Sequence {
+        (0..self.touches).map(&mut next).collect::<Vec<_>>().into()
+    }
+}
+
+fn zipf(sizes: Sizes, random: &mut Random, theta: f64) -> Sequence {
+    let ranks = Zipf::new(sizes.pages, theta);
+    sizes.times(|_| read_or_write(ranks.draw(random), random))
+}
+
+fn read_or_write(page: u64, random: &mut Random) -> Touch {
+    if random.below(100) < WRITE_PERCENT { Touch::write(page) } else { Touch::read(page) }
+}
+
+fn round_and_round(sizes: Sizes, _: &mut Random) -> Sequence {
+    let round = sizes.frames + sizes.frames / 10;
+    sizes.times(|at| Touch::read(at % round))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! Which process this is: a forked child is another.
+//!
+//! Owns: the number of the process.
+//! Does not own: what a child may do with what its parent left it (nothing: `handle`).
+//! Invariants: it takes no lock, for a lock may be held for ever in a child. A child has no number until it makes
+//! something of its own.
+
+use std::num::NonZeroU32;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use afflux_linux::ProcessWord;
+
+use crate::border::{Answer, Failure};
+
+/// The newest of them: this process's, or its parent's.
+static NEWEST: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+/// Numbers given so far; a child goes on from there.
+static GIVEN: AtomicU32 = AtomicU32::new(0);
+
+/// A process. Never freed: somebody may be looking at it.
+struct Process {
+    /// The number, in memory that a child finds wiped.
+    number: ProcessWord,
+    /// Its parent's.
+    _older: *mut Process,
+}
+
+/// The number of this process; 0 if it has none yet.
+#[inline]
+pub(crate) fn number() -> u32 {
+    let newest = NEWEST.load(Ordering::Acquire);
+    // SAFETY: it is nothing, or what was stored once and is never freed.
+    unsafe { newest.as_ref() }.map_or(0, |process| process.number.load())
+}
+
+/// The number of this process, a new one if it has none.
+pub(crate) fn numbered() -> Answer<u32> {
+    loop {
+        let newest = NEWEST.load(Ordering::Acquire);
+        let known = number();
+        if known != 0 {
+            return Ok(known);
+        }
+        let number = NonZeroU32::new(GIVEN.fetch_add(1, Ordering::Relaxed) + 1).unwrap_or(NonZeroU32::MIN);
+        let number = ProcessWord::new(number).map_err(Failure::from)?;
+        let made = Box::into_raw(Box::new(Process { number, _older: newest }));
+        if NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // SAFETY: made above, and nobody has seen it.
+            drop(unsafe { Box::from_raw(made) });
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Making a cache.
+//!
+//! Owns: the settings of a cache with their defaults and ranges, the order in which its parts begin.
+//! Does not own: the parts.
+//! Invariants: what cannot be is refused with its value and what is allowed, before anything is started.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use afflux_budget::Budget;
+use afflux_engine::settings::{Knob, Settings};
+use afflux_engine::{Engine, Platform, Policies};
+use afflux_frames::Frames;
+use afflux_linux::{Caching, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
+use rustix::process::{Resource, getrlimit};
+
+use crate::cache::Cache;
+use crate::core::Core;
+use crate::devices::Devices;
+use crate::ending::Life;
+use crate::error::{Error, Hook, Unwritten};
+use crate::files::{Bounds, Files};
+use crate::gate::Gate;
+use crate::tend;
+
+/// Least memory of a cache.
+pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
+/// Memory unless set.
+const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
+const FRAME_BYTES: u64 = afflux_frames::FRAME_BYTES as u64;
+/// How long the end may take unless set.
+const DRAIN_TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// And at most: a century, which clocks can still count.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+/// Descriptors of its own unless set, where the process may have many.
+const DESCRIPTORS_DEFAULT_MAX: usize = 1024;
+/// Threads for calls to the host that block: opening files, asking after them.
+const WORK_THREADS_MAX: usize = 4;
+const WORK_QUEUE: usize = 1024;
+
+/// Settings of a cache that is to be made: see [`Cache::builder`].
+///
+/// ```
+/// use std::time::Duration;
+/// use afflux::{Cache, Knob};
+/// # fn main() -> std::io::Result<()> {
+/// let cache = Cache::builder()
+///     .memory(64 << 20)
+///     .reactors(2)
+///     .knob(Knob::DirtyRatio, 30)
+///     .drain_time(Duration::from_secs(5))
+///     .on_unwritten(|unwritten| panic!("{unwritten}"))
+///     .build()?;
+/// assert_eq!(cache.stats().memory_bytes, 64 << 20);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Builder {
+    memory_bytes: u64,
+    reactors: usize,
+    io: IoChoice,
+    caching: Caching,
+    knobs: Vec<(Knob, u64)>,
+    knob_texts: Vec<String>,
+    drain_time: Duration,
+    descriptors: Option<usize>,
+    idle_files: Option<usize>,
+    on_unwritten: Option<Hook>,
+}
+
+impl Cache {
+    /// Settings for a cache, at their defaults.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            memory_bytes: MEMORY_BYTES_DEFAULT,
+            reactors: 1,
+            io: IoChoice::Auto,
+            caching: Caching::Auto,
+            knobs: Vec::new(),
+            knob_texts: Vec::new(),
+            drain_time: DRAIN_TIME_DEFAULT,
+            descriptors: None,
+            idle_files: None,
+            on_unwritten: None,
+        }
+    }
+}
+
+impl Builder {
+    /// Memory for pages, all that there will ever be: [`MEMORY_BYTES_MIN`] or more, rounded down to whole pages of
+    /// 4 KiB. 256 MiB unless set. About one percent more is used for tables.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Threads that write in the background and carry out what async calls ask of devices: 1 to 256; 1 unless set, which
+    /// keeps several disks busy. Blocking calls read on their own threads.
+    pub fn reactors(mut self, count: usize) -> Self {
+        self.reactors = count;
+        self
+    }
+
+    /// How files are driven: io_uring where the host has it, unless set.
+    pub fn io(mut self, io: IoChoice) -> Self {
+        self.io = io;
+        self
+    }
+
+    /// Whether the host's own page cache is used: it is gone past (`O_DIRECT`) where it can be, unless set.
+    pub fn caching(mut self, caching: Caching) -> Self {
+        self.caching = caching;
+        self
+    }
+
+    /// A knob of the engine, at the start; [`Cache::set`] changes it later.
+    pub fn knob(mut self, knob: Knob, value: u64) -> Self {
+        self.knobs.push((knob, value));
+        self
+    }
+
+    /// A knob at the start, from a text as [`Cache::set_text`] takes it.
+    pub fn knob_text(mut self, text: impl Into<String>) -> Self {
+        self.knob_texts.push(text.into());
+        self
+    }
+
+    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set;
+    /// [`Duration::MAX`] for as long as it takes. What the kernel has in flight then gets two seconds more.
+    pub fn drain_time(mut self, time: Duration) -> Self {
+        self.drain_time = time.min(DRAIN_TIME_MAX);
+        self
+    }
+
+    /// Descriptors that the cache may have beside one for each open file: a quarter of what the process may have, at
+    /// most 1,024, unless set.
+    pub fn descriptors(mut self, count: usize) -> Self {
+        self.descriptors = Some(count);
+        self
+    }
+
+    /// Files that nobody has open and of which pages are kept: half as many as there are pages unless set. They cost
+    /// about 1 KiB each and no descriptor.
+    pub fn idle_files(mut self, count: usize) -> Self {
+        self.idle_files = Some(count);
+        self
+    }
+
+    /// Told what could not be written when the last handle was dropped, after the standard error stream was. The
+    /// thread that dropped it calls this; the cache has ended by then. [`Cache::close`] returns it instead.
+    pub fn on_unwritten(mut self, told: impl Fn(&Unwritten) + Send + Sync + 'static) -> Self {
+        self.on_unwritten = Some(Hook::new(told));
+        self
+    }
+
+    /// Makes the cache and starts its threads.
+    ///
+    /// # Errors
+    /// A setting outside its range ([`ErrorKind::InvalidInput`](io::ErrorKind::InvalidInput)); memory, threads,
+    /// descriptors or io_uring that the host does not give ([`Error::Start`]).
+    pub fn build(self) -> io::Result<Cache> {
+        let setting = |what: String| io::Error::from(Error::Setting { what });
+        if self.memory_bytes < MEMORY_BYTES_MIN {
+            let bytes = self.memory_bytes;
+            return Err(setting(format!("a memory of {bytes} bytes is too small: at least {MEMORY_BYTES_MIN}")));
+        }
+        let mut settings = Settings::with([&afflux_budget::KNOBS]);
+        for (knob, value) in self.knobs {
+            settings.set(knob, value).map_err(|error| setting(error.to_string()))?;
+        }
+        for text in &self.knob_texts {
+            settings.set_text(text).map_err(|error| setting(error.to_string()))?;
+        }
+        let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match &error {
+            afflux_frames::ArenaError::Mapping { source, .. } => not_given(error.to_string(), source),
+            afflux_frames::ArenaError::Size { max, .. } => {
+                setting(format!("a memory of {} bytes is too large: at most {max}", self.memory_bytes))
+            }
+            _ => setting(error.to_string()),
+        })?;
+        let gate = Gate::new().map_err(|error| not_given(format!("no memory for a cache: {error}"), &error))?;
+        let gate = Arc::new(gate);
+        let poisoned = Arc::clone(&gate);
+        let on_panic = Arc::new(move |task: &str, panic: &str| poisoned.poison(task, panic));
+        let reactors = Reactors::start_told(self.reactors, self.io, on_panic).map_err(|error| match error {
+            afflux_linux::StartError::Count { .. } => {
+                setting(format!("{} reactors cannot be started: 1 to {REACTORS_MAX} can", self.reactors))
+            }
+            afflux_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
+            other => Error::Start { what: other.to_string(), errno: None }.into(),
+        })?;
+        let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
+        let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
+        let engine = Engine::with_policies(Arc::new(reactors.platform()), settings, frames, policies);
+        let descriptors = self.descriptors.unwrap_or_else(descriptors_default);
+        let bounds = Bounds { unwritten_files: descriptors / 2, idle_files };
+        let core = Arc::new(Core {
+            engine,
+            gate,
+            devices: Devices::new(self.caching),
+            files: Files::new(descriptors - descriptors / 2, bounds),
+            work: WorkerPool::new("afflux-open", WORK_THREADS_MAX, WORK_QUEUE),
+            reactors: Mutex::new(Some(reactors)),
+            ended: Mutex::new(None),
+            drain_time: self.drain_time,
+            on_unwritten: self.on_unwritten,
+        });
+        let platform = Arc::clone(core.engine.platform());
+        core.platform().spawn("tend", tend::tend(Arc::downgrade(&core), platform));
+        Ok(Cache::new(Arc::new(Life(core))))
+    }
+}
+
+fn not_given(what: String, source: &io::Error) -> io::Error {
+    Error::Start { what, errno: source.raw_os_error() }.into()
+}
+
+/// A quarter of what the process may have.
+fn descriptors_default() -> usize {
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(allowed / 4).unwrap_or(usize::MAX).clamp(2, DESCRIPTORS_DEFAULT_MAX)
+}

@@ -1,0 +1,314 @@
+//! The cache as its users see it.
+//!
+//! Owns: the public calls on a whole cache.
+//! Does not own: files (`file`), how it begins (`builder`) and ends (`ending`).
+//! Invariants: nothing is kept here but the life that all handles share.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use afflux_engine::settings::{Knob, KnobError};
+use afflux_linux::HeldWakes;
+
+use crate::core::{Core, SyncOf};
+use crate::ending::Life;
+use crate::error::{Error, Unwritten};
+use crate::file::File;
+use crate::open::{Entered, Entering, OpenOptions};
+use crate::stats::{Delays, Stats};
+
+/// A page cache with writeback. A clone is the same cache.
+///
+/// It goes on as long as there is a handle of it, a `Cache` or a [`File`]. When the last one is dropped, or one is
+/// [closed](Cache::close), everything dirty is written, and its threads, memory and descriptors are given back. What
+/// cannot be written in [time](crate::Builder::drain_time) is told on the standard error stream and to a
+/// [hook](crate::Builder::on_unwritten), and nothing is written later. So the last drop may take that long: it blocks.
+///
+/// ```
+/// use afflux::Cache;
+/// # fn main() -> std::io::Result<()> {
+/// # let place = tempfile::tempdir()?;
+/// let cache = Cache::builder().memory(64 << 20).build()?;
+/// let file = cache.create(place.path().join("greeting"))?;
+/// file.write_at(b"hello", 0)?;
+/// file.sync_data()?;
+/// drop(file);
+/// cache.close()?;
+/// assert_eq!(std::fs::read(place.path().join("greeting"))?, b"hello");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Cache {
+    life: Arc<Life>,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache").field("open", &self.core().gate.check().is_ok()).finish_non_exhaustive()
+    }
+}
+
+impl Cache {
+    pub(crate) fn new(life: Arc<Life>) -> Self {
+        Self { life }
+    }
+
+    fn core(&self) -> &Arc<Core> {
+        &self.life.0
+    }
+
+    /// Opens a file. A file that is open already, by this name or another, is the same file: its handles see each
+    /// other's bytes at once. One that another cache has is waited for, two seconds at most: a process that was killed
+    /// has its files until the kernel is done with what it had asked for.
+    ///
+    /// # Errors
+    /// The host's; a file that another cache has ([`Error::InUse`]); what is neither a regular file nor a block device;
+    /// no descriptors left ([`Error::OutOfDescriptors`]).
+    pub fn open(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
+        let core = self.core();
+        core.gate.check()?;
+        core.block(0, core.make_room())?;
+        let entered = core.take_in(core.open_path(path.as_ref(), &options)?)?;
+        self.opened(entered, &options)
+    }
+
+    fn opened(&self, entered: Entered, options: &OpenOptions) -> io::Result<File> {
+        let (file, stamp) = File::new(&self.life, entered);
+        let stripe = file.stripe();
+        self.core().block(stripe, file.begin(stamp, options.truncate))?;
+        Ok(file)
+    }
+
+    /// [`Cache::open`], without blocking the thread. Dropped before it ends, the file may have been made on the host, or
+    /// cut if that was asked for; nothing else remains.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    pub async fn open_async(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
+        let core = self.core();
+        core.pass(0, core.make_room()).await?;
+        let (own, path, asked) = (Arc::clone(core), path.as_ref().to_owned(), options.clone());
+        let entered = move || own.take_in(own.open_path(&path, &asked)?);
+        self.entered_async(entered, options.truncate).await
+    }
+
+    async fn entered_async(
+        &self,
+        enter: impl FnOnce() -> io::Result<Entered> + Send + 'static,
+        truncate: bool,
+    ) -> io::Result<File> {
+        let core = self.core();
+        let life = Arc::clone(&self.life);
+        // Made a handle there, so that it is given back if nobody waits for it any more.
+        let enter = move || enter().map(|entered| File::new(&life, entered));
+        let entered = core.pass(0, async { Ok(core.work.run(enter).await) }).await?;
+        let (file, stamp) = entered?;
+        core.pass(file.stripe(), file.begin(stamp, truncate)).await?;
+        Ok(file)
+    }
+
+    /// Opens a file for reading and writing, and makes it if there is none: an existing one keeps its bytes.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    pub fn create(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        self.open(path, OpenOptions::new().read(true).write(true).create(true))
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// As [`Cache::open`].
+    pub fn open_read(&self, path: impl AsRef<Path>) -> io::Result<File> {
+        self.open(path, OpenOptions::new().read(true))
+    }
+
+    /// Takes a file that is open already, with the rights of its descriptor: for reading, or for reading and writing. A
+    /// file that the cache has already is that one, and the descriptor is closed.
+    ///
+    /// Whoever goes on writing through a copy of the descriptor writes behind the cache's back.
+    ///
+    /// # Errors
+    /// As [`Cache::open`]. A descriptor that cannot read.
+    pub fn open_fd(&self, fd: impl Into<OwnedFd>) -> io::Result<File> {
+        let core = self.core();
+        core.gate.check()?;
+        core.block(0, core.make_room())?;
+        let entering: Entering = Core::open_fd(fd.into())?;
+        self.opened(core.take_in(entering)?, &OpenOptions::new())
+    }
+
+    /// Sets a knob while the cache runs; it acts as the knob's row in [`Knob`] says.
+    ///
+    /// # Errors
+    /// A value outside the knob's range.
+    pub fn set(&self, knob: Knob, value: u64) -> io::Result<()> {
+        self.core().gate.check()?;
+        self.core().engine.set_knob(knob, value).map_err(|error| told(&error))
+    }
+
+    /// Sets a knob from a text such as `dirty_ratio=30` or `dirty_bytes=64MiB`; also one of the flush budget, the policy
+    /// in force.
+    ///
+    /// # Errors
+    /// A text that is none, an unknown knob, a value outside its range.
+    pub fn set_text(&self, text: &str) -> io::Result<()> {
+        self.core().gate.check()?;
+        let engine = &self.core().engine;
+        let (knob, value) = engine.settings().parse(text).map_err(|error| told(&error))?;
+        engine.set_knob(knob, value).map_err(|error| told(&error))
+    }
+
+    /// The value of a knob.
+    pub fn knob(&self, knob: Knob) -> u64 {
+        self.core().engine.settings().get(knob)
+    }
+
+    /// The value of a knob, by its name; also of one of the flush budget.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let cache = afflux::Cache::builder().memory(16 << 20).knob_text("dirty_ratio=30").build()?;
+    /// assert_eq!(cache.knob_named("dirty_ratio")?, 30);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An unknown knob.
+    pub fn knob_named(&self, name: &str) -> io::Result<u64> {
+        let settings = self.core().engine.settings();
+        Ok(settings.get(settings.named(name).map_err(|error| told(&error))?))
+    }
+
+    /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more is
+    /// written. For who catches a panic in a call, as the border to another language: what that left half done is unknown.
+    pub fn poison(&self, panic: &str) {
+        if !self.core().gate.is_forked() {
+            self.core().gate.poison("a call", panic);
+        }
+    }
+
+    /// How it is doing.
+    pub fn stats(&self) -> Stats {
+        Stats::of(self.core())
+    }
+
+    /// How long calls waited, and for what, file by file on each device.
+    pub fn delays(&self) -> Vec<Delays> {
+        Delays::of(self.core())
+    }
+
+    /// Lets go of every clean page that nobody holds, as `drop_caches` does in Linux; returns how many bytes went.
+    pub fn drop_clean_pages(&self) -> u64 {
+        if self.core().gate.check().is_err() {
+            return 0;
+        }
+        self.core().engine.drop_clean_pages().pages * afflux_frames::FRAME_BYTES as u64
+    }
+
+    /// Makes everything durable that was written before the call, on all devices. The cache goes on.
+    ///
+    /// # Errors
+    /// Those of the first file that could not be written; the others were tried. What failed stays dirty.
+    pub fn drain(&self) -> io::Result<()> {
+        Ok(self.core().block(0, self.core().drain())?)
+    }
+
+    /// [`Cache::drain`], without blocking the thread. Dropped before it ends, some files are durable and some are not.
+    ///
+    /// # Errors
+    /// As [`Cache::drain`].
+    pub async fn drain_async(&self) -> io::Result<()> {
+        Ok(self.core().pass(0, self.core().drain()).await?)
+    }
+
+    /// Ends the cache for all its handles: calls in progress and later ones fail, everything dirty is written, its
+    /// threads end and its descriptors are closed. Nothing is written after it returns. Its memory goes with the last
+    /// handle and the last [`Pages`](crate::Pages).
+    ///
+    /// Blocks for the [time](crate::Builder::drain_time) that it may take. Whoever closes it again hears the same.
+    ///
+    /// # Errors
+    /// What could not be made durable, file by file.
+    pub fn close(self) -> Result<(), Unwritten> {
+        if self.core().gate.is_forked() {
+            return Ok(());
+        }
+        if self.core().needs_this_thread() {
+            // Only a waker comes here, and its thread cannot wait for itself: what happens is told as at a last drop.
+            let core = Arc::clone(self.core());
+            let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
+            return Ok(());
+        }
+        self.core().end()
+    }
+
+    /// [`Cache::close`], without blocking the thread: it is done on one of its own. Dropped before it ends, the cache
+    /// ends all the same.
+    ///
+    /// # Errors
+    /// As [`Cache::close`].
+    pub async fn close_async(self) -> Result<(), Unwritten> {
+        type Answer = Mutex<(Option<Result<(), Unwritten>>, Option<Waker>)>;
+        let answer: Arc<Answer> = Arc::default();
+        let (told, cache) = (Arc::clone(&answer), self.clone());
+        let platform = self.core().platform().clone();
+        let close = move || {
+            let _held = HeldWakes::new();
+            let result = cache.close();
+            let mut answer = told.lock().unwrap_or_else(PoisonError::into_inner);
+            answer.0 = Some(result);
+            let waker = answer.1.take();
+            drop(answer);
+            waker.into_iter().for_each(Waker::wake);
+        };
+        if std::thread::Builder::new().name("afflux-end".to_owned()).spawn(close).is_err() {
+            return self.close();
+        }
+        drop(self);
+        let closed = poll_fn(|cx| {
+            let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
+            answer.1 = Some(cx.waker().clone());
+            answer.0.take().map_or(Poll::Pending, Poll::Ready)
+        });
+        platform.for_foreign_task(closed).await
+    }
+}
+
+impl File {
+    /// The cache that it is a file of.
+    pub fn cache(&self) -> Cache {
+        Cache::new(Arc::clone(self.life()))
+    }
+}
+
+impl Core {
+    /// Makes all files durable, those of a device together.
+    async fn drain(&self) -> Result<(), Error> {
+        let files = self.files.all();
+        let mut syncs: Vec<_> =
+            files.iter().filter(|file| !file.is_durable()).map(|file| SyncOf::begins(file)).collect();
+        let mut first = Ok(());
+        for device in self.devices.all() {
+            let failed = self.engine.drain(device.id).await;
+            for sync in syncs.iter_mut().filter(|sync| sync.file.file.device() == device.id) {
+                match failed.iter().find(|(file, _)| file.same(&sync.file.file)) {
+                    Some((_, error)) => first = first.and(Err(sync.file.error(*error))),
+                    None => sync.succeeded(),
+                }
+            }
+        }
+        first
+    }
+}
+
+fn told(error: &KnobError) -> io::Error {
+    Error::Setting { what: error.to_string() }.into()
+}

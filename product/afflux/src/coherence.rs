@@ -1,0 +1,113 @@
+//! Noticing what others change in the host's files.
+//!
+//! Owns: what is known of a host's file, what a look at it says.
+//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `tend`), the pages that are void then (the
+//! engine).
+//! Invariants: a change of ours is never taken for others', and bytes that are not written yet are never given up for
+//! what others did. While we write a file nobody can tell whose change it was: only its size is compared afterwards.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant, SystemTime};
+
+use afflux_engine::File;
+use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, statx};
+
+/// What tells one state of a host's file from another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) size: u64,
+    modified: (i64, u32),
+    changed: (i64, u32),
+    /// Another file with the same number was made at another time.
+    made: (i64, u32),
+}
+
+fn time(time: StatxTimestamp) -> (i64, u32) {
+    (time.tv_sec, time.tv_nsec)
+}
+
+impl Stamp {
+    pub(crate) fn of(fd: impl AsFd) -> io::Result<Self> {
+        Ok(Self::from(&look_at(fd)?))
+    }
+}
+
+impl From<&Statx> for Stamp {
+    fn from(stat: &Statx) -> Self {
+        Self {
+            size: stat.stx_size,
+            modified: time(stat.stx_mtime),
+            changed: time(stat.stx_ctime),
+            made: time(stat.stx_btime),
+        }
+    }
+}
+
+/// Asks the host.
+pub(crate) fn look_at(fd: impl AsFd) -> io::Result<Statx> {
+    Ok(statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?)
+}
+
+/// As the standard library tells time.
+pub(crate) fn system_time(time: StatxTimestamp) -> SystemTime {
+    let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
+    let whole = match time.tv_sec {
+        0.. => SystemTime::UNIX_EPOCH.checked_add(seconds),
+        _ => SystemTime::UNIX_EPOCH.checked_sub(seconds),
+    };
+    whole.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(time.tv_nsec.into())
+}
+
+/// What is known of the host's file.
+pub(crate) struct Known {
+    stamp: Stamp,
+    /// The engine's count of its own changes then.
+    changes: u64,
+    looked: Instant,
+}
+
+impl Known {
+    pub(crate) fn new(stamp: Stamp) -> Self {
+        Self { stamp, changes: 0, looked: Instant::now() }
+    }
+
+    /// Whether the host was asked within so long.
+    pub(crate) fn is_newer_than(&self, age: Duration) -> bool {
+        self.looked.elapsed() < age
+    }
+
+    /// What the host's answer says of others.
+    pub(crate) fn seen(&mut self, file: &File, before: &Before, stamp: Stamp) -> Option<Foreign> {
+        if !before.clean || !file.is_clean() || file.change_count() != before.changes {
+            return None;
+        }
+        let ours = self.changes != before.changes;
+        let foreign = if ours { stamp.size != file.size() } else { stamp != self.stamp };
+        *self = Self { stamp, changes: before.changes, looked: Instant::now() };
+        foreign.then_some(Foreign { size: stamp.size, seen: before.changes })
+    }
+
+    /// Whether the host's file is as it was last; of a block device, whether it is the same one.
+    pub(crate) fn is_as(&self, stamp: &Stamp, is_block_device: bool) -> bool {
+        self.stamp == *stamp || is_block_device && self.stamp.made == stamp.made
+    }
+}
+
+/// To be taken before the host is asked.
+pub(crate) struct Before {
+    changes: u64,
+    clean: bool,
+}
+
+impl Before {
+    pub(crate) fn of(file: &File) -> Self {
+        Self { changes: file.change_count(), clean: file.is_clean() }
+    }
+}
+
+/// Others changed the file: to this size; the engine's count of changes from before.
+pub(crate) struct Foreign {
+    pub(crate) size: u64,
+    pub(crate) seen: u64,
+}

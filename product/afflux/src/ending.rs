@@ -1,0 +1,174 @@
+//! The end of a cache.
+//!
+//! Owns: the order in which everything ends, what is told of what could not be written.
+//! Does not own: the gate, the engine, threads, descriptors: each ends itself when told.
+//! Invariants: first nobody comes in any more, then everything is written, then the threads end, so that nothing is
+//! written when the end is over. It takes no longer than the time for it and a grace for what the kernel has in flight.
+//! A forked child ends nothing: it has none of the threads.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use afflux_engine::Platform;
+use afflux_linux::{HeldWakes, TakenBack};
+
+use crate::core::Core;
+use crate::error::{Error, Unwritten, UnwrittenFile};
+use crate::files::FileKey;
+
+/// How long what the kernel has in flight may take when the time for writing is over.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What keeps a cache going: all its handles have it together, and the last one ends it.
+pub(crate) struct Life(pub(crate) Arc<Core>);
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        if self.0.gate.is_forked() {
+            // Its threads are the parent's, and locks may be held that nobody here gives back.
+            std::mem::forget(Arc::clone(&self.0));
+            return;
+        }
+        if !self.0.needs_this_thread() {
+            return self.0.end_told();
+        }
+        // A waker dropped the last handle, or an open that nobody waits for: the thread cannot wait for its own end.
+        let core = Arc::clone(&self.0);
+        let started = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
+        if started.is_err() {
+            self.0.gate.close();
+        }
+    }
+}
+
+impl Core {
+    /// Ends the cache, and says where people and programs look what could not be written.
+    pub(crate) fn end_told(&self) {
+        let is_new = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        let Err(unwritten) = self.end() else { return };
+        if !is_new {
+            return;
+        }
+        #[allow(clippy::print_stderr, reason = "there is no caller to return it to")]
+        {
+            eprintln!("afflux: {unwritten}");
+        }
+        if let Some(hook) = &self.on_unwritten {
+            hook.tell(&unwritten);
+        }
+    }
+
+    /// Ends the cache. Whoever comes second waits for the first, and hears the same.
+    pub(crate) fn end(&self) -> Result<(), Unwritten> {
+        // Those who wait leave now. Their wakers run before a lock is held, for they may end the cache, too.
+        let held = HeldWakes::new();
+        self.gate.close();
+        drop(held);
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ended) = &*ended {
+            return ended.clone();
+        }
+        let deadline = Instant::now() + self.drain_time;
+        self.gate.wait_until_empty(deadline);
+        let failed = self.drain_until(deadline);
+        let all_ended = self.stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
+        let outcome = self.outcome(&failed, !all_ended);
+        close_within(self.files.forget(), GRACE);
+        self.platform().forget_this_thread();
+        *ended = Some(outcome.clone());
+        outcome
+    }
+
+    /// Writes everything; the files for which that failed, and why. What a panic may have spoiled is not written.
+    fn drain_until(&self, deadline: Instant) -> HashMap<FileKey, String> {
+        let mut failed = HashMap::new();
+        if self.gate.is_poisoned() {
+            return failed;
+        }
+        let files = self.files.all();
+        let (told, drained) = channel();
+        for device in self.devices.all() {
+            let (engine, told) = (Arc::clone(&self.engine), told.clone());
+            self.platform().spawn("drain", async move {
+                let failed = engine.drain(device.id).await;
+                let _ = told.send((device.id, failed));
+            });
+        }
+        drop(told);
+        loop {
+            match drained.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok((device, some)) => {
+                    for file in files.iter().filter(|file| file.file.device() == device) {
+                        match some.iter().find(|(one, _)| one.same(&file.file)) {
+                            Some((_, error)) => drop(failed.insert(file.key, error.to_string())),
+                            None => file.unsynced.store(false, Ordering::SeqCst),
+                        }
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => return failed,
+            }
+        }
+    }
+
+    /// Whether all have ended within that time.
+    fn stop_threads(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        let reactors = self.reactors.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut all_ended = reactors.is_none_or(|reactors| reactors.stop_within(patience));
+        for device in self.devices.all() {
+            all_ended &= device.host.stop_within(left());
+        }
+        // These look at files and open them, which changes nothing.
+        let _ = self.work.stop_within(left());
+        for device in self.devices.all() {
+            let _ = device.calls.stop_within(left());
+        }
+        all_ended
+    }
+
+    fn outcome(&self, failed: &HashMap<FileKey, String>, still_in_flight: bool) -> Result<(), Unwritten> {
+        let panic = match self.gate.check() {
+            Err(Error::Poisoned { panic }) => Some(panic),
+            _ => None,
+        };
+        let files = self.files.all();
+        let mut files: Vec<_> = files
+            .iter()
+            .filter(|file| failed.contains_key(&file.key) || !file.is_durable())
+            .map(|file| UnwrittenFile {
+                path: file.path(),
+                bytes: file.file.dirty_bytes(),
+                error: failed.get(&file.key).cloned().or_else(|| Some(file.file.write_error()?.to_string())),
+            })
+            .collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        if files.is_empty() && !still_in_flight {
+            return Ok(());
+        }
+        Err(Unwritten { files, panic, still_in_flight, time: self.drain_time })
+    }
+}
+
+/// Closes descriptors, and waits no longer than so long for that: a mount that hangs keeps a thread that closes its
+/// files. What was not closed then is closed when the mount goes on.
+fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
+    if descriptors.is_empty() {
+        return;
+    }
+    let (closed, all_closed) = channel::<()>();
+    let close = move || {
+        drop(descriptors);
+        drop(closed);
+    };
+    // Where there is no thread, the closure is dropped here, and the descriptors with it.
+    if std::thread::Builder::new().name("afflux-close".to_owned()).spawn(close).is_ok() {
+        let _ = all_closed.recv_timeout(patience);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use afflux_engine::Platform;
+
+use crate::{Cache, Error, Unwritten};
+
+/// A panic in a task poisons the cache; the process goes on, and what was dirty is told.
+#[test]
+fn a_panic_in_a_task_puts_the_cache_out_of_use() {
+    let place = tempfile::tempdir().unwrap();
+    let told: Arc<Mutex<Vec<Unwritten>>> = Arc::default();
+    let hears = Arc::clone(&told);
+    let cache = Cache::builder()
+        .memory(8 << 20)
+        .on_unwritten(move |unwritten| hears.lock().unwrap().push(unwritten.clone()))
+        .build()
+        .unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[1; 5_000], 0).unwrap();
+    file.core_of_tests().platform().spawn("unlucky", async { panic!("a test of panics") });
+    let began = Instant::now();
+    let error = loop {
+        match file.read_at(&mut [0; 10], 0) {
+            Ok(_) => assert!(began.elapsed() < Duration::from_secs(60), "it goes on for ever"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(Error::of(&error), Some(Error::Poisoned { .. })), "{error}");
+    assert!(error.to_string().contains("'unlucky': a test of panics"), "{error}");
+    assert!(file.write_at(&[2; 10], 0).is_err());
+    assert!(file.sync_data().is_err());
+    assert!(cache.create(place.path().join("other")).is_err());
+    drop((file, cache));
+    let told = told.lock().unwrap();
+    let [unwritten] = told.as_slice() else { panic!("told {} times", told.len()) };
+    assert_eq!(unwritten.files.len(), 1);
+    assert!(unwritten.panic.as_deref().is_some_and(|panic| panic.contains("a test of panics")));
+}
+
+/// On a thread that cannot wait for itself, the end is begun and comes by itself.
+#[test]
+fn the_last_handle_on_a_thread_of_the_cache() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[3; 5_000], 0).unwrap();
+    let core = Arc::clone(file.core_of_tests());
+    drop(cache);
+    core.platform().spawn("drops", async move { drop(file) });
+    let began = Instant::now();
+    while core.ended.lock().unwrap().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not end");
+        std::thread::yield_now();
+    }
+    assert!(core.ended.lock().unwrap().as_ref().is_some_and(Result::is_ok));
+    assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [3; 5_000]);
+}
+
+/// What is written while a sync runs, and is on the device when that ends, was not flushed with it.
+#[test]
+fn a_file_that_awaits_a_flush_keeps_its_descriptor_until_it_is_durable() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[3; 5_000], 0).unwrap();
+    let core = Arc::clone(file.core_of_tests());
+    let cached = core.files.all().remove(0);
+    let began = Instant::now();
+    while !cached.file.is_clean() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not written");
+        std::thread::yield_now();
+    }
+    // As a sync leaves it that was asked for before the write and ended after it.
+    cached.unsynced.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(!cached.is_durable());
+    drop(file);
+    while !cached.is_durable() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not flushed");
+        std::thread::yield_now();
+    }
+    drop((core, cached));
+    cache.close().unwrap();
+}

@@ -1,0 +1,216 @@
+//! The gate: whether calls may come in, who is inside, who has to leave when it closes.
+//!
+//! Owns: the state of the cache (open, closed, poisoned, not of this process), the count of calls inside, the wakers of
+//! those that wait inside.
+//! Does not own: what calls do, what ends with the cache (`ending`).
+//! Invariants: once it is closed nobody comes in, and those that wait leave with an error. A call is inside while it is
+//! polled, or, where it holds a thread, from its beginning to its end; so to wait until nobody is inside never waits for
+//! a future that nobody polls.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use afflux_linux::ProcessWord;
+
+use crate::error::Error;
+
+const OPEN: NonZeroU32 = NonZeroU32::MIN;
+const CLOSED: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+const POISONED: NonZeroU32 = NonZeroU32::MIN.saturating_add(2);
+
+/// Calls of files with different numbers seldom count in the same word.
+const STRIPES: usize = 16;
+
+/// The gate of a cache.
+pub(crate) struct Gate {
+    state: ProcessWord,
+    /// What the panic said that poisoned it.
+    panic: OnceLock<Arc<str>>,
+    stripes: [Stripe; STRIPES],
+    nobody_inside: Condvar,
+    /// Goes with the condition variable.
+    leaving: Mutex<()>,
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Stripe {
+    inside: AtomicU32,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    tickets: u64,
+    wakers: BTreeMap<u64, Waker>,
+}
+
+/// Somebody is inside until this is dropped.
+pub(crate) struct Inside<'a> {
+    gate: &'a Gate,
+    stripe: &'a Stripe,
+}
+
+impl Gate {
+    /// An open one.
+    pub(crate) fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            state: ProcessWord::new(OPEN)?,
+            panic: OnceLock::new(),
+            stripes: Default::default(),
+            nobody_inside: Condvar::new(),
+            leaving: Mutex::default(),
+        })
+    }
+
+    /// Whether calls may come in: costs a load.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.state.load() == OPEN.get() { Ok(()) } else { Err(self.why()) }
+    }
+
+    #[cold]
+    fn why(&self) -> Error {
+        match self.state.load() {
+            0 => Error::Forked,
+            state if state == POISONED.get() => {
+                Error::Poisoned { panic: self.panic.get().cloned().unwrap_or_else(|| "no message".into()) }
+            }
+            _ => Error::Closed,
+        }
+    }
+
+    /// Whether this is a child of the process that made the cache. Nothing of the cache may be used then: its threads
+    /// are not here, and its locks may be held by them.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.state.load() == 0
+    }
+
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.state.load() == POISONED.get()
+    }
+
+    /// Comes in.
+    pub(crate) fn enter(&self, stripe: u64) -> Result<Inside<'_>, Error> {
+        // Before the first word is written to: in a child nothing is.
+        self.check()?;
+        let stripe = self.stripe(stripe);
+        stripe.inside.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside { gate: self, stripe };
+        // In one order with the closing: either it sees this call, or this call sees it.
+        if self.state.load_in_order() == OPEN.get() { Ok(inside) } else { Err(self.why()) }
+    }
+
+    fn stripe(&self, number: u64) -> &Stripe {
+        &self.stripes[number as usize % STRIPES]
+    }
+
+    /// Does the work unless the gate closes meanwhile.
+    pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let (mut work, mut waiter) = (pin!(work), Waiter { stripe: self.stripe(stripe), ticket: None });
+        poll_fn(|cx| {
+            let _inside = match self.enter(stripe) {
+                Ok(inside) => inside,
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            let done = work.as_mut().poll(cx);
+            if done.is_pending() {
+                waiter.register(cx);
+                // A closing between the entry and the registration would otherwise be missed.
+                if let Err(error) = self.check() {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            done
+        })
+        .await
+    }
+
+    /// Closes it. Those who wait inside leave.
+    pub(crate) fn close(&self) {
+        self.state.change(OPEN, CLOSED);
+        self.wake_all();
+    }
+
+    /// Closes it because of a panic.
+    pub(crate) fn poison(&self, task: &str, panic: &str) {
+        let _ = self.panic.set(format!("panic in task '{task}': {panic}").into());
+        self.state.change(OPEN, POISONED);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        for stripe in &self.stripes {
+            let wakers = std::mem::take(&mut stripe.waiting().wakers);
+            wakers.into_values().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits until nobody is inside; false if that is not so by then.
+    pub(crate) fn wait_until_empty(&self, deadline: Instant) -> bool {
+        let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.stripes.iter().any(|stripe| stripe.inside.load(Ordering::SeqCst) > 0) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.nobody_inside.wait_timeout(leaving, left);
+            leaving = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        let was = self.stripe.inside.fetch_sub(1, Ordering::SeqCst);
+        if was == 1 && self.gate.state.load_in_order() != OPEN.get() {
+            // Held, so that the one who waits is not between its question and its wait.
+            let leaving = self.gate.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+            self.gate.nobody_inside.notify_all();
+            drop(leaving);
+        }
+    }
+}
+
+impl Stripe {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits inside, and has its waker at the gate.
+struct Waiter<'a> {
+    stripe: &'a Stripe,
+    ticket: Option<u64>,
+}
+
+impl Waiter<'_> {
+    fn register(&mut self, cx: &Context<'_>) {
+        let mut waiting = self.stripe.waiting();
+        let ticket = self.ticket.unwrap_or(waiting.tickets);
+        waiting.tickets = waiting.tickets.max(ticket + 1);
+        self.ticket = Some(ticket);
+        let old = waiting.wakers.insert(ticket, cx.waker().clone());
+        drop(waiting);
+        drop(old);
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            let waker = self.stripe.waiting().wakers.remove(&ticket);
+            drop(waker);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! A page cache with writeback, to put under a storage engine, a file server or a copy tool.
+//!
+//! Files are read and written through memory that you size. What is written is on its way to the disk at the pace that
+//! the disk can take, learned while it runs; a writer waits only for the disk that it writes to. A hit is a copy: no
+//! system call, no lock shared between files. Nothing accepted is dropped without a word: what failed stays dirty, is
+//! tried again, and every sync says so until it is written.
+//!
+//! ```
+//! use afflux::Cache;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! # let place = tempfile::tempdir()?;
+//! # let path = place.path().join("data");
+//! let cache = Cache::builder().memory(256 << 20).build()?;
+//! let file = cache.create(&path)?;
+//! let at = file.append(b"a record")?;
+//! file.sync_data()?;
+//! let mut record = [0; 8];
+//! file.read_exact_at(&mut record, at)?;
+//! assert_eq!(&record, b"a record");
+//! cache.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Every call has a form that blocks and one that can be awaited on any runtime. The [guide] has the concepts, what is
+//! durable when, errors, sizing and tuning; the examples in the crate's `examples` directory are a key-value store, a
+//! copy tool and a server.
+//!
+//! # The crate
+//!
+//! Owns: handles to caches and files, how files come in, what ends when; what `std::io` calls each error.
+//! Does not own: pages, writeback, reading (`engine`), threads and rings (`platform-linux`), the pace (`budget`).
+//! Invariants: no panic for bad input, no global state. After a cache has ended each call fails, and nothing of it is
+//! written.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod cache;
+mod coherence;
+mod core;
+mod devices;
+mod ending;
+mod error;
+mod file;
+mod files;
+mod gate;
+pub mod guide;
+mod open;
+mod pages;
+mod stats;
+mod stream;
+mod tail;
+mod tend;
+
+pub use afflux_engine::settings::Knob;
+pub use afflux_engine::{Advice, Delay, WaitTimes};
+pub use afflux_linux::{Caching, IoChoice};
+pub use builder::{Builder, MEMORY_BYTES_MIN};
+pub use cache::Cache;
+pub use error::{Error, Unwritten, UnwrittenFile};
+pub use file::{File, Metadata};
+pub use open::OpenOptions;
+pub use pages::Pages;
+pub use stats::{Delays, DeviceStats, Stats};
+pub use stream::Stream;

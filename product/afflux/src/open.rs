@@ -1,0 +1,297 @@
+//! The way of a host's file into the cache.
+//!
+//! Owns: the options, the opening on the host, what kinds of files are taken.
+//! Does not own: which file it is here (`files`), its device (`devices`).
+//! Invariants: nothing on the host is cut or changed by opening but a file that did not exist: what `truncate` asks for
+//! is done by the engine, which may have newer bytes than the host. A pipe is refused without waiting for its other end.
+
+use std::fs::File;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use afflux_engine::Platform;
+use rustix::fs::{FileType, OFlags, fcntl_getfl, makedev};
+use rustix::io::Errno;
+
+use crate::coherence::{Before, Stamp, look_at};
+use crate::core::Core;
+use crate::devices::{CacheDevice, DeviceKey};
+use crate::error::Error;
+use crate::files::{CachedFile, Came, FileKey, Wanted};
+
+use afflux_linux::HostFile;
+
+/// How long an open waits for a file to be written that is in its way. On a device that hangs it would wait for ever.
+const ROOM_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How a file is opened, as [`std::fs::OpenOptions`] has it.
+///
+/// A file that is written is opened for reading on the host, too: of a page that is written in part, the rest is read.
+///
+/// ```
+/// use afflux::{Cache, OpenOptions};
+/// # fn main() -> std::io::Result<()> {
+/// # let place = tempfile::tempdir()?;
+/// # let cache = Cache::builder().memory(16 << 20).build()?;
+/// let path = place.path().join("log");
+/// let file = cache.open(&path, OpenOptions::new().read(true).write(true).create(true))?;
+/// assert_eq!(file.len(), 0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    read: bool,
+    write: bool,
+    create: bool,
+    create_new: bool,
+    pub(crate) truncate: bool,
+    mode: u32,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpenOptions {
+    /// Nothing is allowed yet.
+    pub fn new() -> Self {
+        Self { read: false, write: false, create: false, create_new: false, truncate: false, mode: 0o666 }
+    }
+
+    /// The handle can read.
+    #[must_use]
+    pub fn read(mut self, read: bool) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// The handle can write.
+    #[must_use]
+    pub fn write(mut self, write: bool) -> Self {
+        self.write = write;
+        self
+    }
+
+    /// The file is made if there is none. Needs `write`.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// The file is made, and there must be none. Needs `write`.
+    #[must_use]
+    pub fn create_new(mut self, create_new: bool) -> Self {
+        self.create_new = create_new;
+        self
+    }
+
+    /// The file is cut to 0 bytes, for everybody who has it open in this cache. Needs `write`.
+    #[must_use]
+    pub fn truncate(mut self, truncate: bool) -> Self {
+        self.truncate = truncate;
+        self
+    }
+
+    /// The mode of a file that is made, before the process's umask; 0o666 unless set.
+    #[must_use]
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Refuses what cannot be asked for together.
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        let changes = self.create || self.create_new || self.truncate;
+        let what = match (self.read, self.write) {
+            (_, true) => return Ok(()),
+            (true, false) if !changes => return Ok(()),
+            (true, false) => "create, create_new and truncate need write",
+            (false, false) => "opened neither for reading nor for writing",
+        };
+        Err(Error::Setting { what: format!("{}: {what}", path.display()) })
+    }
+
+    fn opened(&self, path: &Path) -> io::Result<File> {
+        let mut options = std::fs::OpenOptions::new();
+        options.read(self.read || self.write).write(self.write).create(self.create).create_new(self.create_new);
+        // Not waiting: a pipe would wait for its other end, only to be refused.
+        options.mode(self.mode).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+    }
+}
+
+/// What a handle may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Rights {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// A file on its way in: its descriptor, and the name it is told by.
+pub(crate) struct Entering {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// Nobody else has the descriptor: its flags may be set.
+    own: bool,
+    pub(crate) rights: Rights,
+}
+
+/// A file that is in, and whether it has to be looked at.
+pub(crate) struct Entered {
+    pub(crate) file: Arc<CachedFile>,
+    pub(crate) rights: Rights,
+    /// How the host has a file that was here already.
+    pub(crate) look: Option<(Before, Stamp)>,
+}
+
+impl Core {
+    /// Opens a file on the host. Blocks.
+    pub(crate) fn open_path(&self, path: &Path, options: &OpenOptions) -> io::Result<Entering> {
+        options.check(path)?;
+        let opened = match options.opened(path) {
+            Err(error) if error.raw_os_error().is_some_and(is_short) => {
+                self.files.spare.close_all();
+                options.opened(path)
+            }
+            result => result,
+        };
+        let fd: OwnedFd = opened.map_err(|error| self.named(error, path))?.into();
+        let rights = Rights { read: options.read, write: options.write };
+        Ok(Entering { fd, path: path.to_owned(), own: true, rights })
+    }
+
+    /// Takes a descriptor that somebody else opened.
+    pub(crate) fn open_fd(fd: OwnedFd) -> io::Result<Entering> {
+        use std::os::fd::AsRawFd;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+            .unwrap_or_else(|_| format!("descriptor {}", fd.as_raw_fd()).into());
+        let flags = fcntl_getfl(&fd)?;
+        let (read, write) = match flags & OFlags::RWMODE {
+            OFlags::RDWR => (true, true),
+            OFlags::RDONLY if !flags.contains(OFlags::PATH) => (true, false),
+            _ => return Err(Error::NotOpenedFor { path, wanted: "reading" }.into()),
+        };
+        Ok(Entering { fd, path, own: false, rights: Rights { read, write } })
+    }
+
+    /// Finds out which file it is and takes it in. Blocks.
+    pub(crate) fn take_in(&self, entering: Entering) -> io::Result<Entered> {
+        let Entering { fd, path, own, rights } = entering;
+        let named = |error: io::Error| self.named(error, &path);
+        let stat = look_at(&fd).map_err(named)?;
+        let device = match FileType::from_raw_mode(stat.stx_mode.into()) {
+            FileType::RegularFile => DeviceKey::Files(makedev(stat.stx_dev_major, stat.stx_dev_minor)),
+            FileType::BlockDevice => DeviceKey::Block(makedev(stat.stx_rdev_major, stat.stx_rdev_minor)),
+            other => return Err(Error::NotAFile { what: name_of(other), path }.into()),
+        };
+        let key = FileKey { device, inode: if let DeviceKey::Block(_) = device { 0 } else { stat.stx_ino } };
+        let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
+        let fd = if own { HostFile::prepared_for(&device.host, fd) } else { fd };
+        let stamp = Stamp::from(&stat);
+        let wanted = Wanted { fd, key, path, device, stamp, write: rights.write };
+        let (file, was_held) = self.come_in(wanted)?;
+        // Once more, since what was seen above may be older than a change of ours.
+        let look = || {
+            let before = file.before_look();
+            Some((before, Stamp::of(file.host.given()?).ok()?))
+        };
+        let look = if was_held { look() } else { None };
+        Ok(Entered { file, rights, look })
+    }
+
+    fn come_in(&self, mut wanted: Wanted) -> io::Result<(Arc<CachedFile>, bool)> {
+        loop {
+            let claimed = self.files.claim_first(&wanted, || self.gate.check())?;
+            // The end closes the gate and then forgets the files: none may come in between.
+            let _inside = self.gate.enter(wanted.key.inode)?;
+            let make = |device: &CacheDevice, backing, size| self.engine.open(device.id, backing, size);
+            match self.files.open(wanted, claimed, make)? {
+                Came::In { file, was_held } => return Ok((file, was_held)),
+                Came::TooLate(again) => wanted = again,
+            }
+        }
+    }
+
+    /// Has files written that nobody has open, if there are so many that their descriptors would get short.
+    pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
+        while let Some(file) = self.files.in_the_way() {
+            if !self.is_let_go_within(&file, ROOM_PATIENCE).await {
+                // It keeps its descriptor until it can be written.
+                self.files.later(&file);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the file was made durable and let go within so long.
+    async fn is_let_go_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
+        let let_go = async {
+            let synced = self.sync(file).await.is_ok();
+            if synced {
+                self.let_go(file).await;
+            }
+            synced
+        };
+        let deadline = self.platform().now().after(patience.as_nanos() as u64);
+        let (mut let_go, mut too_late) = (pin!(let_go), pin!(self.platform().sleep_until(deadline)));
+        poll_fn(|cx| match let_go.as_mut().poll(cx) {
+            Poll::Ready(is_gone) => Poll::Ready(is_gone),
+            Poll::Pending => too_late.as_mut().poll(cx).map(|()| false),
+        })
+        .await
+    }
+
+    /// Lets go of a file that nobody has open, on a thread of its device: the host may be long at it.
+    pub(crate) async fn let_go(self: &Arc<Self>, file: &Arc<CachedFile>) {
+        let (core, own) = (Arc::downgrade(self), Arc::clone(file));
+        let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&own));
+        file.device.calls.run(rest).await;
+    }
+
+    /// The host's error, with the file's name; out of descriptors is told with how many are ours.
+    pub(crate) fn named(&self, error: io::Error, path: &Path) -> io::Error {
+        if error.get_ref().is_some() {
+            return error;
+        }
+        match error.raw_os_error() {
+            Some(errno) => self.refused(errno, path).into(),
+            // A name that the host cannot be told.
+            None => Error::Setting { what: format!("{}: {error}", path.display()) }.into(),
+        }
+    }
+
+    /// What the host's number for why says of the file.
+    pub(crate) fn refused(&self, errno: i32, path: &Path) -> Error {
+        let path = path.to_owned();
+        if is_short(errno) {
+            return Error::OutOfDescriptors { path, held: self.files.descriptors() };
+        }
+        Error::Host { path, errno }
+    }
+}
+
+fn is_short(errno: i32) -> bool {
+    [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&errno)
+}
+
+fn name_of(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Directory => "it is a directory",
+        FileType::CharacterDevice => "it is a character device",
+        FileType::Fifo => "it is a pipe",
+        FileType::Socket => "it is a socket",
+        FileType::Symlink => "it is a symbolic link",
+        _ => "it is no regular file",
+    }
+}

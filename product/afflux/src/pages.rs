@@ -1,0 +1,101 @@
+//! Bytes of a file, shown where they are.
+//!
+//! Owns: the public guard, a copy where pages cannot be held.
+//! Does not own: the pages (the engine's guard).
+//! Invariants: the bytes do not change while the guard lives.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+
+use afflux_engine::PinnedPages;
+
+/// Bytes of a file as [`File::read_pinned`](crate::File::read_pinned) found them, until they are dropped.
+///
+/// They hold pages of the cache, and its memory even when the cache has ended; keep them for as long as a reply takes,
+/// not for ever.
+///
+/// ```
+/// # fn main() -> std::io::Result<()> {
+/// # let place = tempfile::tempdir()?;
+/// # let cache = afflux::Cache::builder().memory(16 << 20).build()?;
+/// let file = cache.create(place.path().join("page"))?;
+/// file.write_at(&[7; 10_000], 0)?;
+/// let pages = file.read_pinned(100..9_000)?;
+/// assert_eq!(pages.len(), 8_900);
+/// assert!(pages.slices().all(|slice| slice.iter().all(|byte| *byte == 7)));
+/// file.write_at(&[8; 10_000], 0)?;
+/// assert_eq!(pages.to_vec()[0], 7, "what is shown stays");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Pages(Held);
+
+enum Held {
+    Pinned(PinnedPages),
+    Copied(Vec<u8>),
+}
+
+impl fmt::Debug for Pages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pages").field("len", &self.len()).field("is_copy", &self.is_copy()).finish()
+    }
+}
+
+impl Pages {
+    pub(crate) fn pinned(pinned: PinnedPages) -> Self {
+        Self(Held::Pinned(pinned))
+    }
+
+    pub(crate) fn of_copy(copy: Vec<u8>) -> Self {
+        Self(Held::Copied(copy))
+    }
+
+    pub(crate) fn space(len: usize) -> io::Result<Vec<u8>> {
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(len).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+        copy.resize(len, 0);
+        Ok(copy)
+    }
+
+    /// A copy of at most so many bytes.
+    pub(crate) fn copied(len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<Self> {
+        let mut copy = Self::space(len)?;
+        let count = read(&mut copy)?;
+        copy.truncate(count);
+        Ok(Self::of_copy(copy))
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Held::Pinned(pinned) => pinned.len(),
+            Held::Copied(copy) => copy.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether they are a copy, because so many pages were held already.
+    pub fn is_copy(&self) -> bool {
+        matches!(&self.0, Held::Copied(copy) if !copy.is_empty())
+    }
+
+    /// The bytes, a slice a page, in the file's order: ready for `write_vectored`.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        let (pinned, copied) = match &self.0 {
+            Held::Pinned(pinned) => (Some(pinned.slices()), None),
+            Held::Copied(copy) => (None, (!copy.is_empty()).then_some(copy.as_slice())),
+        };
+        pinned.into_iter().flatten().chain(copied)
+    }
+
+    /// A copy of the bytes.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.len());
+        self.slices().for_each(|slice| bytes.extend_from_slice(slice));
+        bytes
+    }
+}

@@ -1,0 +1,148 @@
+//! What the policy remembers of a device.
+//!
+//! Owns: its prices, what readers add to them, how many requests it likes at once, those who wait, what trickles in; the
+//! generation of debts.
+//! Does not own: how each of these learns (the crate's other modules).
+//! Invariants: it is told of each request that ends, once.
+
+use afflux_engine::policy::{Completed, Direction, View};
+
+use super::Rates;
+use super::beside::Beside;
+use super::portions::Portions;
+use super::trickle::Trickle;
+use super::waiting::Waiting;
+use crate::prices::Work;
+use crate::{
+    Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
+};
+
+/// A request of so much carries a long run.
+const WHOLE_BYTES: u64 = 8 * MIB;
+
+/// What is remembered of a device.
+#[derive(Debug, Default)]
+pub struct DeviceMemory {
+    /// What was known of it at the start.
+    kept: Option<RememberedPrices>,
+    learned: Option<Learned>,
+    pub(super) waiting: Waiting,
+    pub(super) trickle: Trickle,
+    pub(super) portions: Portions,
+    pub(super) beside: Beside,
+    /// What has completed since room was last asked for.
+    pub(super) done: Work,
+}
+
+/// What its completions taught.
+#[derive(Debug)]
+struct Learned {
+    estimator: Estimator,
+    parallelism: Parallelism,
+}
+
+/// What the device's clocks and counts say.
+fn facts(view: &View) -> Facts {
+    let (device, busy) = (view.device(), view.device().busy);
+    Facts {
+        now_ns: view.now.0,
+        transfers_ns: busy.transfers_ns,
+        reads_ns: busy.reads_ns,
+        writes_ns: busy.writes_ns,
+        calls_alone_ns: busy.calls_alone_ns,
+        held_up_ns: busy.held_up_ns,
+        oldest_ns: device.oldest_in_flight.map(|at| at.0),
+        write_bytes_in_flight: device.bytes_in_flight,
+        more_to_write: device.reclaimable > 0,
+    }
+}
+
+impl DeviceMemory {
+    /// Of a device whose prices were kept.
+    pub(super) fn of_known(kept: RememberedPrices) -> Self {
+        Self { kept: Some(kept), ..Self::default() }
+    }
+
+    fn learned(&mut self, view: &View) -> &mut Learned {
+        let depth = view.request_depth;
+        self.learned.get_or_insert_with(|| {
+            let estimator = match &self.kept {
+                Some(kept) => Estimator::restored(depth, kept),
+                None => Estimator::new(depth),
+            };
+            Learned { estimator, parallelism: Parallelism::new(depth) }
+        })
+    }
+
+    /// What is known of it, to be shown.
+    pub(super) fn known(&mut self, view: &View) -> (Snapshot, Parallelism) {
+        let Learned { estimator, parallelism } = self.learned(view);
+        (estimator.snapshot(view.now.0), *parallelism)
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn remembered(&mut self, view: &View) -> Option<RememberedPrices> {
+        self.learned(view).estimator.remembered()
+    }
+
+    /// The prices to count writes by.
+    pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
+        let held_ns = self.held_run_ns(view);
+        let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
+        Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
+    }
+
+    /// What a run was found to cost where runs are short. Nothing of a device that takes them whole in a request, like
+    /// an object store: what one costs there others cost beside it, and few long ones would leave it idle.
+    pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
+        if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
+    }
+
+    /// What a run was found to cost: what is not known stretches no budget.
+    pub(super) fn known_run_ns(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.known_run_ns()
+    }
+
+    /// Whether too little is known of it.
+    pub(super) fn is_cold(&mut self, view: &View) -> bool {
+        self.learned(view).estimator.is_cold()
+    }
+
+    /// How many requests it likes at once.
+    pub(super) fn requests(&mut self, view: &View) -> u64 {
+        self.learned(view).parallelism.requests()
+    }
+
+    /// L, or how long a call to it takes at least.
+    pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
+        knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
+    }
+
+    /// Which prices debts are made at: those of another generation say nothing any more.
+    pub(super) fn generation(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.generation()
+    }
+
+    /// A request has ended.
+    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
+        if done.direction == Direction::Write {
+            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
+            self.done.add(Work { runs: done.runs, bytes: done.bytes });
+            self.beside.completed(&view.device().busy, cost_ns);
+            let request_bytes = rates.request_bytes(view);
+            let ended = Ended {
+                latency_ns: done.latency_ns,
+                in_flight: done.in_flight,
+                held_back: done.held_back,
+                is_large: done.bytes >= request_bytes / 4 * 3,
+                bytes: done.bytes,
+            };
+            self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
+        }
+        let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
+        let submitted_ns = view.now.0.saturating_sub(done.latency_ns);
+        let Completed { runs, bytes, unwatched_ns, .. } = *done;
+        let completion = Completion { side, runs, bytes, submitted_ns, unwatched_ns };
+        self.learned(view).estimator.completed(&facts(view), completion);
+    }
+}

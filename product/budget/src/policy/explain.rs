@@ -1,0 +1,96 @@
+//! What is in force for a device and why, to be shown.
+//!
+//! Owns: the table of figures, which of the law's terms each is, why the budget in force is what it is.
+//! Does not own: the terms (`policy`), how they are shown.
+//! Invariants: every row of the table has a value each time, in the table's order.
+
+use afflux_engine::policy::{Figure, FigureInfo, FigureValue, View};
+
+use super::Standing;
+use super::device::DeviceMemory;
+use crate::{KnownPrices, Snapshot};
+
+macro_rules! figures {
+    ($($name:ident $unit:literal $doc:literal;)*) => {
+        /// The figures of a device, in this order.
+        pub const FIGURES: [FigureInfo; [$(stringify!($name)),*].len()] =
+            [$(FigureInfo { name: stringify!($name), unit: $unit, doc: $doc }),*];
+
+        /// Their values.
+        struct Values {
+            $($name: FigureValue,)*
+        }
+
+        impl Values {
+            fn figures(self) -> Vec<Figure> {
+                let values = [$(self.$name),*];
+                FIGURES.iter().zip(values).map(|(info, value)| Figure { info, value }).collect()
+            }
+        }
+    };
+}
+
+figures! {
+    budget_ns "ns" "The budget that was asked for (`budget_ms`).";
+    budget_in_force_ns "ns" "The budget in force: at so much nobody enters but light writers and a trickle.";
+    budget_because "" "Why it is that: `asked for`; `many writers` (there are so many that each needs longer runs than the budget asked for leaves room for: payers x runs); `memory guard` (what may be dirty at all is used up before the device's time is).";
+    unpaused_ns "ns" "Up to here nobody waits: a quarter of the budget in force.";
+    owed_ns "ns" "What the device owes: its time for all that is dirty or on the way, at the prices in force.";
+    counted_ns "ns" "The same with the memory guard counted in: what decides about pauses.";
+    payers "payers" "Among how many who wait the device is divided now.";
+    payers_on_average "payers" "How many waited over the last second: what stretches the budget.";
+    knowledge "" "`known`; or `cold`, while too little has completed for the learned prices to be used as they are.";
+    run_ns "ns" "What a run that is written counts as now, for readers beside it as many times more as writes take longer.";
+    mib_ns "ns/MiB" "What a MiB that is written counts as now.";
+    write_run_ns "ns" "Learned: a run that is written.";
+    write_mib_ns "ns/MiB" "Learned: a MiB that is written.";
+    write_age_ns "ns" "For how long writes have taught nothing; null if they never have since the start.";
+    read_run_ns "ns" "Learned: a run that is read.";
+    read_mib_ns "ns/MiB" "Learned: a MiB that is read.";
+    read_age_ns "ns" "For how long reads have taught nothing; null if they never have since the start.";
+    in_flight_max_ns "ns" "What the writes on the way may cost.";
+    parallel_requests "requests" "How many writes may be on the way whatever they cost: learned.";
+    unloaded_latency_ns "ns" "What a write takes that meets no other; null while that is not known.";
+}
+
+/// Why the budget in force is what it is.
+fn because(standing: &Standing) -> &'static str {
+    if standing.backlog_ns > standing.owed_ns {
+        "memory guard"
+    } else if standing.band.end_ns > standing.rates.knobs.budget_ns {
+        "many writers"
+    } else {
+        "asked for"
+    }
+}
+
+/// The figures of a device.
+pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
+    let standing = Standing::of(view, device);
+    let (Snapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);
+    let KnownPrices { prices: write, age_ns: write_age_ns, .. } = writes;
+    let KnownPrices { prices: read, age_ns: read_age_ns, .. } = reads;
+    let values = Values {
+        budget_ns: standing.rates.knobs.budget_ns.into(),
+        budget_in_force_ns: standing.band.end_ns.into(),
+        budget_because: because(&standing).into(),
+        unpaused_ns: standing.band.free_ns().into(),
+        owed_ns: standing.owed_ns.into(),
+        counted_ns: standing.backlog_ns.into(),
+        payers: standing.payers.into(),
+        payers_on_average: device.waiting.on_average().into(),
+        knowledge: if is_cold { "cold" } else { "known" }.into(),
+        run_ns: standing.rates.prices.run_ns.into(),
+        mib_ns: standing.rates.prices.mib_ns.into(),
+        write_run_ns: write.run_ns.into(),
+        write_mib_ns: write.mib_ns.into(),
+        write_age_ns: write_age_ns.into(),
+        read_run_ns: read.run_ns.into(),
+        read_mib_ns: read.mib_ns.into(),
+        read_age_ns: read_age_ns.into(),
+        in_flight_max_ns: standing.rates.in_flight_ns.into(),
+        parallel_requests: parallelism.learned().into(),
+        unloaded_latency_ns: parallelism.unloaded_ns().into(),
+    };
+    values.figures()
+}

@@ -1,0 +1,35 @@
+//! When a device that completes nothing counts as hung.
+//!
+//! Owns: how long is too long. Does not own: the watching, what follows (the engine).
+//! Invariants: what is in flight has eight times its time, 2 s at least and 30 s at most: without a ceiling a price
+//! that was learned from a stall would excuse the next one.
+
+use afflux_engine::policy::{Silence, View};
+
+use super::device::DeviceMemory;
+use super::{PAGE_BYTES, Rates};
+use crate::knobs::BudgetKnob;
+use crate::{Cost, MILLISECOND};
+
+const LEAST_NS: u64 = 2000 * MILLISECOND;
+const MOST_NS: u64 = 30_000 * MILLISECOND;
+const TIMES: u64 = 8;
+
+/// How long a device may complete nothing that has so much in flight.
+fn stalled_after_ns(in_flight_ns: Cost) -> u64 {
+    in_flight_ns.saturating_mul(TIMES).clamp(LEAST_NS, MOST_NS)
+}
+
+/// What holds for the device now.
+pub(super) fn silence(view: &View, device: &mut DeviceMemory) -> Silence {
+    let (counts, prices) = (view.device(), Rates::of(view, device).prices);
+    let in_flight_ns = prices.cost_ns(counts.runs_in_flight, counts.writeback * PAGE_BYTES);
+    let refused_ns = match view.knobs.own.get(BudgetKnob::HangErrorMs) {
+        0 => u64::MAX,
+        ms => ms * MILLISECOND,
+    };
+    Silence { stalled_ns: stalled_after_ns(in_flight_ns), refused_ns }
+}
+
+#[cfg(test)]
+mod tests;

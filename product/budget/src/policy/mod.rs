@@ -1,0 +1,357 @@
+//! The law in force: what the engine's seam asks, answered in device time.
+//!
+//! Owns: the view turned into a backlog, the answers. Does not own: the arithmetic (the crate's other modules), any
+//! step (the engine).
+//! Invariants: a decision looks at its own device and at what the memory guard leaves to it, nothing that devices
+//! share. What a payer owes is counted at the prices of the moment of the question.
+
+mod account;
+mod beside;
+mod device;
+mod explain;
+mod hang;
+mod idle;
+mod portions;
+mod trickle;
+mod waiting;
+
+use afflux_engine::Nanos;
+use afflux_engine::policy::{
+    Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, LimitPages, Memory, Needs,
+    Next, Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Remembered, Rewrites, Room, Silence, Then, View,
+    WokenBy,
+};
+
+use self::account::Pausing;
+pub use self::account::PayerMemory;
+pub use self::device::DeviceMemory;
+pub use self::explain::FIGURES;
+use self::portions::Portions;
+use crate::payer::PAUSE_NS_MAX;
+use crate::prices::Work;
+use crate::wide::mul_div;
+use crate::{
+    Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
+    snapshot_debt_ns,
+};
+
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+/// The part of the budget above which the flusher writes.
+const BACKGROUND_PART: Cost = 8;
+/// The part of the budget that syncs may use more than the rest before the two take turns.
+const SYNC_PART: Cost = 4;
+/// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
+const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
+/// Fewest bytes of a request where the device has no preference.
+const REQUEST_BYTES_MIN: u64 = 128 << 10;
+/// Fewest requests that may be in flight where all of them cost little.
+const REQUESTS_MIN: u32 = 4;
+/// Slices end at multiples of this in their file: flash writes blocks of so much, and file systems give out extents
+/// that are aligned to as much.
+const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
+/// The most that one in the queue asks for at once.
+const QUEUED_BYTES_MAX: u64 = 256 << 10;
+/// Pages of a portion after which its payer is looked at.
+const PORTION_PIECE_PAGES: u64 = 256;
+/// So many runs' time is worth staying on a file for.
+const SLICE_RUNS: Cost = 4;
+
+/// The policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget;
+
+/// What work costs on a device at one instant: all that some questions need.
+struct Rates {
+    knobs: Knobs,
+    /// Of writes by themselves.
+    alone: Prices,
+    /// Of writes beside the readers of the moment: what everything is counted at.
+    prices: Prices,
+    /// What may be in flight, by writes alone.
+    in_flight_ns: Cost,
+}
+
+/// A device at one instant.
+struct Standing {
+    rates: Rates,
+    band: Band,
+    /// D.
+    owed_ns: Cost,
+    /// D, the memory guard counted in.
+    backlog_ns: Cost,
+    /// N.
+    payers: u64,
+    /// What a payer dirties at a time, where runs are dear.
+    portion_bytes: Option<u64>,
+}
+
+impl Rates {
+    fn of(view: &View, device: &mut DeviceMemory) -> Self {
+        device.waiting.note(view.now.0, view.device().payers_waiting);
+        let knobs = Knobs::of(&view.knobs);
+        let alone = device.prices(&knobs, view);
+        let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
+        Self { knobs, alone, prices, in_flight_ns }
+    }
+
+    fn page_prices(&self) -> PagePrices {
+        let page_ns = self.prices.cost_ns(0, PAGE_BYTES).max(1);
+        PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
+    }
+
+    /// Bytes that take so long by themselves.
+    fn bytes_in(&self, ns: Cost) -> u64 {
+        mul_div(ns, MIB, self.alone.mib_ns.max(1))
+    }
+
+    fn request_bytes(&self, view: &View) -> u64 {
+        let most = view.request_bytes_max.max(PAGE_BYTES);
+        let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
+        request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
+    }
+}
+
+impl Standing {
+    fn of(view: &View, device: &mut DeviceMemory) -> Self {
+        let (rates, counts) = (Rates::of(view, device), view.device());
+        let Rates { knobs, prices, .. } = &rates;
+        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
+        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, knobs.stretch_max);
+        let terms = portions::terms(knobs, prices, stretched(device.held_run_ns(view)), payers);
+        let (band, portion_bytes) = match terms {
+            Some((band, bytes)) => (band, Some(bytes)),
+            None => (stretched(device.known_run_ns(view)), None),
+        };
+        let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
+        let owed_ns = prices.cost_ns(counts.runs, bytes);
+        // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
+        let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
+        let backlog_ns = guarded_backlog_ns(band, owed_ns, bytes, bytes, bytes_max);
+        Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
+    }
+
+    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
+    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
+        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
+        let portion_ns = self.rates.prices.cost_ns(1, bytes);
+        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
+        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
+    }
+
+    /// A payer that may go on takes a portion, where there are portions and it does not write little. One without room
+    /// for it queues.
+    fn goes_on(
+        &self,
+        view: &View,
+        payer: &mut PayerMemory,
+        portions: &mut Portions,
+        in_turn: bool,
+        pace: &mut Pace,
+    ) -> Admission {
+        let Some(bytes) = self.portion_bytes.filter(|_| !payer.is_light(self)) else { return Admission::Enter };
+        let taken = (&self.rates.prices, bytes, view.payer.wanted_at);
+        match payer.share.takes(portions, view.now.0, (self.band, self.backlog_ns), in_turn, taken) {
+            Some(pages) => {
+                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+                Admission::Enter
+            }
+            None => payer.queues(),
+        }
+    }
+
+    /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
+    /// the knob in bytes. Never more than writers may dirty without a pause: they would wait for a flusher that waits
+    /// for them.
+    fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
+        let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
+        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
+        match view.knobs.device_background_bytes {
+            0 => in_time_ns,
+            bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),
+        }
+    }
+
+    /// Whether so much is dirty and not in flight that the flusher writes.
+    fn is_over_background(&self, view: &View, is_cold: bool) -> bool {
+        let (counts, dirty_pages) = (view.device(), view.device().reclaimable);
+        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
+        let dirty_ns = self.rates.prices.cost_ns(runs, dirty_pages * PAGE_BYTES);
+        let over = dirty_ns > self.background_ns(view, is_cold);
+        dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
+    }
+
+    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
+    fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
+        let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
+        let before = Nanos(view.now.0.saturating_sub(long_ns));
+        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
+        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
+    }
+
+    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
+    fn takes_hot(&self, view: &View) -> bool {
+        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
+        let (device, knobs) = (view.device(), &self.rates.knobs);
+        let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
+        !knobs.idle || keeps_others || self.backlog_ns > middle_ns
+    }
+}
+
+impl DevicePolicy for Budget {
+    type Payer = PayerMemory;
+    type Device = DeviceMemory;
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "afflux"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { asked: Asked::Before, memory_guard: true, reads: true, knobs: Some(&KNOBS), ..Needs::NONE }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        PAUSE_NS_MAX
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace { payer_pages: 1, payer_runs: 1, ..Pace::UNASKED }
+    }
+
+    fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
+        let standing = Standing::of(view, device);
+        let (done, counts) = (std::mem::take(&mut device.done), view.device());
+        let dirty = Work { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
+        let Standing { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
+        let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
+        let most = standing.lets_in(view, device).unwrap_or(most);
+        Room {
+            cost_max: Amount(most),
+            prices: standing.rates.page_prices(),
+            cause: PauseCause::DeviceTime,
+            wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
+        }
+    }
+
+    fn flight(&self, view: &View, device: &mut DeviceMemory) -> Flight {
+        let rates = Rates::of(view, device);
+        let request_bytes = rates.request_bytes(view);
+        Flight {
+            requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
+            requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
+            cost_max: Amount(device.beside.times(rates.in_flight_ns)),
+            request_bytes,
+            run_tail_bytes: request_bytes,
+            slice_align_bytes: SLICE_ALIGN_BYTES,
+            sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
+            idle: Some(idle::terms(&rates, request_bytes)),
+        }
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        let Memory { payer, device, pace, .. } = memory;
+        let mut standing = Standing::of(view, device);
+        let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
+        payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
+        let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.share.own_ns(&device.portions));
+        standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
+        let payers = device.waiting.sharing_with(view.now.0, &view.payer);
+        payer.settle(view.now.0, &standing, payers, device.generation(view));
+        payer.payer.charge(cost_ns);
+        (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
+        let Standing { band, backlog_ns, .. } = standing;
+        let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
+        pace.payer_pages = (debt_ns / price.page.0).max(1);
+        pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
+        let from_queue = payer.share.comes_from_queue(&mut device.portions);
+        if let Some(pages) = payer.share.left_pages().filter(|_| backlog_ns < band.end_ns) {
+            pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+            return Admission::Enter;
+        }
+        let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
+        let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
+        match verdict {
+            Verdict::Continue => standing.goes_on(view, payer, &mut device.portions, in_turn, pace),
+            Verdict::Queue => payer.queues(),
+            Verdict::Pause { ns, of_ns } => {
+                payer.pauses(Pausing { ns, of_ns });
+                let cause = PauseCause::DeviceTime;
+                Admission::Pause(Pause { ns, cause, woken_by: WokenBy::Time, then: Then::Decide })
+            }
+        }
+    }
+
+    fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
+        let rates = Rates::of(view, device);
+        device.completed(view, &rates, done);
+    }
+
+    fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
+        Standing::of(view, device).is_over_background(view, device.is_cold(view))
+    }
+
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
+        let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
+        let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
+        if standing.is_over_background(view, is_cold) {
+            let hot = is_cold || standing.takes_hot(view);
+            if hot || files.dirty_since(false).is_some() {
+                return standing.first(view, files, hot);
+            }
+        }
+        let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
+        if expires <= view.now {
+            // With it goes what is half as old, so that the device is not woken for each file.
+            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+        }
+        match idle::next(view, files, &standing.rates.knobs) {
+            Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),
+            next => next,
+        }
+    }
+
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        idle::quiet(view, before, seen)
+    }
+
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
+        Standing::of(view, device).first(view, files, true)
+    }
+
+    fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
+        let rates = Rates::of(view, device);
+        let (least_ns, most_ns) = (rates.in_flight_ns, rates.knobs.budget_ns);
+        let runs_ns = rates.alone.run_ns.saturating_mul(SLICE_RUNS);
+        let bytes = rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
+        let most = rates.bytes_in(most_ns).max(PAGE_BYTES);
+        if most < SLICE_ALIGN_BYTES { most } else { (bytes / SLICE_ALIGN_BYTES).max(1) * SLICE_ALIGN_BYTES }
+    }
+
+    fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
+        let standing = Standing::of(view, device);
+        let page_ns = standing.rates.page_prices().page.0;
+        LimitPages {
+            dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
+            background: standing.background_ns(view, device.is_cold(view)) / page_ns,
+            bandwidth: Some(1000 * MILLISECOND / page_ns),
+        }
+    }
+
+    fn silence(&self, view: &View, device: &mut DeviceMemory) -> Silence {
+        hang::silence(view, device)
+    }
+
+    fn explain(&self, view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
+        explain::figures(view, device)
+    }
+
+    fn remember(&self, view: &View, device: &mut DeviceMemory) -> Remembered {
+        device.remembered(view).map(|prices| prices.named()).unwrap_or_default()
+    }
+
+    fn recall(&self, remembered: &Remembered) -> DeviceMemory {
+        RememberedPrices::from_named(remembered).map(DeviceMemory::of_known).unwrap_or_default()
+    }
+}

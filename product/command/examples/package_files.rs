@@ -1,0 +1,131 @@
+//! Manuals and completions for a package, from the command's own description: `package_files DIR`.
+//!
+//! Owns: how a description becomes a manual page; where each file belongs below DIR.
+//! Does not own: the description (`args`), the package (`cargo xtask deb`).
+//! Invariants: the shipped binary has nothing of this in it. Each command has a page, and what its `--help` says stands
+//! on it.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, dead_code, reason = "a tool of the build, with the command's own modules in it")]
+
+#[path = "../src"]
+mod command {
+    pub(crate) mod args;
+    pub(crate) mod knobs;
+}
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use afflux_report::units;
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use command::{args, knobs};
+use roff::{Roff, bold, roman};
+
+/// Where things are below the top of a system.
+const MANUALS: &str = "usr/share/man/man1";
+const COMPLETIONS: [(Shell, &str, &str); 3] = [
+    (Shell::Bash, "usr/share/bash-completion/completions", "afflux"),
+    (Shell::Zsh, "usr/share/zsh/vendor-completions", "_afflux"),
+    (Shell::Fish, "usr/share/fish/vendor_completions.d", "afflux.fish"),
+];
+
+fn main() -> ExitCode {
+    let Some(top) = std::env::args_os().nth(1) else {
+        eprintln!("usage: package_files DIR");
+        return ExitCode::from(2);
+    };
+    match write(Path::new(&top)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(top: &Path) -> std::io::Result<()> {
+    let mut command = args::Arguments::described();
+    for (shell, directory, name) in COMPLETIONS {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut command, "afflux", &mut script);
+        fs::create_dir_all(top.join(directory))?;
+        fs::write(top.join(directory).join(name), script)?;
+    }
+    fs::create_dir_all(top.join(MANUALS))?;
+    command.build();
+    write_pages(&command, "afflux", &top.join(MANUALS))
+}
+
+/// The page of a command, and those of the commands below it.
+fn write_pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
+    fs::write(directory.join(format!("{name}.1")), page(command, name)?)?;
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        write_pages(below, &format!("{name}-{}", below.get_name()), directory)?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
+    // Pages are found by names with hyphens, and commands have blanks in theirs.
+    let named = command.clone().display_name(name.to_owned()).disable_help_subcommand(true);
+    let manual = Man::new(named).title(name.to_uppercase()).manual("User Commands").source(source());
+    let mut page = Vec::new();
+    manual.render_title(&mut page)?;
+    manual.render_name_section(&mut page)?;
+    manual.render_synopsis_section(&mut page)?;
+    manual.render_description_section(&mut page)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        manual.render_options_section(&mut page)?;
+    }
+    let mut below: Vec<&Command> = command.get_subcommands().filter(|below| below.get_name() != "help").collect();
+    let more = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string).unwrap_or_default();
+    let mut rest = Roff::new();
+    if !below.is_empty() {
+        rest.control("SH", ["COMMANDS"]);
+    }
+    // Where help was added to one, it stands behind the others.
+    below.sort_by_key(|below| below.get_name());
+    for below in below {
+        rest.control("TP", []).text([bold(format!("{name}-{}(1)", below.get_name()))]);
+        rest.text([roman(below.get_about().map(ToString::to_string).unwrap_or_default())]);
+    }
+    add_help(&mut rest, &more);
+    if name != "afflux" {
+        rest.control("SH", ["SEE ALSO"]).text([bold("afflux"), roman("(1); files in /usr/share/doc/afflux")]);
+    }
+    rest.to_writer(&mut page)?;
+    Ok(page)
+}
+
+fn source() -> String {
+    format!("afflux {}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What stands behind a command's options. A line with a colon at its end and indented ones below is a heading, as in
+/// `Examples:`; what is indented stays as it is.
+fn add_help(page: &mut Roff, help: &str) {
+    let lines: Vec<&str> = help.lines().collect();
+    let mut is_literal = false;
+    for (at, line) in lines.iter().enumerate() {
+        let indented = line.starts_with(' ');
+        let heads = !indented && lines.get(at + 1).is_some_and(|next| next.starts_with(' '));
+        if is_literal != indented {
+            page.control(if indented { "nf" } else { "fi" }, []);
+            is_literal = indented;
+        }
+        let heading = line.strip_suffix(':').filter(|heading| heads && !heading.contains(' '));
+        if let Some(heading) = heading {
+            page.control("SH", [heading.to_uppercase().as_str()]);
+        } else if line.is_empty() {
+            page.control("PP", []);
+        } else {
+            page.text([roman(*line)]);
+        }
+    }
+    if is_literal {
+        page.control("fi", []);
+    }
+}

@@ -1,0 +1,39 @@
+//! The settings about who is answered, and as whom.
+//!
+//! Owns: reading their values.
+//! Does not own: what follows from them (`frontend_nfs`), where they come from (`configuration`).
+//! Invariants: an error names the place, the value, and what is possible.
+
+use afflux_nfs::{Network, Squash};
+
+use super::Given;
+use crate::failure::{Failure, Outcome};
+
+/// User and group of whoever is nobody in particular, unless told otherwise.
+pub(super) const NOBODY: (u32, u32) = (65_534, 65_534);
+
+/// Networks, with commas or spaces between them.
+pub(super) fn networks(Given { origin, text }: &Given) -> Outcome<Vec<Network>> {
+    let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+    words.map(|word| word.parse().map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))).collect()
+}
+
+pub(super) fn squash(Given { origin, text }: &Given) -> Outcome<Squash> {
+    match text.as_str() {
+        "root" => Ok(Squash::Root),
+        "all" => Ok(Squash::All),
+        "none" => Ok(Squash::None),
+        _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of root, all, none"))),
+    }
+}
+
+pub(super) fn anonymous(Given { origin, text }: &Given) -> Outcome<(u32, u32)> {
+    // The highest number is nobody's: hosts take it for 'no change'.
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
+    let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
+    pair.ok_or_else(|| {
+        Failure::wrong_use(format!(
+            "{origin}: '{text}' is not a user's and a group's number (0 to 4294967294), such as 65534:65534"
+        ))
+    })
+}

@@ -1,0 +1,285 @@
+//! `afflux eject`: one device's dirty pages written out, and when it is safe to unplug.
+//!
+//! Owns: which file systems are written, the progress, the verdict.
+//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers with
+//! dirty pages of it (`servers`), the display of progress (`progress`).
+//! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
+//! flushed. The disk is called safe only if nothing of it is mounted any more, no process has anything of it open, and
+//! the kernel has no claim on it.
+
+mod holders;
+mod servers;
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use afflux_govern::{Disk, Host};
+use rustix::fs::{major, minor, stat};
+use serde_json::json;
+
+use self::holders::{Holders, Process, Sought};
+use crate::args;
+use crate::control::messages::Progress;
+use crate::failure::{Failure, Outcome};
+use crate::progress::DrainDisplay;
+use crate::{output, units};
+
+/// Between two looks at what is left.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// From when on a rate is one.
+const RATE_AFTER: Duration = Duration::from_secs(1);
+/// So often all is written before it is said that others keep writing.
+const ROUNDS: u32 = 3;
+/// The kernel closes files, and gives up its claim on a disk, a moment after the last user ends.
+const CLAIM_MAX: Duration = Duration::from_secs(2);
+/// So often everything is unmounted.
+const UNMOUNTS_MAX: usize = 16;
+/// Most processes that are named.
+const NAMED_MAX: usize = 10;
+/// What may be dirty again at once though nobody writes: a file system's own.
+const OWN_BYTES: u64 = 1 << 20;
+
+pub(crate) fn run(args: &args::Eject) -> Outcome {
+    let host = Host::new(Path::new("/"));
+    let disk = found(&host, &args.device)?;
+    let start = Instant::now();
+    let mut drained = Vec::new();
+    for process in Sought::new(&host, &disk).holders().processes {
+        if servers::drained(&process, args.json)? {
+            drained.push(process);
+        }
+    }
+    let mut mounts = host.mounts_of(&disk.number);
+    let mut written_bytes = 0;
+    for round in 1.. {
+        written_bytes += write_out(&host, &disk, &mounts, start, args.json)?;
+        let left_bytes = dirty_bytes(&host, &disk).unwrap_or(0);
+        if left_bytes <= OWN_BYTES {
+            break;
+        }
+        if round == ROUNDS {
+            let (name, left) = (output::shown(&disk.name), units::data(left_bytes));
+            let why = format!("{name} is still written to by others ({left} dirty again): end them, then try again");
+            return Err(Failure::failed(why));
+        }
+    }
+    let sought = Sought::new(&host, &disk);
+    let serving = unused(&disk, sought.holders(), &drained)?;
+    if args.unmount {
+        if let Some(server) = serving.first() {
+            return Err(Failure::failed(in_use(&disk, std::slice::from_ref(server), &[])));
+        }
+        // A file system may be mounted in several places, one over another; an automounter may mount it again.
+        for _ in 0..UNMOUNTS_MAX {
+            if mounts.is_empty() {
+                break;
+            }
+            mounts.iter().rev().try_for_each(|place| unmount(&host, &disk, place))?;
+            mounts = host.mounts_of(&disk.number);
+        }
+    }
+    flush(&host, &disk)?;
+    if mounts.is_empty() && serving.is_empty() {
+        unclaimed(&disk, &sought)?;
+    }
+    verdict(args, &disk, &mounts, &serving, (written_bytes, start.elapsed()));
+    Ok(())
+}
+
+/// The servers that have written everything and still serve the disk. Refuses if anything else uses it.
+fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Process>> {
+    let is_drained = |process: &Process| drained.iter().any(|server| server.pid == process.pid);
+    let (serving, others): (Vec<_>, Vec<_>) = holders.processes.into_iter().partition(is_drained);
+    if !others.is_empty() || !holders.kernel.is_empty() {
+        return Err(Failure::failed(in_use(disk, &others, &holders.kernel)));
+    }
+    if holders.some_unseen {
+        let name = output::shown(&disk.name);
+        return Err(Failure::failed(format!(
+            "everything on {name} is written, but only root sees whether other users' programs use it: \
+             sudo afflux eject {name}"
+        )));
+    }
+    Ok(serving)
+}
+
+fn in_use(disk: &Disk, processes: &[Process], kernel: &[String]) -> String {
+    let name = output::shown(&disk.name);
+    let mut text = format!("everything on {name} is written, but it is not safe to unplug, since it is in use:");
+    for process in processes.iter().take(NAMED_MAX) {
+        let (program, how) = (output::shown(&process.program), output::shown(&process.how));
+        text.push_str(&format!("\n  process {} ({program}) {how}", process.pid));
+    }
+    if processes.len() > NAMED_MAX {
+        text.push_str(&format!("\n  and {} more processes", processes.len() - NAMED_MAX));
+    }
+    kernel.iter().for_each(|what| text.push_str(&format!("\n  {}", output::shown(what))));
+    text.push_str("\nEnd that, then try again.");
+    text
+}
+
+/// Refuses if the kernel itself keeps the disk, or a process has opened it since.
+fn unclaimed(disk: &Disk, sought: &Sought<'_>) -> Outcome {
+    let start = Instant::now();
+    loop {
+        let claimed = sought.claimed();
+        if claimed.is_empty() {
+            return unused(disk, sought.holders(), &[]).map(drop);
+        }
+        if start.elapsed() > CLAIM_MAX {
+            let why = "is claimed in the kernel (by a mount that no process shows, for example)";
+            let kernel: Vec<String> = claimed.iter().map(|node| format!("{node} {why}")).collect();
+            return Err(Failure::failed(in_use(disk, &[], &kernel)));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// The whole disk that is meant.
+fn found(host: &Host, named: &str) -> Outcome<Disk> {
+    let by_link = std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
+    let number = host.whole(named).or_else(|| host.whole(&by_link?)).or_else(|| {
+        let number = stat(named).ok().map(|found| format!("{}:{}", major(found.st_dev), minor(found.st_dev)))?;
+        host.whole_of_mount(&number)
+    });
+    let disk = number.filter(|number| !number.starts_with("0:")).and_then(|number| host.disk(&number));
+    disk.ok_or_else(|| {
+        let name = output::shown(named);
+        Failure::failed(format!("'{name}' is no disk, no part of one, and on none: lsblk lists them"))
+    })
+}
+
+/// Has all file systems on a disk write everything, and shows how far that is; how much it was.
+fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_json: bool) -> Outcome<u64> {
+    let first_bytes = dirty_bytes(host, disk);
+    let writers: Vec<_> = mounts.iter().cloned().map(writer).collect();
+    let mut display = DrainDisplay::new(!as_json, "");
+    while writers.iter().any(|(_, writer)| !writer.is_finished()) {
+        thread::sleep(LOOK_EVERY);
+        let Some((first_bytes, left_bytes)) = first_bytes.zip(dirty_bytes(host, disk)) else { continue };
+        let elapsed_ns = start.elapsed().as_nanos() as u64;
+        // A moment's rate says nothing of the time that is left.
+        let is_early = start.elapsed() < RATE_AFTER;
+        let written_bytes = if is_early { 0 } else { first_bytes.saturating_sub(left_bytes) };
+        if as_json {
+            output::say(json!({"left_bytes": left_bytes, "written_bytes": written_bytes, "elapsed_ns": elapsed_ns}));
+        } else {
+            display.show(Progress { left_bytes, written_bytes, elapsed_ns });
+        }
+    }
+    display.finish();
+    for (place, writer) in writers {
+        let written = writer.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
+        match written {
+            Ok(()) => {}
+            Err(_) if has_gone(host, disk) => return Err(gone(disk)),
+            // Others have unmounted it meanwhile, which writes everything.
+            Err(error) if error.kind() == ErrorKind::NotFound && !host.mounts_of(&disk.number).contains(&place) => {}
+            Err(error) => {
+                let place = output::shown(place.display());
+                return Err(Failure::failed(format!("{place}: not everything could be written: {error}")));
+            }
+        }
+    }
+    Ok(first_bytes.unwrap_or(0))
+}
+
+/// Whether the disk is no more, or another has its number.
+fn has_gone(host: &Host, disk: &Disk) -> bool {
+    host.disk(&disk.number).is_none_or(|now| now.sequence != disk.sequence)
+}
+
+fn gone(disk: &Disk) -> Failure {
+    let name = output::shown(&disk.name);
+    Failure::failed(format!(
+        "{name} went before everything on it was written: what was written to it last may be missing"
+    ))
+}
+
+/// A thread that has the file system at a place write everything.
+fn writer(place: PathBuf) -> (PathBuf, JoinHandle<std::io::Result<()>>) {
+    let from = place.clone();
+    let writer = thread::spawn(move || Ok(rustix::fs::syncfs(File::open(&from)?)?));
+    (place, writer)
+}
+
+/// What is dirty of a disk and of what is made from it; nothing where the kernel does not tell.
+fn dirty_bytes(host: &Host, disk: &Disk) -> Option<u64> {
+    let all = host.numbers_on(&disk.number);
+    let known: Vec<u64> = all.iter().filter_map(|number| host.dirty_bytes(number)).collect();
+    (!known.is_empty()).then(|| known.iter().sum())
+}
+
+/// Has the disk empty its own cache.
+fn flush(host: &Host, disk: &Disk) -> Outcome {
+    let node = Path::new("/dev").join(&disk.name);
+    let flushed = File::open(&node).and_then(|node| node.sync_all());
+    flushed.map_err(|error| {
+        if has_gone(host, disk) {
+            return gone(disk);
+        }
+        let why = format!("{}: its own cache could not be flushed: {error}", output::shown(node.display()));
+        if rustix::process::geteuid().is_root() {
+            return Failure::failed(why);
+        }
+        Failure::failed(format!("{why} (run as root: sudo afflux eject {})", output::shown(&disk.name)))
+    })
+}
+
+fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
+    let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())));
+    let start = Instant::now();
+    loop {
+        let ran = Command::new("umount").arg(place).output();
+        let output = ran.map_err(|error| failed(&error.to_string()))?;
+        // Others may have been faster.
+        if output.status.success() || !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
+            return Ok(());
+        }
+        // A program that has just ended may have left the kernel to close its files.
+        if start.elapsed() > CLAIM_MAX {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[Process], written: (u64, Duration)) {
+    if args.json {
+        let safe = mounts.is_empty() && serving.is_empty();
+        let took_ns = written.1.as_nanos() as u64;
+        let servers: Vec<u32> = serving.iter().map(|server| server.pid).collect();
+        let done = json!({
+            "device": disk.name, "written": true, "safe": safe, "mounted": mounts, "served_by": servers,
+            "elapsed_ns": took_ns,
+        });
+        return output::say(done);
+    }
+    output::say(words(disk, mounts, serving, written));
+}
+
+fn words(disk: &Disk, mounts: &[PathBuf], serving: &[Process], (written_bytes, took): (u64, Duration)) -> String {
+    let name = output::shown(&disk.name);
+    let model = disk.model.as_ref().map(|model| format!(" ({})", output::shown(model))).unwrap_or_default();
+    let done = match written_bytes {
+        0 => format!("Everything on {name}{model} is written."),
+        bytes => format!("Everything on {name}{model} is written ({} in {}).", units::data(bytes), units::time(took)),
+    };
+    if mounts.is_empty() && serving.is_empty() {
+        return format!("{done} It is safe to unplug.");
+    }
+    let ends =
+        serving.iter().map(|server| format!("{} (process {}) has ended", output::shown(&server.program), server.pid));
+    let places: Vec<String> = mounts.iter().map(|place| output::shown(place.display())).collect();
+    let unmounted =
+        (!places.is_empty()).then(|| format!("it is unmounted: umount {} (or --unmount)", places.join(" ")));
+    let steps: Vec<String> = ends.chain(unmounted).collect();
+    format!("{done} It is safe to unplug once {}", steps.join(" and "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! The users of a disk: processes, and devices that the kernel makes from it.
+//!
+//! Owns: looking in `/proc` and `/sys`.
+//! Does not own: the verdict (`eject`).
+//! Invariants: no file system is asked for anything that it may have to wait for. The result says whether some
+//! processes are closed to this user.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use afflux_govern::{Disk, Host};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, StatxFlags, open, statx};
+use rustix::io::Errno;
+
+/// The users of a disk.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    /// Processes, by number.
+    pub(super) processes: Vec<Process>,
+    /// Swap, loop devices and other devices over it, in words.
+    pub(super) kernel: Vec<String>,
+    /// Some processes are closed to this user.
+    pub(super) some_unseen: bool,
+}
+
+/// A process, and the first use that was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) program: String,
+    /// Such as `has /media/usb/file open`.
+    pub(super) how: String,
+}
+
+/// Major and minor number.
+type Number = (u32, u32);
+
+/// A disk by all its names.
+pub(super) struct Sought<'a> {
+    host: &'a Host,
+    disk: &'a Disk,
+    numbers: BTreeSet<Number>,
+}
+
+impl<'a> Sought<'a> {
+    pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
+        let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
+        // Files of btrfs have numbers of their own.
+        let places = host.mounts_of(&disk.number);
+        numbers.extend(places.iter().filter_map(|place| looked_at(place)).map(|found| found.on));
+        Self { host, disk, numbers }
+    }
+
+    /// Everything that uses the disk now, except this process and the mounts in its own namespace.
+    pub(super) fn holders(&self) -> Holders {
+        let mut found = Holders { kernel: self.kernel(), ..Holders::default() };
+        let own_namespace = fs::read_link("/proc/self/ns/mnt").ok();
+        let mut namespaces: BTreeSet<PathBuf> = own_namespace.into_iter().collect();
+        for pid in numbers_in(Path::new("/proc")).filter(|pid| *pid != std::process::id()) {
+            let process = PathBuf::from(format!("/proc/{pid}"));
+            let how = match self.use_by(&process) {
+                Ok(how) => how,
+                Err(error) => {
+                    found.some_unseen |= error.kind() == ErrorKind::PermissionDenied;
+                    continue;
+                }
+            };
+            let namespace = fs::read_link(process.join("ns/mnt")).ok();
+            let is_new = namespace.is_some_and(|namespace| namespaces.insert(namespace));
+            let how = how.or_else(|| is_new.then(|| self.mounted_for(&process)).flatten());
+            if let Some(how) = how {
+                let program = fs::read(process.join("comm")).unwrap_or_default();
+                let program = String::from_utf8_lossy(&program).trim_end().to_owned();
+                found.processes.push(Process { pid, program, how });
+            }
+        }
+        found
+    }
+
+    /// How a process uses the disk. Without an error if it ends meanwhile.
+    fn use_by(&self, process: &Path) -> std::io::Result<Option<String>> {
+        let text = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
+        let mounts: Vec<&str> = self.mounts_in(&text).map(|mount| mount.id).collect();
+        for (link, word) in [("cwd", "works in"), ("root", "has its root in")] {
+            if self.is_on_it(&process.join(link)) {
+                return Ok(Some(format!("{word} {}", target(&process.join(link)))));
+            }
+        }
+        let descriptors = match fs::read_dir(process.join("fd")) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        for entry in descriptors {
+            // A process that ends meanwhile holds nothing any more.
+            let Ok(entry) = entry else { return Ok(None) };
+            let is_below = || {
+                let info = fs::read_to_string(process.join("fdinfo").join(entry.file_name())).unwrap_or_default();
+                let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:")).map(str::trim);
+                id.is_some_and(|id| mounts.contains(&id))
+            };
+            if self.is_on_it(&entry.path()) || is_below() {
+                return Ok(Some(format!("has {} open", target(&entry.path()))));
+            }
+        }
+        let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+        Ok(maps.lines().find_map(|line| mapped(line, &self.numbers)).map(|file| format!("has {file} mapped")))
+    }
+
+    fn is_on_it(&self, path: &Path) -> bool {
+        looked_at(path).is_some_and(|found| {
+            self.numbers.contains(&found.on) || found.is.is_some_and(|is| self.numbers.contains(&is))
+        })
+    }
+
+    /// Where the disk is mounted in the namespace of a process.
+    fn mounted_for(&self, process: &Path) -> Option<String> {
+        let text = fs::read_to_string(process.join("mountinfo")).ok()?;
+        self.mounts_in(&text).next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.place))
+    }
+
+    fn mounts_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Mount<'t>> {
+        text.lines().filter_map(mount).filter(|mount| {
+            mount.number.is_some_and(|number| self.numbers.contains(&number))
+                || self.host.whole(mount.source).is_some_and(|whole| whole == self.disk.number)
+        })
+    }
+
+    /// Swap, loop devices and mapped devices over the disk, in words.
+    fn kernel(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
+        for area in swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()) {
+            if self.is_on_it(Path::new(area)) {
+                found.push(format!("{area} is swap: swapoff {area}"));
+            }
+        }
+        for number in self.host.numbers_on(&self.disk.number) {
+            if self.host.whole_of_number(&number).is_some_and(|whole| whole != self.disk.number && whole == number) {
+                let name = self.host.disk(&number).map_or(number, |disk| match disk.model {
+                    Some(model) => format!("{} ({model})", disk.name),
+                    None => disk.name,
+                });
+                found.push(format!("{name} is made from it: close it"));
+            }
+        }
+        for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+            let Ok(file) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
+            let (file, name) = (file.trim_end(), entry.file_name().to_string_lossy().into_owned());
+            let is_below = || {
+                // A file without a name any more cannot be asked.
+                let places = self.host.mounts_of(&self.disk.number);
+                file.ends_with(" (deleted)") && places.iter().any(|place| Path::new(file).starts_with(place))
+            };
+            if name != self.disk.name && (self.is_on_it(Path::new(file)) || is_below()) {
+                found.push(format!("{name} is made from {file}: losetup -d /dev/{name}"));
+            }
+        }
+        found
+    }
+
+    /// The device files of the disk and its parts that the kernel keeps from exclusive use.
+    pub(super) fn claimed(&self) -> Vec<String> {
+        let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let names = self.numbers.iter().filter_map(|(major, minor)| {
+            let entry = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+            Some(format!("/dev/{}", entry.file_name()?.to_string_lossy()))
+        });
+        names
+            .filter(|name| open(name.as_str(), flags, Mode::empty()).is_err_and(|error| error == Errno::BUSY))
+            .collect()
+    }
+}
+
+/// The file that a path leads to.
+struct Seen {
+    /// The device that it is on.
+    on: Number,
+    /// The block device that it is.
+    is: Option<Number>,
+}
+
+/// Looks at a file without waiting for its file system.
+fn looked_at(path: &Path) -> Option<Seen> {
+    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE).ok()?;
+    let is_device = FileType::from_raw_mode(found.stx_mode.into()) == FileType::BlockDevice;
+    let is = is_device.then_some((found.stx_rdev_major, found.stx_rdev_minor));
+    Some(Seen { on: (found.stx_dev_major, found.stx_dev_minor), is })
+}
+
+/// A line of mountinfo.
+struct Mount<'t> {
+    id: &'t str,
+    number: Option<Number>,
+    place: &'t str,
+    source: &'t str,
+}
+
+fn mount(line: &str) -> Option<Mount<'_>> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut fields = before.split(' ');
+    let (id, device, place) = (fields.next()?, fields.nth(1)?, fields.nth(1)?);
+    Some(Mount { id, number: number(device), place, source: after.split(' ').nth(1)? })
+}
+
+/// The file in a line of maps, if it is on one of these devices.
+fn mapped(line: &str, numbers: &BTreeSet<Number>) -> Option<String> {
+    let mut fields = line.split_ascii_whitespace();
+    let (major, minor) = fields.nth(3)?.split_once(':')?;
+    let hexadecimal = |text| u32::from_str_radix(text, 16).ok();
+    let number = (hexadecimal(major)?, hexadecimal(minor)?);
+    let is_file = fields.next()? != "0";
+    (is_file && numbers.contains(&number)).then(|| fields.collect::<Vec<_>>().join(" "))
+}
+
+fn number(text: &str) -> Option<Number> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+fn numbers_in(directory: &Path) -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn target(link: &Path) -> String {
+    fs::read_link(link).map_or_else(|_| "a file".to_owned(), |target| target.display().to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! `afflux govern`: each disk of a stock kernel kept to a time budget.
+//!
+//! Owns: the loop's clock and its signals, the budgets that were asked for, speeds kept between runs.
+//! Does not own: the decisions and the host's files (crate `govern`), the words of events (`words`), the table (`status`).
+//! Invariants: however the loop ends but by a kill, what was set is put back.
+
+mod status;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use afflux_budget::RememberedPrices;
+use afflux_engine::settings::did_you_mean;
+use afflux_govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, JournalError, Options, restore};
+use tracing::{info, warn};
+
+use crate::args;
+use crate::configuration;
+use crate::failure::{Failure, Outcome};
+use crate::metrics::governor::Telling;
+use crate::serve::kept_prices::{KeptPrices, Learned};
+use crate::serve::state::StateDirectory;
+use crate::serve::{device_identity, signals};
+use crate::{log, metrics, output, service, simulate};
+
+/// Between two looks at the counters.
+const SAMPLE_EVERY: Duration = Duration::from_millis(500);
+/// In looks at the counters: between two at the devices, two notes for `--status`, two times that speeds are kept.
+const LOOK_EVERY: u64 = 2;
+const NOTE_EVERY: u64 = 10;
+const KEEP_EVERY: u64 = 120;
+
+pub(crate) fn run(args: &args::Govern) -> Outcome {
+    let host = Host::new(&args.root);
+    let directory = run_directory(&args.root);
+    if args.status {
+        return status::run(args, &host, &directory);
+    }
+    if args.restore {
+        return put_back(args, &host, &directory);
+    }
+    let options = options(args)?;
+    log::start(log::level("--log", &args.log)?);
+    let address = args.metrics.as_ref().map(|text| configuration::address("--metrics", text, metrics::EXAMPLE));
+    let figures = metrics::bind(address.transpose()?)?;
+    let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
+    let signalled = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+    let state = StateDirectory::made(args.state.as_deref());
+    let (kept, warnings) = KeptPrices::read(state.speeds_path());
+    warnings.iter().for_each(|warning| warn!("{warning}"));
+    let (governor, events, warning) = Governor::start(host, options, &directory).map_err(failed)?;
+    if let Some(warning) = warning {
+        warn!("{warning}");
+    }
+    let telling = Telling::default();
+    if let Some(figures) = figures {
+        let address = metrics::start(figures, telling.source(&args.root))?;
+        info!("figures for Prometheus are at http://{address}/metrics");
+    }
+    let mut running = Running { args, governor, kept, telling };
+    running.say(&events);
+    running.check_names();
+    service::tell_ready("Keeping each disk to its budget");
+    let ran = if args.looks_once() { running.once() } else { running.until(&signalled) };
+    service::tell_stopping();
+    running.keep();
+    if args.looks_once() && ran.is_ok() {
+        return ran;
+    }
+    let Running { governor, telling, .. } = running;
+    let ended = governor.end().map_err(failed);
+    ran.and(ended.map(|events| say(args, &telling, &events)))
+}
+
+impl args::Govern {
+    /// Whether it ends after one look at the disks.
+    fn looks_once(&self) -> bool {
+        self.once || self.dry_run
+    }
+}
+
+/// Where a governor keeps what has to be put back.
+fn run_directory(root: &Path) -> PathBuf {
+    root.join("run/afflux")
+}
+
+fn failed(error: JournalError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn put_back(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
+    let restored = restore(host, directory).map_err(failed)?;
+    if restored.is_empty() && !args.json {
+        output::say("Nothing is set that would have to be put back.");
+    }
+    restored.into_iter().for_each(|it| words::say(&Event::from(it), args.json));
+    Ok(())
+}
+
+fn options(args: &args::Govern) -> Outcome<Options> {
+    let budget = |text: &str| budget(text).map_err(|why| Failure::wrong_use(format!("--budget: {why}")));
+    let device = |text: &String| {
+        let wrong = |why: String| Failure::wrong_use(format!("--device {text}: {why}"));
+        let (name, time) =
+            text.split_once('=').ok_or_else(|| wrong("it takes NAME=TIME, such as sdb=500ms".to_owned()))?;
+        if name.is_empty() {
+            return Err(wrong("the name of the disk is missing".to_owned()));
+        }
+        Ok((name.to_owned(), self::budget(time).map_err(wrong)?))
+    };
+    Ok(Options {
+        budget_ns: budget(&args.budget)?,
+        devices: args.devices.iter().map(device).collect::<Outcome<_>>()?,
+        dry_run: args.dry_run,
+        known_only: args.once,
+    })
+}
+
+/// A budget, or nothing for `off`.
+fn budget(text: &str) -> Result<Option<u64>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    let bounds = "budgets go from 10ms to 1h; off leaves a disk alone";
+    match simulate::time(text) {
+        Ok(ns) if (BUDGET_NS_MIN..=BUDGET_NS_MAX).contains(&ns) => Ok(Some(ns)),
+        Ok(_) => Err(format!("'{text}' is out of range: {bounds}")),
+        Err(_) if text.trim_start().starts_with(['0', '-']) => Err(format!("'{text}' is out of range: {bounds}")),
+        Err(why) => Err(format!("{why}; {bounds}")),
+    }
+}
+
+/// A governor, its clock, and what is kept of its disks.
+struct Running<'a> {
+    args: &'a args::Govern,
+    governor: Governor,
+    kept: KeptPrices,
+    /// For those who ask for figures.
+    telling: Telling,
+}
+
+/// What is asked for once is answered; what happens to a governor that stays is its log.
+fn say(args: &args::Govern, telling: &Telling, events: &[Event]) {
+    let answers = args.looks_once() || args.json;
+    for event in events {
+        if answers {
+            words::say(event, args.json)
+        } else {
+            words::log(event)
+        }
+        telling.happened(words::name(event));
+    }
+}
+
+impl Running<'_> {
+    fn say(&self, events: &[Event]) {
+        say(self.args, &self.telling, events);
+    }
+
+    /// A name that nothing has now may be plugged in later; it may also be mistyped.
+    fn check_names(&self) {
+        let host = Host::new(&self.args.root);
+        let entries = std::fs::read_dir(self.args.root.join("sys/block")).into_iter().flatten();
+        let disks: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let names = self.args.devices.iter().filter_map(|text| Some(text.split_once('=')?.0));
+        for name in names.filter(|name| host.whole(name).is_none() && host.disk(name).is_none()) {
+            let near = output::shown(did_you_mean(name, disks.iter().map(String::as_str)));
+            info!("there is no disk {} now{near}; it counts once there is", output::shown(name));
+        }
+    }
+
+    fn look(&mut self) -> Outcome {
+        let (kept, root) = (&self.kept, &self.args.root);
+        let known = |disk: &Disk| {
+            let identity = identity(root, disk)?;
+            RememberedPrices::from_named(&kept.of(&identity)).ok()
+        };
+        let events = self.governor.look(&known).map_err(|error| Failure::failed(error.to_string()))?;
+        self.say(&events);
+        self.telling.rows(self.governor.rows());
+        Ok(())
+    }
+
+    fn once(&mut self) -> Outcome {
+        self.look()?;
+        let unknown = self.governor.rows().iter().filter(|row| row.bytes_per_second.is_none()).count();
+        if unknown > 0 && self.args.once && !self.args.json {
+            let (what, writes) = match unknown {
+                1 => ("1 disk is".to_owned(), "it writes"),
+                _ => (format!("{unknown} disks are"), "they write"),
+            };
+            output::remark(format_args!(
+                "{what} left alone: how fast {writes} is not known yet. Without --once that is measured, and kept."
+            ));
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, signalled: &Receiver<signals::Asked>) -> Outcome {
+        let start = Instant::now();
+        for turn in 0_u64.. {
+            self.governor.sample(start.elapsed().as_nanos() as u64);
+            if turn.is_multiple_of(LOOK_EVERY) {
+                self.look()?;
+            }
+            if turn.is_multiple_of(NOTE_EVERY) {
+                self.governor.note().map_err(|error| Failure::failed(error.to_string()))?;
+            }
+            if turn % KEEP_EVERY == KEEP_EVERY - 1 {
+                self.keep();
+            }
+            if signalled.recv_timeout(SAMPLE_EVERY) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what is known of disks until the next start. Without a place for it the next start learns anew.
+    fn keep(&mut self) {
+        if self.args.dry_run {
+            return;
+        }
+        let learned = self.governor.rows().into_iter().filter_map(|row| {
+            let identity = identity(&self.args.root, &row.disk)?;
+            Some(Learned { identity, name: row.disk.name, prices: row.remembered?.named() })
+        });
+        if let Err(error) = self.kept.keep(learned.collect()) {
+            warn!("speeds are not kept: {error}");
+        }
+    }
+}
+
+fn identity(root: &Path, disk: &Disk) -> Option<String> {
+    device_identity::from_host(&root.join("sys/dev/block"), &disk.number, None)
+}

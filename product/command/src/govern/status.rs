@@ -1,0 +1,214 @@
+//! `afflux govern --status`: each device, what it may owe, and what it owes.
+//!
+//! Owns: the table, and its form where a table does not fit. Does not own: the figures: a governor's journal and the host
+//! have them.
+//! Invariants: it reads only, and needs no governor; what is not known is a dash.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use afflux_govern::{Entry, Host, Journal, Kind, Machine, Values, running};
+use afflux_report::terminal::Terminal;
+use afflux_report::{Align, Table};
+use serde_json::json;
+
+use super::words::values_text;
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::{output, units};
+
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Below so many columns a table would be broken up by the terminal.
+const TABLE_COLUMNS: usize = 90;
+const COLUMNS: [(&str, Align); 8] = [
+    ("device", Align::Left),
+    ("model", Align::Left),
+    ("speed", Align::Right),
+    ("budget", Align::Right),
+    ("limit", Align::Right),
+    ("dirty now", Align::Right),
+    ("to write it", Align::Right),
+    ("", Align::Left),
+];
+/// Longest model that is shown.
+const MODEL_MAX: usize = 24;
+
+/// A device's line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) bdi: String,
+    pub(super) device: String,
+    pub(super) model: Option<String>,
+    pub(super) bytes_per_second: Option<u64>,
+    pub(super) budget_ns: Option<u64>,
+    pub(super) limit_bytes: Option<u64>,
+    pub(super) dirty_bytes: Option<u64>,
+    pub(super) remark: String,
+}
+
+pub(super) fn run(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
+    let redraw = std::io::stdout().is_terminal() && !args.json;
+    let mut drawn = 0;
+    loop {
+        let text = text(args, host, directory)?;
+        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+        if !print(&erase, &text) || !args.watch {
+            return Ok(());
+        }
+        drawn = text.lines().count();
+        thread::sleep(WATCH_INTERVAL);
+    }
+}
+
+/// Prints, after a sequence for the terminal; false once nobody reads any more.
+fn print(erase: &str, text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    write!(stdout, "{erase}{}", output::harmless(text, &["\x1b[0m", "\x1b[1m", "\x1b[2m"]))
+        .and_then(|()| stdout.flush())
+        .is_ok()
+}
+
+fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
+    let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    let journal = Journal::read(host, directory).map_err(|error| failed(&error))?;
+    let machine = host.machine().map_err(|error| failed(&error))?;
+    let mut lines = Vec::new();
+    for bdi in host.names().map_err(|error| failed(&error))? {
+        lines.extend(line(host, &bdi, journal.devices.get(&bdi), machine));
+    }
+    if args.json {
+        return Ok(lines.iter().map(|line| object(line) + "\n").collect());
+    }
+    let first = match (running(directory), journal.is_in_force()) {
+        (Some(pid), _) => format!("A governor runs (process {pid}).\n"),
+        (None, true) => {
+            "No governor runs; what one has set is still in force (afflux govern --restore puts it back).\n".to_owned()
+        }
+        (None, false) => "No governor runs.\n".to_owned(),
+    };
+    let width = console::Term::stdout().size_checked().map_or(usize::MAX, |(_, columns)| usize::from(columns));
+    Ok(first + &shown(&lines, width, Terminal::of_stdout()))
+}
+
+fn line(host: &Host, bdi: &str, entry: Option<&Entry>, machine: Machine) -> Option<Line> {
+    let disk = match host.kind(bdi)? {
+        Kind::Alone { name, why } => {
+            // Loop devices and drives without anything in them are no news to anybody.
+            let line = Line { bdi: bdi.to_owned(), device: name, remark: why.to_owned(), ..Line::default() };
+            return (!why.starts_with("no medium") && !why.starts_with("memory")).then_some(line);
+        }
+        Kind::Disk(disk) => disk,
+    };
+    let values = host.values(bdi).ok().flatten();
+    let held = values.filter(|values| *values != Values::KERNELS);
+    let is_ours = entry.is_some_and(|entry| held.is_some_and(|held| entry.ours_ppm.contains(&held.ratio_ppm)));
+    let remark = match (held, is_ours) {
+        (Some(values), false) => format!("set by somebody else: {}", values_text(values)),
+        (None, _) if entry.is_some_and(|entry| entry.bytes_per_second.is_some()) => "fast enough".to_owned(),
+        _ => String::new(),
+    };
+    let limit = |values: Values| u128::from(values.ratio_ppm) * u128::from(machine.dirty_bytes) / 1_000_000;
+    Some(Line {
+        bdi: bdi.to_owned(),
+        device: disk.name,
+        model: disk.model,
+        bytes_per_second: entry.and_then(|entry| entry.bytes_per_second),
+        budget_ns: entry.map(|entry| entry.budget_ns),
+        limit_bytes: held.filter(|held| held.strict).map(|held| limit(held) as u64),
+        dirty_bytes: host.dirty_bytes(bdi),
+        remark,
+    })
+}
+
+impl Line {
+    /// How long it takes to write what is dirty.
+    fn drain_ns(&self) -> Option<u64> {
+        let (dirty, speed) = (self.dirty_bytes?, self.bytes_per_second?.max(1));
+        u64::try_from(u128::from(dirty) * 1_000_000_000 / u128::from(speed)).ok()
+    }
+
+    /// A text for each column.
+    fn cells(&self) -> [String; 8] {
+        let dash = || "-".to_owned();
+        let time = |ns: Option<u64>| ns.map_or_else(dash, |ns| units::time(Duration::from_nanos(ns)));
+        let data = |bytes: Option<u64>| bytes.map_or_else(dash, units::data);
+        let model = self.model.as_ref().map_or_else(dash, |model| {
+            let model = output::shown(model);
+            let cut: String = model.chars().take(MODEL_MAX).collect();
+            if cut.len() < model.len() { format!("{}…", cut.trim_end()) } else { cut }
+        });
+        [
+            output::shown(&self.device),
+            model,
+            self.bytes_per_second.map_or_else(dash, |speed| units::rate(speed, Duration::from_secs(1))),
+            time(self.budget_ns),
+            data(self.limit_bytes),
+            data(self.dirty_bytes),
+            time(self.drain_ns()),
+            self.remark.clone(),
+        ]
+    }
+}
+
+/// A table, or where that does not fit a few lines a device.
+pub(super) fn shown(lines: &[Line], width: usize, terminal: Terminal) -> String {
+    if width >= TABLE_COLUMNS {
+        let mut table = Table::new("", &COLUMNS);
+        lines.iter().for_each(|line| table.row(line.cells()));
+        return table.text(terminal);
+    }
+    let mut text = String::new();
+    for line in lines {
+        let [device, rest @ ..] = line.cells();
+        text.push_str(&wrapped(&device, width));
+        for ((title, _), cell) in COLUMNS[1..].iter().zip(rest).filter(|(_, cell)| !cell.is_empty() && cell != "-") {
+            let said = if title.is_empty() { cell } else { format!("{title} {cell}") };
+            text.push_str(&wrapped(&format!(" {said}"), width));
+        }
+    }
+    text
+}
+
+/// Lines of at most `width` letters, broken between words; a longer word is a line of its own, cut where it must be.
+fn wrapped(text: &str, width: usize) -> String {
+    let width = width.max(8);
+    let indent = if text.starts_with(' ') { " " } else { "" };
+    let (mut lines, mut line) = (String::new(), indent.to_owned());
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        let taken = |line: &str| line.chars().count();
+        if !is_empty && taken(&line) + 1 + word.len() > width {
+            lines.push_str(&format!("{line}\n"));
+            (line, is_empty) = (indent.to_owned(), true);
+        }
+        while taken(&line) + word.len() > width && is_empty {
+            let rest = word.split_off(width - taken(&line));
+            lines.push_str(&format!("{line}{}\n", word.iter().collect::<String>()));
+            (line, word) = (indent.to_owned(), rest);
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.extend(word);
+        is_empty = false;
+    }
+    lines + &line + "\n"
+}
+
+fn object(line: &Line) -> String {
+    json!({
+        "device": line.device,
+        "bdi": line.bdi,
+        "model": line.model,
+        "bytes_per_second": line.bytes_per_second,
+        "budget_ns": line.budget_ns,
+        "limit_bytes": line.limit_bytes,
+        "dirty_bytes": line.dirty_bytes,
+        "drain_ns": line.drain_ns(),
+        "remark": line.remark,
+    })
+    .to_string()
+}

@@ -1,0 +1,87 @@
+//! Events of a governor: in words, as JSON, as lines of its log.
+//!
+//! Owns: these, and how grave an event is. Does not own: when something happens.
+//! Invariants: one line an event. Names of devices are strangers' text.
+
+use std::time::Duration;
+
+use afflux_govern::{Event, Values, What};
+use serde_json::{Value, json};
+use tracing::{info, warn};
+
+use crate::{output, units};
+
+/// Says it, in the form that was asked for.
+pub(super) fn say(event: &Event, as_json: bool) {
+    if as_json {
+        output::say(object(event));
+    } else {
+        output::say(line(event));
+    }
+}
+
+/// Tells it to the log of a governor that stays, as grave as it is: what others did, or would not let it do, is a warning.
+pub(super) fn log(event: &Event) {
+    let line = line(event);
+    match &event.what {
+        What::Foreign(_) | What::Refused(_) => warn!("{line}"),
+        What::Limited { .. } | What::Released | What::PutBack | What::Alone(_) | What::Gone => info!("{line}"),
+    }
+}
+
+pub(super) fn line(event: &Event) -> String {
+    let device = output::shown(&event.device);
+    match &event.what {
+        What::Limited { limit_bytes, bytes_per_second, budget_ns, .. } => {
+            let (limit, budget) = (units::data(*limit_bytes), units::time(Duration::from_nanos(*budget_ns)));
+            let speed = bytes_per_second.map_or_else(
+                || "how fast it writes is not known yet".to_owned(),
+                |speed| format!("it writes {}", units::rate(speed, Duration::from_secs(1))),
+            );
+            format!("{device}: at most {limit} may be dirty ({speed}, budget {budget})")
+        }
+        What::Released => format!("{device}: fast enough, it has the kernel's own limit"),
+        What::PutBack => format!("{device}: put back as it was"),
+        What::Foreign(values) => format!("{device}: somebody else has set {}: left alone", values_text(*values)),
+        What::Alone(why) => format!("{device}: left alone: {why}"),
+        What::Gone => format!("{device}: gone"),
+        What::Refused(why) => format!("{device}: left alone: {}", output::shown(why)),
+    }
+}
+
+pub(super) fn values_text(values: Values) -> String {
+    let percent = f64::from(values.ratio_ppm) / 1e4;
+    format!("strict_limit {} and max_ratio {percent} %", u32::from(values.strict))
+}
+
+/// What kind of event it is, for programs.
+pub(super) fn name(event: &Event) -> &'static str {
+    match &event.what {
+        What::Limited { .. } => "limited",
+        What::Released => "released",
+        What::PutBack => "put_back",
+        What::Foreign(_) => "set_by_others",
+        What::Alone(_) => "left_alone",
+        What::Gone => "gone",
+        What::Refused(_) => "refused",
+    }
+}
+
+fn object(event: &Event) -> Value {
+    let more = match &event.what {
+        What::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
+            json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
+                "bytes_per_second": bytes_per_second})
+        }
+        What::Foreign(values) => {
+            json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm})
+        }
+        What::Alone(why) | What::Refused(why) => json!({"why": why}),
+        What::Released | What::PutBack | What::Gone => json!({}),
+    };
+    let mut object = json!({"event": name(event), "device": event.device, "bdi": event.bdi});
+    if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+        object.extend(more);
+    }
+    object
+}

@@ -1,0 +1,59 @@
+//! Figures for Prometheus: which there are, and where each comes from.
+//!
+//! Owns: the addresses that `--metrics` takes, why one cannot be listened on, the rate at which figures are read.
+//! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::figures`) and of a governor.
+//! Invariants: figures are read when somebody asks, from what the server keeps anyway: a call of a client does nothing for
+//! them. No label is a client's or a file's name: their number has no bound. `afflux top` tells of these.
+
+pub(crate) mod governor;
+pub(crate) mod names;
+pub(crate) mod process;
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+use afflux_metrics::Listener;
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::port_holder::{self, Holder};
+
+/// Shown where an address is no address.
+pub(crate) const EXAMPLE: &str = "127.0.0.1:9464";
+
+/// Listens where `--metrics` says. Nobody is answered yet.
+pub(crate) fn bind(address: Option<SocketAddr>) -> Outcome<Option<Listener>> {
+    let Some(address) = address else { return Ok(None) };
+    Listener::bind(address).map(Some).map_err(|error| cannot_listen(address, &error))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let ip = address.ip();
+    Failure::failed(match error.kind() {
+        ErrorKind::AddrInUse => {
+            let holder = port_holder::of(address);
+            let named = |Holder { process, program }| format!(" ({}, process {process})", output::shown(program));
+            let holder = holder.map(named).unwrap_or_default();
+            format!(
+                "--metrics: {address} is in use by another program{holder}; choose another port, or {} for a free one",
+                SocketAddr::new(ip, 0)
+            )
+        }
+        ErrorKind::AddrNotAvailable => format!("--metrics: {ip} is no address of this machine"),
+        ErrorKind::PermissionDenied => {
+            format!("--metrics: this user may not listen on {address}; ports from 1024 up need no privilege")
+        }
+        _ => format!("--metrics: cannot listen on {address}: {error}"),
+    })
+}
+
+/// Answers who asks for figures, and gives the address.
+pub(crate) fn start(listener: Listener, figures: impl Fn() -> String + Send + 'static) -> Outcome<SocketAddr> {
+    let failed = |error: io::Error| Failure::failed(format!("--metrics: {error}"));
+    let address = listener.address().map_err(failed)?;
+    listener.start(figures).map_err(failed)?;
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests;

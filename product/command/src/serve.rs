@@ -1,0 +1,448 @@
+//! `afflux serve`: directories over NFSv3 through the engine.
+//!
+//! Owns: the order in which the parts start and stop, the wiring between them.
+//! Does not own: any part: the engine, the volume, the front end and the world are crates.
+//! Invariants: nothing is served before everything that can be refused has been checked; the
+//! process ends with 0 only when everything acknowledged is durable.
+
+mod admission;
+mod banner;
+pub(crate) mod device_identity;
+mod device_label;
+mod exports;
+mod figures;
+pub(crate) mod kept_prices;
+mod kept_verifier;
+mod lasting;
+mod own_clients;
+mod prefault;
+mod reload;
+pub(crate) mod running;
+pub(crate) mod signals;
+pub(crate) mod state;
+mod told;
+mod upkeep;
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{process, thread};
+
+use afflux_budget::Budget;
+use afflux_engine::{Engine, Nanos, Platform, Policies};
+use afflux_frames::Frames;
+use afflux_frontend::Peer;
+use afflux_linux::{
+    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
+    RefusedConnection, ServeHandle, ServeLimits, connections_max, give_up_privileges, handle_key, host_device,
+    kept_places, refuse_foreign_calls, serve,
+};
+use afflux_nfs::{NfsKnob, Rules, Server};
+use afflux_volume::{DeviceFactory, DeviceKey, Directory, NewDevice, Node, Volume};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tracing::{debug, info, warn};
+
+use crate::args;
+use crate::cache_size::HostMemory;
+use crate::configuration::{self, Configuration, Io, Policy};
+use crate::control::listener;
+use crate::control::messages::{Progress, Reply};
+use crate::control::place::{self, Bound};
+use crate::failure::{Failure, Outcome};
+use crate::port_holder::{self, Holder};
+use crate::progress::{self, DrainDisplay};
+use crate::{knobs, log, metrics, output, service, units};
+use exports::Export;
+use kept_prices::KeptPrices;
+use prefault::Prefault;
+use reload::Reload;
+use running::{Devices, Running};
+use signals::{Asked, Hangup};
+use state::StateDirectory;
+use upkeep::Upkeep;
+
+/// How long calls in progress may take to be answered once the server is stopping.
+const FINISH_NS: u64 = 2 * Nanos::SECOND;
+
+/// How often it is said that connections are refused.
+const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// How long a client's bytes may lie unread because there is no room for them before its connection is reset: clients
+/// give up after a minute, those with short patience earlier.
+const UNREAD_NS: u64 = 15 * Nanos::SECOND;
+
+/// How often files that nobody uses are looked after: space that others freed, programs to close.
+const TEND_NS: u64 = 10 * Nanos::SECOND;
+
+/// What is said at the start to those who asked for it.
+const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
+    (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
+
+pub(crate) fn run(args: &args::Serve) -> Outcome {
+    let host = HostMemory::measured();
+    let configuration = configuration::load(args, host)?;
+    if args.check {
+        configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+        output::say("The settings make sense.");
+        return Ok(());
+    }
+    log::start(configuration.log);
+    for warning in &configuration.warnings {
+        warn!("{warning}");
+    }
+    let (tree, exports) = exports::open(&configuration.directories, configuration.subtree_check, configuration.shared)?;
+    let mut notes = tree.notes().to_vec();
+    let rules = admission::rules(&configuration, &mut notes);
+    if configuration.async_metadata {
+        notes.push(ASYNC_METADATA_NOTE.to_owned());
+    }
+    let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
+    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let figures = metrics::bind(configuration.metrics)?;
+    let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
+    let prepared = own_clients.then(own_clients::prepare);
+    let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
+    let control = RemovedAtEnd(Arc::new(control));
+    // Modes are the clients' to choose, and default access control lists bound them. What the server makes for itself
+    // has modes of its own.
+    umask(Mode::empty());
+    // Before the first thread is started; addresses that take a privilege are there by now.
+    if let Err(error) = give_up_privileges() {
+        notes.push(format!("privileges that are not needed could not be given up: {}", io::Error::from(error)));
+    }
+    if let Err(error) = refuse_foreign_calls() {
+        notes.push(format!("the kernel does not take a filter of system calls: {error}"));
+    }
+
+    let reactors = start_reactors(configuration.io)?;
+    let state = StateDirectory::made(configuration.state.as_deref());
+    let kept = kept_prices(&state);
+    let kept_here = (&state, &kept);
+    let (running, handle) =
+        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
+    running.volume.set_names_durable(!configuration.async_metadata);
+    if let Some(prepared) = prepared {
+        let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
+        own_clients::say_locked(locked, configuration.lock_memory, &mut notes)?;
+    }
+    let running = Arc::new(running);
+    let upkeep = Upkeep::start(&running, kept)
+        .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
+    let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
+    let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
+        .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+    listener::start(control_listener, Arc::clone(&running) as _)
+        .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
+    let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
+
+    let ways = Ways { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
+    say_ready(&running, &rules, &ways, host, &notes, args.json);
+    service::tell_ready(&format!("Serving on {}", running.listen));
+    let mut loaded = Reload { args, host, in_force: configuration };
+    // An error is a signal thread that is gone: then there is nothing to wait for.
+    while signalled.recv() == Ok(Asked::Reload) {
+        loaded.again(&running);
+    }
+    drop(prefault);
+    let stopped = stop_serving(&running, &handle, args.json);
+    if let (Ok(()), Some(path)) = (&stopped, state.verifier_path())
+        && let Err(error) = kept_verifier::keep(&path, running.volume.write_verifier())
+    {
+        info!(
+            "clients will send again what they have not committed, though it was written: {}: {error}",
+            output::shown(path.display())
+        );
+    }
+    drop(upkeep);
+    stopped
+}
+
+/// What was learned of disks before; that it cannot be kept is said, and no more.
+fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
+    let (kept, warnings) = KeptPrices::read(state.prices_path());
+    for warning in warnings {
+        warn!("{warning}");
+    }
+    if let Some(why) = state.unwritable() {
+        warn!(
+            "what is learned of the disks' speed is not kept until the next start ({}); --state names another place",
+            output::shown(why)
+        );
+    }
+    Arc::new(Mutex::new(kept))
+}
+
+fn start_reactors(io: Io) -> Outcome<Reactors> {
+    let choice = match io {
+        Io::Auto => IoChoice::Auto,
+        Io::Uring => IoChoice::Uring,
+        Io::Syscalls => IoChoice::Syscalls,
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX);
+    Reactors::start(cores, choice).map_err(|error| {
+        let hint = if io == Io::Uring { "; `--io auto` does without where it must" } else { "" };
+        Failure::failed(format!("{error}{hint}"))
+    })
+}
+
+fn policies(configuration: &Configuration) -> Policies {
+    let Configuration { readahead, eviction, .. } = *configuration;
+    let rest = Policies { readahead, eviction, ..Policies::default() };
+    match configuration.policy {
+        Policy::Budget => Policies { policy: Arc::new(Budget), ..rest },
+        Policy::EqualParts => rest,
+    }
+}
+
+/// Everything from the engine up to the first accepted connection.
+fn start(
+    platform: &LinuxPlatform,
+    configuration: &Configuration,
+    (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
+    rules: Rules,
+    (tree, exports): (Arc<HostTree>, Vec<Export>),
+    listening: Listener,
+) -> Outcome<(Running, ServeHandle)> {
+    let mut settings = knobs::of_server();
+    for knob in &configuration.knobs {
+        settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    }
+    let frames = Frames::new(configuration.cache_bytes)
+        .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
+    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration));
+    let (key, origin) = handle_key(state.key_path().as_deref());
+    if let KeyOrigin::Unkept { reason } = origin {
+        info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
+    }
+    let devices = Arc::new(Devices::default());
+    let factory = device_factory(platform.clone(), Arc::clone(&devices), Arc::clone(kept));
+    let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
+    let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
+        .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    if !by_handle {
+        keep_places(&volume, state);
+    }
+    if let Some(kept) = state.verifier_path().and_then(|path| kept_verifier::take(&path)) {
+        volume.keep_write_verifier(kept);
+    }
+    volume.tend_every(TEND_NS);
+    let server = Server::new(Arc::clone(&volume), rules.into());
+    let machines = Arc::clone(&server);
+    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
+    let handle = serve(platform, vec![listening], limits(&engine), say_refused(), machine);
+    let running = Running {
+        engine,
+        volume,
+        server,
+        devices,
+        exports,
+        listen,
+        since: Instant::now(),
+        handle: handle.clone(),
+        connections_max: connections_max(),
+    };
+    Ok((running, handle))
+}
+
+/// Has the volume remember where objects were seen, for the next start. Without, clients' handles take a walk then.
+fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+    let Some(path) = state.places_path() else { return };
+    match kept_places(&path) {
+        Ok((record, store)) => {
+            if !volume.keep_locations(&record, store) {
+                info!(
+                    "a part of {} cannot be read, as after a crash; what is missing is searched for when it is asked for",
+                    output::shown(path.display())
+                );
+            }
+        }
+        Err(reason) => info!(
+            "after a restart, handles that clients hold are found by a walk of the directory: where files are is not \
+             kept ({})",
+            output::shown(reason)
+        ),
+    }
+}
+
+/// What is served at most, by the knobs as they are when it is asked for.
+fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {
+    let (engine, connections_max) = (Arc::clone(engine), connections_max());
+    move || {
+        let knob = |knob| engine.settings().get(knob);
+        ServeLimits {
+            connections_max,
+            peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
+            idle_ns: engine.settings().ns(NfsKnob::IdleCentisecs),
+            request_bytes_max: knob(NfsKnob::RequestBytes),
+            unread_ns: UNREAD_NS,
+        }
+    }
+}
+
+/// Says that connections are refused, and which limit that is; not more often than somebody can read.
+fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
+    let last: Mutex<Option<Instant>> = Mutex::new(None);
+    move |refused| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
+            *last = Some(Instant::now());
+            info!("{refused} (see the knob nfs_peer_connections_max; counted in `afflux stat`)");
+        }
+    }
+}
+
+fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<KeptPrices>>) -> DeviceFactory {
+    Box::new(move |key: DeviceKey, node: &Node| {
+        let device = host_device(&platform, node, Caching::Auto)?;
+        let label = device_label::of(key.0);
+        let name = device_label::unused(&label.name, &devices.names());
+        let identity = device_identity::of(key.0, device.file_system_id());
+        let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
+        devices.add(name.clone(), label.attached_by, &device, identity);
+        debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
+        Ok(NewDevice { name, device, remembered })
+    })
+}
+
+/// What was kept; nobody panics with it in hand.
+fn lock(kept: &Mutex<KeptPrices>) -> MutexGuard<'_, KeptPrices> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
+    let address = listen.ip();
+    Failure::failed(match error {
+        ListenError::InUse { .. } => {
+            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
+            match port_holder::of(listen) {
+                Some(Holder { process, program }) if program == "afflux" => format!(
+                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
+                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
+                     another address with {free}"
+                ),
+                Some(Holder { process, program }) => format!(
+                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
+                    output::shown(program)
+                ),
+                None => format!("{listen} is in use by another program; choose another with {free}"),
+            }
+        }
+        ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
+            format!("{address} is no address of this machine; choose one with --listen")
+        }
+        ListenError::Host { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            format!("this user may not listen on {listen}; ports from 1024 up need no privilege")
+        }
+        other => other.to_string(),
+    })
+}
+
+/// A control socket that is removed when the server ends in order.
+struct RemovedAtEnd(Arc<Bound>);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        self.0.remove();
+    }
+}
+
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<Asked>> {
+    let running = Arc::clone(running);
+    let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
+    signals::watch(hangup, move || {
+        let unwritten = running.unwritten();
+        control.remove();
+        if json {
+            say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
+        }
+        let first = match unwritten.len() {
+            0 => "Stopped at once; everything was written.",
+            _ => "Stopped at once; not everything was written:",
+        };
+        output::remark(progress::unwritten(first, &unwritten));
+        process::exit(1);
+    })
+}
+
+/// The ways to a server beside its port.
+struct Ways<'a> {
+    control: &'a Path,
+    control_is_named: bool,
+    /// For Prometheus.
+    figures: Option<SocketAddr>,
+}
+
+fn say_ready(running: &Running, rules: &Rules, ways: &Ways<'_>, host: HostMemory, notes: &[String], json: bool) {
+    let served = banner::Served {
+        exports: &running.exports,
+        listen: running.listen,
+        rules,
+        control: ways.control,
+        program: banner::called(),
+        control_is_named: ways.control_is_named,
+        figures: ways.figures,
+        devices: running.devices.described(),
+        cache_bytes: running.engine.status().cache_bytes,
+        memory_bytes: host.total_bytes,
+        notes,
+    };
+    if json {
+        output::say(served.json());
+    } else {
+        output::say(served.text().trim_end());
+    }
+}
+
+fn say_json(reply: &Reply) {
+    if let Ok(line) = serde_json::to_string(reply) {
+        output::say(line);
+    }
+}
+
+/// Has the calls in progress answered and the connections closed, while the drain goes on; peers
+/// that are slow to take their last replies would keep it waiting.
+fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
+    let (told, finished) = mpsc::channel();
+    let (platform, handle) = (Arc::clone(running.engine.platform()), handle.clone());
+    running.engine.platform().spawn("finish", async move {
+        handle.finish(platform.now().after(FINISH_NS)).await;
+        let _ = told.send(());
+    });
+    finished
+}
+
+/// Takes no more calls, writes everything, and says how that went.
+fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
+    output::remark("Stopping: writing what is not on disk yet (again to give up).");
+    service::tell_stopping();
+    let finished = finish_connections(running, handle);
+    let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
+    let mut told = service::Stopping::default();
+    let mut show = |progress: Progress| {
+        told.show(progress);
+        display.show(progress);
+    };
+    let first = running.drain(&mut show);
+    // What the last calls have written since; mostly nothing.
+    let _ = finished.recv();
+    let mut drained = running.drain(&mut show);
+    display.finish();
+    drained.written_bytes += first.written_bytes;
+    drained.elapsed_ns += first.elapsed_ns;
+    let counts = handle.counts();
+    if json {
+        say_json(&Reply::Drained(drained.clone()));
+    } else if drained.failed.is_empty() {
+        let served = units::data(counts.bytes_in.saturating_add(counts.bytes_out));
+        output::say(format_args!("{} {served} served.", progress::done(&drained)));
+    }
+    if drained.failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(progress::unwritten("not everything could be written:", &drained.failed)))
+}

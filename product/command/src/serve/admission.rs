@@ -1,0 +1,84 @@
+//! Who is answered by this server, and as whom calls are carried out, from its settings and what its user may do.
+//!
+//! Owns: putting the rules together, what a user is told of them.
+//! Does not own: the rules (`frontend_nfs`), the settings.
+//! Invariants: calls are carried out as others where the process can do that, and not otherwise.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use afflux_linux::{acts_as_others, groups_of, peers_are_identified};
+use afflux_nfs::{Rules, Squash};
+use rustix::process::geteuid;
+
+use crate::configuration::Configuration;
+
+/// The rules; `notes` gets what a user may want to know of this machine.
+pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
+    if let Err(error) = peers_are_identified() {
+        notes.push(format!(
+            "this kernel does not tell whose a connection is (sock_diag, rtnetlink: {error}): calls of this machine's own \
+             processes are refused"
+        ));
+    }
+    let rules = if acts_as_others() {
+        Rules::of_callers(Arc::new(groups_of))
+    } else {
+        if geteuid().is_root() {
+            notes.push(
+                "calls are carried out as root, whoever makes them: CAP_SETUID and CAP_SETGID are missing".into(),
+            );
+        }
+        Rules::of_serving_user(geteuid().as_raw())
+    };
+    let Configuration { networks, squash, anonymous, any_port, read_only, .. } = configuration;
+    Rules {
+        squash: *squash,
+        anonymous: *anonymous,
+        networks: networks.clone(),
+        any_port: *any_port,
+        read_only: *read_only,
+        ..rules
+    }
+}
+
+/// Whom the server answers, in words.
+pub(super) fn told(rules: &Rules) -> String {
+    let here = match (rules.serving_user, rules.squash) {
+        (None, Squash::All) => "everybody on this machine, as nobody in particular",
+        (None, _) => "everybody on this machine, each as the user that it is",
+        (Some(_), Squash::All) => "everybody on this machine, all as this user",
+        (Some(0), _) => "root's processes on this machine",
+        (Some(_), _) => "this user's and root's processes on this machine, all as this user",
+    };
+    let only = if rules.read_only { ", for reading only" } else { "" };
+    let networks: Vec<String> = rules.networks.iter().map(ToString::to_string).collect();
+    if networks.is_empty() {
+        return format!("{here}{only}");
+    }
+    let believed = match (rules.serving_user, rules.squash) {
+        (Some(_), _) => "all as this user",
+        (None, Squash::All) => "as nobody in particular",
+        (None, Squash::Root) => "as who they say they are, but root",
+        (None, Squash::None) => "as who they say they are, root too",
+    };
+    let ports = if rules.any_port { "from any port" } else { "from ports below 1024" };
+    format!("{here}; {} {ports}, {believed}{only}", networks.join(", "))
+}
+
+/// What is odd about the rules on a server that listens at this address.
+pub(super) fn oddities(rules: &Rules, listen: SocketAddr) -> Vec<&'static str> {
+    let mut odd = Vec::new();
+    match (listen.ip().is_loopback(), rules.networks.is_empty()) {
+        (false, true) => odd.push("nobody on another machine is answered without --allow"),
+        (true, false) => odd.push("nobody on another machine can reach a loopback address: see --listen"),
+        _ => {}
+    }
+    if !rules.networks.is_empty() && rules.squash == Squash::None && rules.serving_user.is_none() {
+        odd.push("root of an allowed machine is root here (--squash none)");
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What `serve` says once it serves.
+//!
+//! Owns: the words, the lines that reach it.
+//! Does not own: the facts.
+//! Invariants: each line can be used as it stands: the port, addresses and export names are those
+//! of this server.
+
+#[cfg(test)]
+mod tests;
+
+use std::env;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use afflux_nfs::Rules;
+use serde_json::json;
+
+use super::admission;
+use super::exports::Export;
+use crate::{output, units};
+
+/// What is served, and how.
+pub(crate) struct Served<'a> {
+    pub(crate) exports: &'a [Export],
+    pub(crate) listen: SocketAddr,
+    pub(crate) rules: &'a Rules,
+    pub(crate) control: &'a Path,
+    /// How this program is called where its name alone finds none, such as in a build's folder.
+    pub(crate) program: Option<PathBuf>,
+    /// Whether clients have to be told where that is: it is not where they look by themselves.
+    pub(crate) control_is_named: bool,
+    /// Where Prometheus gets figures.
+    pub(crate) figures: Option<SocketAddr>,
+    /// Name and description of each device.
+    pub(crate) devices: Vec<(String, String)>,
+    pub(crate) cache_bytes: u64,
+    pub(crate) memory_bytes: u64,
+    /// What the host cannot do, and what that means.
+    pub(crate) notes: &'a [String],
+}
+
+impl Served<'_> {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let (address, port) = (reachable(self.listen.ip()), self.listen.port());
+        // `tcp` is IPv4 to mount; libnfs takes an IPv6 address as it is, up to the slash.
+        let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
+        let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
+        let directories: Vec<String> =
+            self.exports.iter().map(|export| output::shown(export.given.display())).collect();
+        let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
+        let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
+        for (name, description) in &self.devices {
+            text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
+        }
+        let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
+        text.push_str(&format!("  cache   {cache} of {memory}\n"));
+        for export in self.exports {
+            let source = word(&format!("{host}:{}", export.path));
+            text.push_str(&format!("  mount   sudo mount -t nfs -o {options} {source} /mnt/x\n"));
+        }
+        let export = self.exports.first().map_or("/", |export| &export.path);
+        let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
+        text.push_str(&format!("  or      nfs-ls {}\n", word(&url)));
+        let control = match self.control_is_named {
+            true => format!(" --control {}", word(&self.control.to_string_lossy())),
+            false => String::new(),
+        };
+        let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| word(&path.to_string_lossy()));
+        text.push_str(&format!(
+            "  watch   {program} stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
+        ));
+        if let Some(address) = self.figures {
+            let reached = SocketAddr::new(reachable(address.ip()), address.port());
+            let others = if address.ip().is_loopback() { "" } else { ", and whoever else reaches it" };
+            text.push_str(&format!("  figures http://{reached}/metrics (for Prometheus{others})\n"));
+        }
+        text.push_str(&format!("  answers {}\n", admission::told(self.rules)));
+        for odd in admission::oddities(self.rules, self.listen) {
+            text.push_str(&format!("  note    {odd}\n"));
+        }
+        for note in self.notes {
+            text.push_str(&format!("  note    {}\n", output::shown(note)));
+        }
+        text
+    }
+
+    /// For programs: one object.
+    pub(crate) fn json(&self) -> String {
+        let serving: Vec<_> =
+            self.exports.iter().map(|export| json!({ "directory": export.directory, "export": export.path })).collect();
+        let devices: Vec<_> =
+            self.devices.iter().map(|(name, described)| json!({ "name": name, "described": described })).collect();
+        json!({
+            "is": "ready",
+            "listen": self.listen.to_string(),
+            "address": self.listen.ip().to_string(),
+            "port": self.listen.port(),
+            "answers": admission::told(self.rules),
+            "control": self.control,
+            "metrics": self.figures.map(|address| address.to_string()),
+            "cache_bytes": self.cache_bytes,
+            "serving": serving,
+            "devices": devices,
+            "notes": self.notes,
+        })
+        .to_string()
+    }
+}
+
+/// How this program is to be called, if not by its name.
+pub(crate) fn called() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
+    (!is_found).then(|| env::current_exe().ok()).flatten()
+}
+
+/// As one word of a command line. What would control a terminal is written so that a shell (bash, zsh, and others
+/// that know `$'...'`) turns it back.
+fn word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
+    if text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    if output::shown(text) != text {
+        return format!("$'{}'", output::shown(text.replace('\\', r"\\").replace('\'', r"\'")));
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// An address that a client on this machine can use.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    }
+}
+
+/// As it stands before a colon.
+pub(crate) fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}

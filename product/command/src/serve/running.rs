@@ -1,0 +1,386 @@
+//! A server that runs, as the control socket sees it.
+//!
+//! Owns: the report, setting knobs, draining, following what happens.
+//! Does not own: starting and stopping (`serve`), the socket (`control`), how single figures are told (`told`).
+//! Invariants: nothing here waits for a device but a drain, and that one reports progress.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use afflux_engine::counters::COUNTERS;
+use afflux_engine::settings::{KnobError, did_you_mean};
+use afflux_engine::trace::Traced;
+use afflux_engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
+use afflux_linux::{HostDevice, LinuxPlatform, ServeHandle};
+use afflux_nfs::Server;
+use afflux_volume::Volume;
+use tracing::info;
+
+use super::exports::Export;
+use super::{lasting, told};
+use crate::control::listener::Responder;
+use crate::control::messages::{
+    CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
+};
+use crate::output::shown;
+
+/// Between two reports of a drain's progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Most clients of a device in a report.
+pub(crate) const CLIENTS_IN_REPORT: usize = 64;
+
+/// Most who waited in one reply.
+const DELAYS_A_LINE: usize = 1024;
+
+/// What the volume's devices are, for people and to be known again. Filled as the volume meets them.
+#[derive(Default)]
+pub(crate) struct Devices(Mutex<Vec<Met>>);
+
+/// One of them.
+struct Met {
+    name: String,
+    described: String,
+    identity: Option<String>,
+}
+
+impl Devices {
+    /// Adds a device under its name, with what it is attached by and known by.
+    pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: &HostDevice, identity: Option<String>) {
+        let described = device.describe();
+        let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
+        self.lock().push(Met { name, described, identity });
+    }
+
+    /// The names in use.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().iter().map(|met| met.name.clone()).collect()
+    }
+
+    /// Name and description of each.
+    pub(crate) fn described(&self) -> Vec<(String, String)> {
+        self.lock().iter().map(|met| (met.name.clone(), met.described.clone())).collect()
+    }
+
+    /// What the device of that name is known by.
+    pub(crate) fn identity(&self, name: &str) -> Option<String> {
+        self.lock().iter().find(|met| met.name == name).and_then(|met| met.identity.clone())
+    }
+
+    fn description(&self, name: &str) -> String {
+        let devices = self.lock();
+        devices.iter().find(|met| met.name == name).map(|met| met.described.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Met>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) engine: Arc<Engine<LinuxPlatform>>,
+    pub(crate) volume: Arc<Volume<LinuxPlatform>>,
+    pub(crate) server: Arc<Server<LinuxPlatform>>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) exports: Vec<Export>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) since: Instant,
+    /// The connections.
+    pub(crate) handle: ServeHandle,
+    /// How many there may be.
+    pub(crate) connections_max: usize,
+}
+
+impl Running {
+    fn report(&self) -> Report {
+        let (status, counts) = (self.engine.status(), self.handle.counts());
+        let sums = self.engine.platform().counters().sum();
+        let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
+        let settings = self.engine.settings();
+        let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
+        // Where the kernel does not say, nothing is claimed.
+        let resident = self.engine.frames().arena().resident().unwrap_or_default();
+        let served =
+            |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
+        Report {
+            listen: self.listen.to_string(),
+            serving: self.exports.iter().map(served).collect(),
+            uptime_ns: nanos(self.since.elapsed()),
+            cache: CacheGauges {
+                cache_bytes: status.cache_bytes,
+                free_bytes: status.free_bytes,
+                dirty_bytes: status.dirty_bytes,
+                writeback_bytes: status.writeback_bytes,
+                dirty_limit_bytes: status.dirty_limit_bytes,
+                pinned_bytes: status.pinned_bytes,
+                metadata_bytes: status.metadata_bytes,
+                resident_huge_bytes: resident.huge_bytes,
+                resident_base_bytes: resident.base_bytes,
+                files: status.files,
+            },
+            policy: status.policy.to_owned(),
+            eviction: status.eviction.to_owned(),
+            devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
+            nfs: NfsGauges {
+                connections: counts.connections as u64,
+                connections_max: self.connections_max as u64,
+                closed_silent: counts.closed_silent,
+                closed_for_room: counts.closed_for_room,
+                refused: counts.refused,
+                request_bytes: counts.request_bytes,
+                waiting_for_room: counts.waiting_for_room as u64,
+                closed_stalled: counts.closed_stalled,
+                closed_unread: counts.closed_unread,
+                calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+                clients: self.handle.peers().into_iter().map(told::peer).collect(),
+            },
+            counters: counters.collect(),
+            knobs: knobs.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
+        let waits = self.engine.waits(status.id).unwrap_or_default();
+        let listed = self.engine.listed_files(status.id).unwrap_or_default();
+        let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_)));
+        DeviceGauges {
+            name: status.name.clone(),
+            described: self.devices.description(&status.name),
+            dirty_bytes: status.dirty_bytes,
+            dirty_runs: status.dirty_runs,
+            writeback_bytes: status.writeback_bytes,
+            dirty_limit_bytes: status.dirty_limit_bytes,
+            background_threshold_bytes: status.background_threshold_bytes,
+            write_bandwidth_bytes_per_s: status.write_bandwidth_bytes_per_s,
+            dirtied_bytes: status.dirtied_bytes,
+            written_bytes: status.written_bytes,
+            read_bytes: status.read_bytes,
+            b_dirty: listed.dirty,
+            b_io: listed.round,
+            b_more_io: listed.more,
+            busy_ns: status.busy_ns,
+            in_flight_requests: status.in_flight,
+            writers_waiting: status.writers_waiting,
+            files_dirty: status.files_dirty,
+            files_failed: status.files_failed,
+            last_error: status.last_error.map(|error| error.to_string()),
+            knobs: self.own_knobs(status.id),
+            stalled_ns: status.stalled_ns,
+            refuses: status.refuses,
+            in_force: status.figures.iter().map(told::figure).collect(),
+            pauses: status.pauses.iter().map(told::pause).collect(),
+            waits: told::times(&waits),
+            waiting: waits.waiting.iter().map(told::waiter).collect(),
+            waiting_more: waits.waiting_more,
+            clients: clients.take(CLIENTS_IN_REPORT).map(told::delayed).collect(),
+        }
+    }
+
+    fn own_knobs(&self, device: DeviceId) -> BTreeMap<String, u64> {
+        let own = self.engine.device_knobs(device).into_iter();
+        own.map(|(knob, value)| (knob.to_owned(), value)).collect()
+    }
+
+    fn set(&self, assignment: &str, device: Option<String>) -> Result<Reply, String> {
+        let found = device.as_deref().map(|name| self.device_named(name)).transpose()?;
+        let say = |error: KnobError| error.to_string();
+        let (knob, value) = self.engine.settings().parse(assignment).map_err(say)?;
+        match found {
+            Some(device) => self.engine.set_device_knob(device, knob, value).map_err(say)?,
+            None => self.engine.set_knob(knob, value).map_err(say)?,
+        }
+        let info = self.engine.settings().info(knob);
+        info!(
+            "{} is now {value} {} for {}",
+            info.name,
+            info.unit,
+            device.as_deref().map_or("all devices".to_owned(), shown)
+        );
+        Ok(Reply::Set { knob: info.name.to_owned(), unit: info.unit.to_owned(), value, device })
+    }
+
+    fn device_named(&self, name: &str) -> Result<DeviceId, String> {
+        let devices = self.engine.status().devices;
+        devices.iter().find(|device| device.name == name).map(|device| device.id).ok_or_else(|| {
+            let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
+            let near = did_you_mean(name, names.iter().copied());
+            format!("there is no device '{name}'{near}; there are: {}", names.join(", "))
+        })
+    }
+
+    /// Tells who waited for each device, and for what.
+    fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        for status in self.engine.status().devices {
+            let delays = self.engine.waits(status.id).unwrap_or_default().delays;
+            let (others, mut others_count) = (told::delay_times(&delays.others), delays.others_count);
+            let mut others = Some(others);
+            let clients: Vec<_> = delays.accounts.iter().map(told::delayed).collect();
+            let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
+            let empty = clients.is_empty().then(Vec::new);
+            for clients in parts.chain(empty) {
+                // Said once.
+                let (others, others_count) = (others.take().unwrap_or_default(), std::mem::take(&mut others_count));
+                send(Reply::Delays { device: status.name.clone(), clients, others, others_count })?;
+            }
+        }
+        send(Reply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
+    }
+
+    /// Tells which calls clients make until nobody listens any more, or the time is over.
+    fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        let Some(mut reader) = self.server.recording().read() else {
+            return send(Reply::Refused { reason: "somebody records already".to_owned(), wrong_use: false });
+        };
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
+        let mut tell = |recorded: Vec<(u64, _)>, lost| {
+            let calls = recorded.iter().map(|(at_ns, call)| told::call(at_ns.saturating_sub(ready), call)).collect();
+            send(Reply::Calls { calls, lost })
+        };
+        lasting::told(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
+        send(Reply::TraceEnded)
+    }
+
+    /// Tells what happens until nobody listens any more, or the time is over.
+    fn trace(
+        &self,
+        device: Option<&str>,
+        lasting_ns: Option<u64>,
+        kinds: &[String],
+        send: &mut dyn FnMut(Reply) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let only = match device.map(|name| self.device_named(name)).transpose() {
+            Ok(only) => only,
+            Err(reason) => return send(Reply::Refused { reason, wrong_use: true }),
+        };
+        let mut follower = self.engine.follow();
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
+        let mut names = Vec::new();
+        let is_wanted = |traced: &&Traced| {
+            (only.is_none() || traced.device.is_none() || traced.device == only) && told::is_one_of(traced, kinds)
+        };
+        let mut tell = |traced: Vec<Traced>, lost| {
+            if traced.iter().filter_map(|traced| traced.device).any(|device| device.0 as usize >= names.len()) {
+                names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
+            }
+            let wanted = traced.iter().filter(is_wanted);
+            send(Reply::Events { events: wanted.map(|traced| told::event(traced, &names, ready)).collect(), lost })
+        };
+        lasting::told(&now, lasting_ns, &mut |most| follower.take(most), &|traced| traced.at.0, &mut tell)?;
+        send(Reply::TraceEnded)
+    }
+
+    /// The instant from which `uptime_ns` is counted, by the engine's clock.
+    fn ready_ns(&self) -> u64 {
+        self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()))
+    }
+
+    /// Writes everything that is dirty now; tells `progress` every tenth of a second, and goes on
+    /// even if nobody is told.
+    pub(crate) fn drain(&self, progress: &mut dyn FnMut(Progress)) -> Drained {
+        let began = Instant::now();
+        let written_before = self.written_bytes();
+        let (told, ended) = mpsc::channel();
+        let mut left = 0;
+        for device in self.engine.status().devices {
+            left += 1;
+            let (engine, told) = (Arc::clone(&self.engine), told.clone());
+            self.engine.platform().spawn("drain", async move {
+                let failed = engine.drain(device.id).await;
+                // Nobody listens once the process is ending.
+                let _ = told.send(failed);
+            });
+        }
+        drop(told);
+        let mut failed = Vec::new();
+        while left > 0 {
+            match ended.recv_timeout(PROGRESS_EVERY) {
+                Ok(more) => {
+                    failed.extend(more);
+                    left -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) => progress(Progress {
+                    left_bytes: self.engine.status().dirty_bytes,
+                    written_bytes: self.written_bytes().saturating_sub(written_before),
+                    elapsed_ns: nanos(began.elapsed()),
+                }),
+                // A drain was dropped without an answer: the platform is stopping.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let names = self.engine.platform().block_on(async {
+            self.volume.settle_all().await;
+            self.volume.sync_names().await
+        });
+        let unwritten = failed.iter().map(|(file, error)| Unwritten {
+            file: name(file),
+            bytes: file.dirty_bytes(),
+            reason: Some(error.to_string()),
+        });
+        let names = names.err().map(|error| Unwritten {
+            file: "names and attributes".to_owned(),
+            bytes: 0,
+            reason: Some(error.to_string()),
+        });
+        Drained {
+            written_bytes: self.written_bytes().saturating_sub(written_before),
+            elapsed_ns: nanos(began.elapsed()),
+            failed: unwritten.chain(names).collect(),
+        }
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.engine.status().devices.iter().map(|device| device.written_bytes).sum()
+    }
+
+    /// Every file with bytes that are not on its device. Asks no device.
+    pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
+        let devices = self.engine.status().devices;
+        let files = devices.iter().flat_map(|device| self.engine.dirty_files(device.id));
+        files
+            .map(|(file, bytes)| Unwritten {
+                file: name(&file),
+                bytes,
+                reason: file.write_error().map(|error| error.to_string()),
+            })
+            .collect()
+    }
+}
+
+fn name(file: &File) -> String {
+    told::name(file.backing())
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Responder for Running {
+    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        match request {
+            Request::Stat => send(Reply::Report(Box::new(self.report()))),
+            Request::Delays => self.delays(send),
+            Request::Set { assignment, device } => {
+                let refused = |reason| Reply::Refused { reason, wrong_use: true };
+                send(self.set(&assignment, device).unwrap_or_else(refused))
+            }
+            Request::Drain => {
+                info!("writing everything, since somebody has asked for it");
+                let mut heard = Ok(());
+                let drained = self.drain(&mut |progress| {
+                    if heard.is_ok() {
+                        heard = send(Reply::Progress(progress));
+                    }
+                });
+                heard?;
+                send(Reply::Drained(drained))
+            }
+            Request::Record { lasting_ns } => self.record(lasting_ns, send),
+            Request::Trace { device, lasting_ns, only } => self.trace(device.as_deref(), lasting_ns, &only, send),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a server does beside serving: it keeps what it learned of disks, and says when one hangs.
+//!
+//! Owns: the thread, when it looks.
+//! Does not own: what is kept (`kept_prices`), when a device counts as hung (the policy).
+//! Invariants: nothing waits for it but the end, for one look at most. What cannot be kept is said once.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use afflux_engine::{DeviceId, DeviceStatus};
+use tracing::{info, warn};
+
+use super::kept_prices::{KeptPrices, Learned};
+use super::lock;
+use super::running::Running;
+use crate::{output, units};
+
+/// Between two looks at the devices.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Between two times that what was learned is kept: what a server that is killed forgets.
+const KEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// The thread. Dropped, it keeps what is known and ends.
+pub(super) struct Upkeep {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Upkeep {
+    pub(super) fn start(running: &Arc<Running>, kept: Arc<Mutex<KeptPrices>>) -> io::Result<Self> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let mut looks = Looks { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new() };
+        let body = move || {
+            let mut kept_at = Instant::now();
+            while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                looks.say_who_hangs();
+                if kept_at.elapsed() >= KEEP_EVERY {
+                    looks.keep();
+                    kept_at = Instant::now();
+                }
+            }
+            looks.keep();
+        };
+        let thread = thread::Builder::new().name("upkeep".to_owned()).spawn(body)?;
+        Ok(Self { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Upkeep {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // If it has panicked that was said.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// What it looks at.
+struct Looks {
+    running: Arc<Running>,
+    kept: Arc<Mutex<KeptPrices>>,
+    /// That nothing can be kept was said.
+    said: bool,
+    /// Devices that hang, as was said, and whether their writers are refused.
+    hung: BTreeMap<DeviceId, bool>,
+}
+
+impl Looks {
+    fn keep(&mut self) {
+        let devices = self.running.engine.status().devices;
+        let learned = devices.into_iter().filter_map(|DeviceStatus { id, name, .. }| {
+            let identity = self.running.devices.identity(&name)?;
+            Some(Learned { identity, name, prices: self.running.engine.remembered(id) })
+        });
+        let learned = learned.collect();
+        if let (Err(error), false) = (lock(&self.kept).keep(learned), self.said) {
+            warn!("what was learned of the disks' speed could not be kept: {error}");
+            self.said = true;
+        }
+    }
+
+    fn say_who_hangs(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match (device.stalled_ns, self.hung.get(&device.id)) {
+                (Some(ns), before) if before != Some(&device.refuses) => {
+                    let age = units::latency(ns);
+                    let what = if device.refuses {
+                        "its writers and syncs are refused (hang_error_ms) until it does; nothing of what was written is lost"
+                    } else {
+                        "its writers wait; nothing of what was written is lost"
+                    };
+                    warn!("{name} has completed nothing for {age}: {what}");
+                    self.hung.insert(device.id, device.refuses);
+                }
+                (None, Some(_)) => {
+                    info!("{name} goes on");
+                    self.hung.remove(&device.id);
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A device's samples as curves over time.
+//!
+//! Owns: sums of an interval as rates, seconds and bytes as floating point.
+//! Does not own: samples (the simulator), drawing.
+//! Invariants: rates over their intervals add up to what was moved.
+
+#[cfg(test)]
+mod tests;
+
+use afflux_workloads::simulation::{DeviceOutcome, DeviceSample};
+
+/// Into so many intervals a run is cut for rates.
+const PARTS: u64 = 120;
+
+/// Seconds and a value, in order of time.
+pub(super) type Curve = Vec<(f64, f64)>;
+
+pub(super) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// A value of each sample.
+pub(super) fn level(device: &DeviceOutcome, value: impl Fn(&DeviceSample) -> u64) -> Curve {
+    device.samples.iter().map(|sample| (seconds(sample.at_ns), value(sample) as f64)).collect()
+}
+
+/// What was moved, per second, over at least a [`PARTS`]th of the run at a time: samples are closer than
+/// requests are, and would show their comings and goings. A point in the middle of each interval.
+pub(super) fn rate(device: &DeviceOutcome, moved: impl Fn(&DeviceSample) -> u64) -> Curve {
+    let end_ns = device.samples.last().map_or(0, |sample| sample.at_ns);
+    let (mut before_ns, mut sum) = (0, 0);
+    let mut curve = Curve::new();
+    for sample in &device.samples {
+        sum += moved(sample);
+        let interval_ns = sample.at_ns.saturating_sub(before_ns);
+        if interval_ns > 0 && (interval_ns >= end_ns / PARTS || sample.at_ns == end_ns) {
+            curve.push((seconds(before_ns) + seconds(interval_ns) / 2.0, sum as f64 / seconds(interval_ns)));
+            (before_ns, sum) = (sample.at_ns, 0);
+        }
+    }
+    curve
+}
+
+/// Whether anything of it is above zero.
+pub(super) fn lives(curve: &Curve) -> bool {
+    curve.iter().any(|point| point.1 > 0.0)
+}
+
+pub(super) fn largest(curve: &Curve) -> f64 {
+    curve.iter().map(|point| point.1).fold(0.0, f64::max)
+}

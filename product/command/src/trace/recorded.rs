@@ -1,0 +1,128 @@
+//! `afflux trace record` and `afflux trace show`: which bytes clients ask for, in a file.
+//!
+//! Owns: the file as it is written and read, calls as lines.
+//! Does not own: the format (`afflux_workloads::replay`), recording (the server).
+//! Invariants: a file that was not written to its end lacks its last record, and is refused by whoever reads it. What was
+//! lost is said.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use afflux_workloads::replay::{self, TracedCall, TracedOperation};
+use serde_json::json;
+
+use crate::args::{TraceRecord, TraceShow};
+use crate::control::client::Client;
+use crate::control::messages::{Reply, Request};
+use crate::failure::{Failure, Outcome};
+use crate::{output, simulate, trace_file, units};
+
+pub(super) fn record(args: &TraceRecord) -> Outcome {
+    let lasting = args.lasting.as_deref().map(simulate::time).transpose();
+    let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    client.ask(&Request::Record { lasting_ns })?;
+    let interrupted = interrupted()?;
+    let wrong = |error: std::io::Error| Failure::failed(format!("{}: {error}", args.output.display()));
+    let mut file = None;
+    let (mut count, mut lost_in_all) = (0, 0);
+    loop {
+        let (calls, lost) = match client.reply()? {
+            Reply::Calls { calls, lost } => (calls, lost),
+            Reply::TraceEnded => break,
+            other => return Err(client.unexpected(&other)),
+        };
+        if file.is_none() {
+            // Not before the server has said that it records.
+            let mut made = BufWriter::new(File::create(&args.output).map_err(wrong)?);
+            made.write_all(&replay::encode(None)).map_err(wrong)?;
+            file = Some(made);
+        }
+        let Some(file) = &mut file else { continue };
+        for call in calls.iter().filter_map(read) {
+            file.write_all(&replay::encode(Some(&call))).map_err(wrong)?;
+            count += 1;
+        }
+        lost_in_all += lost;
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if let Some(mut file) = file {
+        file.write_all(&replay::end(count, lost_in_all)).and_then(|()| file.flush()).map_err(wrong)?;
+    }
+    let lost = match lost_in_all {
+        0 => String::new(),
+        lost => format!("; {} lost: they came faster than they were written", units::count(lost)),
+    };
+    output::say(format_args!("{} calls in {}{lost}", units::count(count), output::shown(args.output.display())));
+    Ok(())
+}
+
+/// Set by the first Ctrl-C.
+fn interrupted() -> Outcome<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag))
+        .map_err(|error| Failure::failed(format!("Ctrl-C cannot be caught: {error}")))?;
+    Ok(flag)
+}
+
+fn read(call: &[u64; 5]) -> Option<TracedCall> {
+    let [at_us, operation, file, offset, bytes] = *call;
+    let operation = match operation {
+        1 => TracedOperation::Read,
+        2 => TracedOperation::Write,
+        3 => TracedOperation::Sync,
+        _ => return None,
+    };
+    // What no file can have was refused, and cannot be replayed.
+    let fits = offset.checked_add(bytes).is_some_and(|end| end <= afflux_engine::FILE_BYTES_MAX);
+    let moves = bytes > 0 || operation == TracedOperation::Sync;
+    (fits && moves).then_some(TracedCall { at_us, file, operation, offset, bytes })
+}
+
+pub(super) fn show(args: &TraceShow) -> Outcome {
+    let trace = trace_file::read(&args.input)?;
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    for call in &trace.calls {
+        let line = if args.json { object(call) } else { line(call) };
+        // Nobody reads any more: `trace show | head`.
+        if stdout.write_all(line.as_bytes()).is_err() {
+            return Ok(());
+        }
+    }
+    let lost = if trace.lost > 0 && !args.json {
+        format!("{} calls were lost while it was recorded\n", units::count(trace.lost))
+    } else {
+        String::new()
+    };
+    let _ = stdout.write_all(lost.as_bytes()).and_then(|()| stdout.flush());
+    Ok(())
+}
+
+fn name(operation: TracedOperation) -> &'static str {
+    match operation {
+        TracedOperation::Read => "read",
+        TracedOperation::Write => "write",
+        TracedOperation::Sync => "sync",
+    }
+}
+
+fn object(call: &TracedCall) -> String {
+    let TracedCall { at_us, file, operation, offset, bytes } = *call;
+    format!(
+        "{}\n",
+        json!({"time_us": at_us, "op": name(operation), "file": format!("{file:016x}"), "offset": offset, "bytes": bytes})
+    )
+}
+
+fn line(call: &TracedCall) -> String {
+    let TracedCall { at_us, file, operation, offset, bytes } = *call;
+    let (seconds, micros) = (at_us / 1_000_000, at_us % 1_000_000);
+    match operation {
+        TracedOperation::Sync => format!("{seconds:>5}.{micros:06}  {file:016x}  sync\n"),
+        _ => format!("{seconds:>5}.{micros:06}  {file:016x}  {:<5}  {bytes} at {offset}\n", name(operation)),
+    }
+}

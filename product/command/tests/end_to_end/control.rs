@@ -1,0 +1,286 @@
+//! stat, set and drain on a running server.
+
+use std::fs;
+
+use afflux_engine::counters::COUNTERS;
+use afflux_engine::settings::KnobInfo;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Mount, Scratch};
+use crate::server::{Server, run, text};
+
+/// So that nothing is written before it is asked for.
+const LAZY: &[&str] = &[
+    "--policy",
+    "equal-parts",
+    "--set",
+    "dirty_background_ratio=100",
+    "--set",
+    "dirty_expire_centisecs=360000",
+    "--cache",
+    "64MiB",
+];
+
+/// The knobs of a server.
+fn knobs() -> impl Iterator<Item = &'static KnobInfo> {
+    [&afflux_engine::settings::KNOBS, &afflux_volume::KNOBS, &afflux_nfs::KNOBS]
+        .into_iter()
+        .flat_map(|table| table.rows)
+}
+
+#[test]
+fn stat_has_every_counter_and_knob_by_name() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(1).vec(100_000));
+    let stat = server.stat();
+    for counter in COUNTERS {
+        assert!(stat["counters"][counter.name].is_u64(), "{} is missing", counter.name);
+    }
+    for knob in knobs() {
+        assert_eq!(stat["knobs"][knob.name], knob.default, "{}", knob.name);
+    }
+    assert_eq!(stat["cache"]["cache_bytes"], 64 << 20);
+    assert!(stat["nfs"]["calls"]["nfs_write"].as_u64().unwrap() >= 1);
+    assert_eq!(stat["nfs"]["calls"]["nfs_commit"], 1);
+    assert!(stat["counters"]["nr_written"].as_u64().unwrap() >= 25, "{stat}");
+    assert_eq!(stat["serving"][0]["export"], "/");
+    let people = text(&server.ask(&["stat"]));
+    // What was waited for stands below its device.
+    assert_eq!(people.lines().filter(|line| !line.starts_with(' ')).count(), 3, "{people}");
+    assert!(people.contains("cache") && people.contains("calls/s"), "{people}");
+    assert!(!people.contains('\x1b'), "no colour or redraw when piped: {people:?}");
+    server.stop();
+}
+
+#[test]
+fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let output = server.ask(&["set", "dirty_ratio=20"]);
+    assert_eq!(text(&output), "dirty_ratio is now 20 percent for all devices\n");
+    assert_eq!(server.stat()["knobs"]["dirty_ratio"], 20);
+    for knob in knobs() {
+        let refuse = |value: &str, extra: &[&str]| {
+            let assignment = format!("{}={value}", knob.name);
+            let output = server.ask(&[&["set", assignment.as_str()], extra].concat());
+            let said = text(&output);
+            assert_eq!(output.status.code(), Some(2), "{assignment}: {said}");
+            assert!(said.contains(knob.name) && said.contains(value), "{assignment}: {said}");
+            assert!(said.contains(&knob.range()), "{assignment}: {said}");
+        };
+        refuse("ten", &[]);
+        refuse(&(knob.max + 1).to_string(), &[]);
+    }
+    let output = server.ask(&["set", "speed=1"]);
+    assert_eq!((output.status.code(), text(&output).contains("no knob 'speed'")), (Some(2), true));
+    server.stop();
+}
+
+#[test]
+fn a_device_can_have_a_value_of_its_own() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", &name]);
+    assert_eq!(text(&output), format!("dirty_expire_centisecs is now 500 centiseconds for {name}\n"));
+    assert_eq!(server.stat()["devices"][0]["knobs"], serde_json::json!({ "dirty_expire_centisecs": 500 }));
+    let output = server.ask(&["set", "dirty_expire_centisecs=0", "--device", &name]);
+    assert!(text(&output).contains("now 500"), "{}", text(&output));
+    let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", "sdz9"]);
+    let said = text(&output);
+    assert_eq!((output.status.code(), said.contains("'sdz9'"), said.contains(&name)), (Some(2), true, true), "{said}");
+    let output = server.ask(&["set", "dirty_ratio=20", "--device", &name]);
+    assert!(text(&output).contains("one value for all devices"), "{}", text(&output));
+    server.stop();
+}
+
+#[test]
+fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--policy", "equal-parts"]);
+    let device = || server.stat()["devices"][0].clone();
+    // 10 percent of half of 64 MiB, in whole pages.
+    assert_eq!(
+        (&device()["background_threshold_bytes"], &device()["write_bandwidth_bytes_per_s"]),
+        (&3_354_624.into(), &serde_json::Value::Null)
+    );
+    let name = device()["name"].as_str().unwrap().to_owned();
+    server.ask(&["set", "dirty_background_centisecs=1", "--device", &name]);
+    assert_eq!(device()["background_threshold_bytes"], 0, "of a device of which nothing is known");
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    // A speed is known once the device was busy for long enough, which on a fast one takes some writing.
+    let bytes = Bytes::new(1).vec(4 << 20);
+    let known = (0..1000).find_map(|turn| {
+        client.write_file(&root, &format!("{}", turn % 4), &bytes);
+        Some(device()).filter(|device| device["write_bandwidth_bytes_per_s"].is_u64())
+    });
+    let device = known.expect("a speed after 4 GB");
+    let (speed, threshold) = (&device["write_bandwidth_bytes_per_s"], &device["background_threshold_bytes"]);
+    let (speed, threshold) = (speed.as_u64().unwrap(), threshold.as_u64().unwrap());
+    assert_eq!(threshold, (speed / 4096 / 100 * 4096).min(3_354_624), "{device}");
+    let people = text(&server.ask(&["stat"]));
+    assert!(people.contains(", flushed above ") && people.contains("   writes up to "), "{people}");
+    server.stop();
+}
+
+#[test]
+fn a_background_above_the_limit_is_refused_with_both_values() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--set", "dirty_bytes=20MB"]);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        let output = server.ask(&[&["set"], arguments].concat());
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{arguments:?}: {said}");
+    };
+    let both = ["dirty_background_bytes=30000000", "dirty_bytes=20000000"];
+    refused(&["dirty_background_bytes=30MB"], &both);
+    refused(&["dirty_background_bytes=30MB", "--device", &name], &both);
+    server.ask(&["set", "dirty_bytes=0"]);
+    // Half of the cache.
+    let both = ["dirty_background_bytes=40000000", "dirty_ratio=50", "33554432"];
+    refused(&["dirty_background_bytes=40MB"], &both);
+    server.ask(&["set", "dirty_background_bytes=30MB"]);
+    refused(&["dirty_ratio=20"], &["dirty_background_bytes=30000000", "dirty_ratio=20", "13421772"]);
+    server.stop();
+    let data = data.to_str().unwrap();
+    let arguments = ["serve", data, "--cache", "64MiB", "--set", "dirty_background_bytes=1GB"];
+    let output = run(scratch.path(), &arguments);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("dirty_background_bytes=1000000000") && said.contains("dirty_ratio=50"), "{said}");
+}
+
+#[test]
+fn drain_writes_everything_that_is_dirty() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], LAZY);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let bytes = Bytes::new(2).vec(8 << 20);
+    client.write_file_uncommitted(&root, "a", &bytes);
+    assert!(server.stat()["cache"]["dirty_bytes"].as_u64().unwrap() >= 8 << 20);
+    let output = server.ask(&["drain"]);
+    assert!(output.status.success(), "{}", text(&output));
+    assert!(text(&output).contains("Done: everything is written"), "{}", text(&output));
+    assert_eq!(server.stat()["cache"]["dirty_bytes"], 0);
+    server.kill();
+    assert!(fs::read(data.join("a")).unwrap() == bytes);
+}
+
+#[test]
+fn drain_in_json_is_one_object_a_line() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], LAZY);
+    let output = server.ask(&["drain", "--json"]);
+    let lines: Vec<serde_json::Value> = text(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["is"], &last["failed"]), (&"drained".into(), &serde_json::json!([])));
+    server.stop();
+}
+
+#[test]
+fn the_one_running_server_is_found_and_several_are_listed() {
+    let scratch = Scratch::new();
+    let (one, two) = (scratch.directory("one"), scratch.directory("two"));
+    let start = |directory: &std::path::Path| {
+        let mut command = crate::server::afflux(scratch.path());
+        command.arg("serve").arg(directory).args(["--listen", "127.0.0.1:0", "--json", "--cache", "16MiB"]);
+        Server::spawn(command, scratch.path().join("unused"), scratch.path())
+    };
+    let none = run(scratch.path(), &["stat"]);
+    // A server of the same user elsewhere may be found; then there is one, or several.
+    let alone = text(&none).contains("no server is running");
+    let first = start(&one);
+    if alone {
+        let found = run(scratch.path(), &["stat", "--json"]);
+        // Unless one was started elsewhere just now.
+        let several = text(&found).contains("servers are running");
+        assert!(found.status.success() || several, "{}", text(&found));
+    }
+    let second = start(&two);
+    let several = run(scratch.path(), &["stat"]);
+    let said = text(&several);
+    assert_eq!(several.status.code(), Some(2), "{said}");
+    for server in [&first, &second] {
+        assert!(said.contains(server.ready["control"].as_str().unwrap()), "{said}");
+    }
+    first.stop();
+    second.stop();
+}
+
+/// Chosen so that a terminal would hide what was said before it, and end up in another direction.
+#[test]
+fn a_file_s_name_reaches_no_terminal_as_it_is() {
+    const NAME: &str = "un\x1b[2K\rDone: everything is written.\nglücklich\u{202e}";
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let Some(_mount) = Mount::tmpfs(&data, 8 << 20) else { return };
+    let server = Server::start(scratch.path(), &[&data], &[LAZY, &["--set", "reserve_below_bytes=0"]].concat());
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let doomed = client.create(&root, NAME);
+    for at in 0..4u64 {
+        client.try_write_at(&doomed, at << 20, &Bytes::new(at).vec(1 << 20)).unwrap();
+    }
+    // Somebody else takes the room that is left.
+    let _ = fs::write(data.join("other"), vec![1; 8 << 20]);
+    let shown = "un\\u001b[2K\\rDone: everything is written.\\nglücklich\\u202e: ";
+    let output = server.ask(&["drain"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains(shown), "{}", text(&output));
+    let output = server.ask(&["drain", "--json"]);
+    let last = text(&output).lines().rfind(|line| line.starts_with('{')).unwrap().to_owned();
+    let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(last["failed"][0]["file"], data.join(NAME).to_str().unwrap());
+    server.signal(rustix::process::Signal::TERM);
+    let ended = server.wait();
+    assert!(ended.code == Some(1) && ended.stderr.contains(shown), "{ended:?}");
+    assert!(!ended.stderr.contains('\x1b') && !ended.stdout.contains('\u{202e}'), "{ended:?}");
+}
+
+#[test]
+fn every_command_helps_with_an_example() {
+    let scratch = Scratch::new();
+    for command in ["serve", "stat", "trace", "set", "drain"] {
+        let help = run(scratch.path(), &[command, "--help"]);
+        let said = text(&help);
+        assert!(help.status.success() && said.contains(&format!("  afflux {command}")), "{said}");
+    }
+    let said = text(&run(scratch.path(), &["set", "--help"]));
+    for knob in knobs() {
+        assert!(said.contains(knob.name), "{} is not listed: {said}", knob.name);
+    }
+}
+
+#[test]
+fn watching_ends_when_nobody_reads() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut command = crate::server::afflux(scratch.path());
+    command.args(["stat", "--watch", "--json", "--control"]).arg(&server.control);
+    let mut watching = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut output = std::io::BufReader::new(watching.stdout.take().unwrap());
+    for _ in 0..2 {
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert!(report["counters"].is_object(), "{line}");
+    }
+    drop(output);
+    assert_eq!(watching.wait().unwrap().code(), Some(0));
+    server.stop();
+}

@@ -1,0 +1,109 @@
+//! One user among others: who asks for much, or for many connections, takes nothing of theirs.
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::chown;
+use std::process::Command;
+
+use afflux_nfs_client::{Call, Client, NFS};
+
+use crate::callers::{MARY, ROOT, connected_as, open_directory, status};
+use crate::scratch::{Scratch, can_be_several_users};
+use crate::server::{Server, afflux};
+
+const JOHN: u32 = 4002;
+const ANN: u32 = 4003;
+const SETATTR: u32 = 2;
+
+#[test]
+fn a_user_who_asks_much_has_no_call_of_another_run_twice() {
+    if !can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    fs::write(data.join("mary's"), b"").unwrap();
+    chown(data.join("mary's"), Some(MARY.uid), Some(MARY.gid)).unwrap();
+    fs::write(data.join("name"), b"old").unwrap();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut roots = connected_as(ROOT.uid, &server);
+    let root = roots.mount("/").unwrap();
+    let xid = roots.next_xid();
+    roots.remove(&root, b"name").unwrap();
+    fs::write(data.join("name"), b"new").unwrap();
+
+    let mut mary = connected_as(MARY.uid, &server);
+    let object = mary.lookup(&root, b"mary's").unwrap().0;
+    // Of nothing: a handle in whole words, six attributes that stay, no guard.
+    let padding = &[0; 3][..object.len().next_multiple_of(4) - object.len()];
+    let arguments = [&(object.len() as u32).to_be_bytes()[..], &object, padding, &[0; 7 * 4]].concat();
+    for _ in 0..200 {
+        (0..100).for_each(|_| _ = mary.send(NFS, SETATTR, &arguments).unwrap());
+        for _ in 0..100 {
+            assert_eq!(mary.receive().unwrap().results[..4], [0; 4]);
+        }
+    }
+    // Root's client lost its connection, and sends its call again.
+    let mut again = connected_as(ROOT.uid, &server);
+    again.set_next_xid(xid);
+    again.remove(&root, b"name").unwrap();
+    assert_eq!(fs::read(data.join("name")).unwrap(), b"new");
+}
+
+/// Asks for more than the kernel holds, and reads a byte of it.
+fn deafen(client: &mut Client, file: &[u8]) {
+    let call = Call::Read { file: file.to_vec(), offset: 0, count: 16 << 10 };
+    for _ in 0..1_000 {
+        client.send(NFS, call.procedure().0, &call.arguments()).unwrap();
+    }
+    client.socket().read_exact(&mut [0]).unwrap();
+}
+
+#[test]
+fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() {
+    if !can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    fs::write(data.join("file"), vec![7; 1 << 20]).unwrap();
+    let control = scratch.path().join("control.sock");
+    let inner = afflux(scratch.path());
+    let mut command = Command::new("sh");
+    // So few descriptors that there are 32 places for connections, two of which are root's.
+    command.args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"]).arg(inner.get_program());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["serve", "--json", "--cache", "64MiB", "--listen", "127.0.0.1:0"]);
+    command.args(["--set", "nfs_peer_connections_max=24"]);
+    command.arg("--control").arg(&control).arg(&data);
+    let server = Server::spawn(command, control, scratch.path());
+    let mut roots = connected_as(ROOT.uid, &server);
+    let root = roots.mount("/").unwrap();
+    let file = roots.lookup(&root, b"file").unwrap().0;
+    drop(roots);
+    let mut deaf = Vec::new();
+    for (user, connections) in [(MARY.uid, 24), (JOHN, 6)] {
+        for _ in 0..connections {
+            let mut client = connected_as(user, &server);
+            deafen(&mut client, &file);
+            deaf.push(client);
+        }
+    }
+    let mut others: Vec<Client> = [ROOT.uid, ROOT.uid, ANN, ANN, ANN].map(|user| connected_as(user, &server)).into();
+    for (at, client) in others.iter_mut().enumerate() {
+        assert_eq!(status(client.getattr(&file)), 0, "connection {at} of others");
+    }
+    let nfs = &server.stat()["nfs"];
+    assert_eq!((&nfs["connections"], &nfs["connections_max"]), (&32.into(), &32.into()));
+    assert_eq!((&nfs["closed_for_room"], &nfs["refused"]), (&3.into(), &0.into()));
+    // The others of the user with the most, and all of the one with fewer, are still served.
+    // The kernel has much less than this for a client that is not served any more.
+    let mut replies = vec![0; 4 << 20];
+    let served = deaf.iter().filter(|client| client.socket().read_exact(&mut replies).is_ok()).count();
+    assert_eq!(served, 27);
+}

@@ -1,0 +1,132 @@
+//! A disk that hangs, for real: a file system that is frozen.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Mount, Scratch};
+use crate::server::{Server, eventually, text};
+
+/// A small disk is asked for room ahead of each write, and that waits, too.
+const NO_RESERVE: &str = "reserve_below_bytes=0";
+
+/// NFS3ERR_IO.
+const IO: u32 = 5;
+
+/// A file system whose writes wait; it goes on at the end.
+struct Frozen<'a>(&'a Path);
+
+impl<'a> Frozen<'a> {
+    /// Nothing where that is not allowed, which is said.
+    fn freeze(point: &'a Path) -> Option<Self> {
+        match Command::new("fsfreeze").arg("-f").arg(point).output() {
+            Ok(output) if output.status.success() => Some(Self(point)),
+            Ok(output) => {
+                eprintln!("skipped: fsfreeze: {}", text(&output));
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: fsfreeze: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(self.0).output();
+    }
+}
+
+#[test]
+fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(_mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", "hang_error_ms=10000", "--set", NO_RESERVE]);
+    let mut client = Client::mount_export(&server, "/data");
+    let root = client.root();
+    let bytes = Bytes::new(1).vec(1 << 20);
+    let file = client.create(&root, "a");
+    client.write_at(&file, 0, &bytes);
+    client.commit(&file);
+    let frozen = Frozen::freeze(&data);
+    if frozen.is_none() {
+        return;
+    }
+    client.try_write_at(&file, 1 << 20, &bytes).expect("there is room for it");
+    assert_eq!(client.try_commit(&file), Err(IO), "after ten seconds");
+    let of_data = |server: &Server| {
+        let devices = server.stat()["devices"].clone();
+        devices.as_array().unwrap().iter().find(|device| device["refuses"] == true).cloned()
+    };
+    let device = of_data(&server).expect("one device refuses");
+    assert!(device["stalled_ns"].as_u64().unwrap() >= 10_000_000_000, "{device}");
+    assert!(text(&server.ask(&["stat"])).contains("HANGS: has completed nothing for "));
+    assert_eq!(client.try_write_at(&file, 2 << 20, &bytes), Err(IO), "at once");
+    let mut other = Client::mount_export(&server, "/well");
+    let root = other.root();
+    other.write_file(&root, "b", &bytes);
+    drop(frozen);
+    eventually("it goes on", || of_data(&server).is_none());
+    client.write_at(&file, 2 << 20, &bytes);
+    client.commit(&file);
+    let ended = server.stop();
+    for said in [" has completed nothing for ", "its writers and syncs are refused (hang_error_ms)", " goes on"] {
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
+    let there = fs::read(data.join("a")).unwrap();
+    assert!(there.len() == 3 << 20 && there.chunks(1 << 20).all(|chunk| chunk == bytes));
+}
+
+/// The arguments of a WRITE that is answered when it is durable.
+fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
+    let opaque = |bytes: &[u8]| {
+        let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
+        field.extend(bytes);
+        field.resize(field.len().next_multiple_of(4), 0);
+        field
+    };
+    const FILE_SYNC: u32 = 2;
+    let words = [(data.len() as u32).to_be_bytes(), FILE_SYNC.to_be_bytes()].concat();
+    [opaque(file), offset.to_be_bytes().to_vec(), words, opaque(data)].concat()
+}
+
+#[test]
+fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goes_on() {
+    const WRITE: u32 = 7;
+    const PARKED: u64 = 12;
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(_mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
+    let mut client = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let (hanging, working) = (client.mount("/data").unwrap(), client.mount("/well").unwrap());
+    let parked = client.create_empty(&hanging, b"a").unwrap();
+    let other = client.create_empty(&working, b"b").unwrap();
+    let bytes = Bytes::new(3).vec(1 << 20);
+    let Some(frozen) = Frozen::freeze(&data) else { return };
+    let mut calls: Vec<_> = (0..PARKED)
+        .map(|number| client.send(afflux_nfs_client::NFS, WRITE, &stable_write(&parked, number << 20, &bytes)).unwrap())
+        .collect();
+    // Each is answered before any of those.
+    client.getattr(&parked).unwrap();
+    client.write(&other, 0, &bytes[..4096], afflux_nfs_client::Stability::Unstable).unwrap();
+    client.commit(&other, 0, 0).unwrap();
+    assert!(client.read(&other, 0, 4096).unwrap().data == bytes[..4096]);
+    client.create_empty(&working, b"c").unwrap();
+    assert_eq!(fs::read(well.join("b")).unwrap(), bytes[..4096]);
+    drop(frozen);
+    let mut answered = Vec::new();
+    for _ in 0..PARKED {
+        let reply = client.receive().unwrap();
+        assert_eq!(reply.results[..4], [0; 4], "the status: no error, and not to come again later");
+        answered.push(reply.xid);
+    }
+    calls.sort_unstable();
+    answered.sort_unstable();
+    assert_eq!(answered, calls);
+    server.stop();
+}

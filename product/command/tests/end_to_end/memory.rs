@@ -1,0 +1,159 @@
+//! The cache's memory is fixed, and what connections hold is bounded.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use afflux_nfs_client::Stability;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, eventually};
+
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// Program, stacks, rings, buffers of connections, tables: all but the pages. (11 MB were seen.)
+const BESIDE_BYTES: u64 = 24 << 20;
+
+/// Writes and reads back files of `each` bytes until `total` went through in each direction.
+fn through(total: u64, each: usize) {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let files = total / each as u64;
+    for at in 0..files {
+        client.write_file(&root, &format!("f{at}"), &Bytes::new(at).vec(each));
+    }
+    for at in 0..files {
+        assert!(client.read_file(&root, &format!("f{at}")) == Bytes::new(at).vec(each), "file {at}");
+    }
+    let peak = server.peak_resident_bytes();
+    assert!(peak <= CACHE_BYTES + BESIDE_BYTES, "{peak} bytes were resident");
+    assert!(server.counter("pgsteal") > 0, "nothing was evicted");
+    server.stop();
+}
+
+#[test]
+fn a_64_mib_cache_holds_while_256_mib_go_through() {
+    through(256 << 20, 32 << 20);
+}
+
+#[test]
+#[ignore = "2 GiB: takes a while and the room"]
+fn a_64_mib_cache_holds_while_2_gib_go_through() {
+    through(2 << 30, 256 << 20);
+}
+
+/// What `stat` says has memory behind it.
+fn resident_bytes(server: &Server) -> u64 {
+    let stat = server.stat();
+    let part = |name: &str| stat["cache"][name].as_u64().unwrap();
+    part("resident_huge_bytes") + part("resident_base_bytes")
+}
+
+#[test]
+fn the_cache_gets_its_memory_in_the_background() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    // A guard against hangs, far above what it takes.
+    for _ in 0..3000 {
+        if resident_bytes(&server) == CACHE_BYTES {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(resident_bytes(&server), CACHE_BYTES);
+    server.stop();
+}
+
+#[test]
+fn the_cache_can_be_left_without_memory_until_it_is_used() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--prefault", "off"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(1).vec(1 << 20));
+    assert!((1 << 20..CACHE_BYTES / 2).contains(&resident_bytes(&server)));
+    server.stop();
+}
+
+#[test]
+fn a_server_stops_while_its_cache_still_gets_memory() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "1GiB"]);
+    server.stop();
+}
+
+fn nfs_gauge(server: &Server, name: &str) -> u64 {
+    server.stat()["nfs"][name].as_u64().unwrap()
+}
+
+#[test]
+fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
+    const BOUND_BYTES: u64 = 128 << 20;
+    const LOOSE_BYTES: u64 = 64 << 20;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--set", "nfs_request_bytes_max=128MiB"]);
+    eventually("the cache has its memory", || resident_bytes(&server) == CACHE_BYTES);
+    let before = server.resident_bytes();
+    // A record of 1 MiB, but for its end.
+    let mut call = vec![0; 1_000_000];
+    call[..4].copy_from_slice(&((1 << 31) | (1_u32 << 20)).to_be_bytes());
+    let mut streams: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(("127.0.0.1", server.port())).unwrap()).collect();
+    for stream in &mut streams {
+        stream.set_nonblocking(true).unwrap();
+        // What does not fit into the kernel's buffers is left out.
+        let _ = stream.write(&call);
+    }
+    eventually("some wait", || {
+        let held = nfs_gauge(&server, "request_bytes");
+        assert!(held <= BOUND_BYTES, "{held} bytes are held");
+        // The other half is kept for connections that may still come.
+        nfs_gauge(&server, "waiting_for_room") > 0 && held > BOUND_BYTES / 2
+    });
+    // Others are served at once, with what is theirs.
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "small", b"some bytes");
+    assert!(client.read_file(&root, "small") == b"some bytes");
+    let mut plain = afflux_nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let file = plain.find(&root, "small").unwrap();
+    assert_eq!(plain.getattr(&file).unwrap().size, 10);
+    plain.write(&file, 0, &[7; 8_000], Stability::Unstable).unwrap();
+    plain.commit(&file, 0, 0).unwrap();
+    let resident = server.resident_bytes();
+    assert!(resident <= before + BOUND_BYTES + LOOSE_BYTES, "{resident} bytes resident, {before} before");
+    // The silent ones go, until nobody waits. For a moment nobody does between two tries, too.
+    eventually("silent ones go until nobody waits", || {
+        nfs_gauge(&server, "closed_stalled") > 0 && nfs_gauge(&server, "waiting_for_room") == 0
+    });
+    drop((streams, client, plain));
+    eventually("nothing is held", || {
+        nfs_gauge(&server, "connections") == 0 && nfs_gauge(&server, "request_bytes") == 0
+    });
+    eventually("memory has gone back to the system", || server.resident_bytes() <= before + (16 << 20));
+    server.stop();
+}
+
+#[test]
+fn on_loopback_memory_is_locked_unless_that_is_unwanted() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root is sure to be allowed to lock memory");
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    for (flags, locks) in [(&[][..], true), (&["--lock-memory", "on"], true), (&["--lock-memory", "off"], false)] {
+        let server = Server::start(scratch.path(), &[&data], flags);
+        // The cache is mapped, and counts whether it is used or not.
+        assert_eq!(server.locked_bytes() >= 64 << 20, locks, "{flags:?}: {} bytes", server.locked_bytes());
+        assert!(!server.ready["notes"].to_string().contains("locked"), "{}", server.ready);
+        server.stop();
+    }
+}

@@ -1,0 +1,56 @@
+//! The checks of the protocol, on the real server over real file systems.
+
+use std::fs;
+
+use afflux_nfs_client::check::{CHECKS, Failure, More, Target, make_links};
+
+use crate::foreign_calls::is_confined;
+use crate::scratch::{Mount, Scratch};
+use crate::server::Server;
+
+const SMALL_BYTES: u64 = 24 << 20;
+
+/// Rules about callers other than the server's user. One that is not root's carries all calls out as its own user.
+const OF_OTHER_CALLERS: &[&str] = &["denied", "not-the-owner", "owner-writes-anyway"];
+
+#[test]
+fn the_server_keeps_every_rule_of_the_protocol_check() {
+    let scratch = Scratch::new();
+    let (export, small, read_only) =
+        (scratch.directory("export"), scratch.directory("small"), scratch.directory("read-only"));
+    let mut served = vec![export.as_path()];
+    let mut more = More::default();
+    let small_disk = Mount::ext4(&scratch.path().join("image"), &small, SMALL_BYTES);
+    if small_disk.is_some() {
+        make_links(&small).unwrap();
+        served.push(&small);
+        more.small = Some("/small".to_owned());
+    }
+    let read_only_disk = Mount::tmpfs(&read_only, 1 << 20);
+    if let Some(disk) = &read_only_disk {
+        fs::create_dir(read_only.join("directory")).unwrap();
+        fs::write(read_only.join("file"), "file").unwrap();
+        disk.take_no_changes();
+        served.push(&read_only);
+        more.read_only = Some("/read-only".to_owned());
+    }
+    let server = Server::start(scratch.path(), &served, &[]);
+    let address = ([127, 0, 0, 1], server.port()).into();
+    let export = server.ready["serving"][0]["export"].as_str().unwrap().to_owned();
+    let target = Target { nfs: address, mount: address, export, more };
+    let failed = |check: &afflux_nfs_client::check::Check| match check.run(&target) {
+        Ok(()) => None,
+        Err(Failure::Missing(what)) => {
+            eprintln!("skipped: {}: needs {what}", check.name);
+            None
+        }
+        Err(failure) => Some(format!("{}: {failure}", check.name)),
+    };
+    let left_out = if rustix::process::geteuid().is_root() { &[] } else { OF_OTHER_CALLERS };
+    let broken: Vec<String> =
+        CHECKS.iter().filter(|check| !left_out.contains(&check.name)).filter_map(failed).collect();
+    assert!(broken.is_empty(), "{broken:#?}");
+    // All procedures were called, so the threads for them are there by now.
+    is_confined(&server);
+    server.stop();
+}

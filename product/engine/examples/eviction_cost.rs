@@ -1,0 +1,31 @@
+//! What a page that goes costs under an eviction policy, to be counted by callgrind:
+//! `eviction_cost POLICY COUNT` brings COUNT pages into a full cache, each in the place of another; every fourth was
+//! there not long ago, and every other page that comes is read once more. The instructions of two counts, subtracted
+//! and divided, are those of one page: coming, two uses, and another going.
+//!
+//! Owns: the loop. Does not own: the policy. Invariants: the same words on the command line are the same work.
+
+#![forbid(unsafe_code)]
+
+use afflux_engine::eviction::{Admitted, EvictionKind, Offline};
+
+const FRAMES: u64 = 4096;
+/// Frames that reclaim frees at a time.
+const BATCH: usize = 32;
+
+fn main() -> Result<(), String> {
+    let words: Vec<String> = std::env::args().collect();
+    let [_, policy, count] = &words[..] else { return Err("eviction_cost POLICY COUNT".to_owned()) };
+    let count: u64 = count.parse().map_err(|_| format!("'{count}' is no count"))?;
+    let mut cache = Offline::new(EvictionKind::from_name(policy)?, FRAMES as u32);
+    for number in 0..FRAMES + count {
+        if !cache.has_room() {
+            cache.evict(BATCH, |_| {});
+        }
+        let again = number.is_multiple_of(4) && number > FRAMES;
+        let page = if again { number - FRAMES / 2 } else { FRAMES + number };
+        let frame = cache.admit(page, Admitted::Demand);
+        frame.filter(|_| number.is_multiple_of(2)).into_iter().for_each(|frame| cache.read(frame));
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Where all frames are: counted one by one, for checks.
+//!
+//! Owns: the count. Does not own: any frame.
+//! Invariants: exact where nothing else runs, as in a simulation between two steps; elsewhere a sample.
+
+use afflux_frames::FrameId;
+
+use super::Cache;
+use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
+
+/// How many frames are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// All of them.
+    pub frames: u64,
+    /// Free.
+    pub free: u64,
+    /// In a file's index.
+    pub cached: u64,
+    /// Holding parts of the files' indexes.
+    pub index: u64,
+    /// Taken out of an index, and waiting for whoever reads or writes them.
+    pub leaving: u64,
+    /// Of `cached`: dirty, and not being written.
+    pub dirty: u64,
+    /// Being written since it was dirty, in an index or leaving.
+    pub writeback: u64,
+    /// What files say they have that is not yet written, in pages.
+    pub unwritten: u64,
+}
+
+impl Census {
+    /// Frames that are neither free nor hold a page or a part of an index: in the hands of a reader or a writer.
+    pub fn in_hand(&self) -> i64 {
+        self.frames as i64 - (self.free + self.cached + self.index + self.leaving) as i64
+    }
+}
+
+impl Cache {
+    /// Counts all frames, in time proportional to their number. `unwritten` is the files' to say.
+    pub(crate) fn census(&self) -> Census {
+        let mut census =
+            Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };
+        census.index = self.nodes.frames();
+        for frame in (0..self.frames.total()).map(FrameId::new) {
+            let word = self.pages.word(frame);
+            census.cached += u64::from(word.has(PRESENT));
+            census.leaving += u64::from(word.has(DETACHED));
+            census.dirty += u64::from(word.has(DIRTY));
+            census.writeback += u64::from(word.has(WRITEBACK));
+        }
+        census
+    }
+}

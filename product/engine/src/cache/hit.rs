@@ -1,0 +1,239 @@
+//! The hit path: reads and overwrites of what is in the cache.
+//!
+//! Owns: the copies, and the checks that make them of the right bytes.
+//! Does not own: anything that waits; a page that is not simply there is somebody else's business.
+//! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
+//! another page since. A read holds nothing and is checked after the copy: it changes nothing that other
+//! readers read, and its copy need not wait for the frame's record; if the frame was used anew during the copy, it is read
+//! again under a pin. An overwrite holds the page as a writer, and leaves it as dirty as it was. Where the arena keeps
+//! only the first bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+
+use std::ops::Range;
+
+use afflux_frames::{FRAME_BYTES, FrameId};
+
+use super::{Cache, FilePages};
+use crate::memory::copy;
+use crate::page::{PIN, Sectors, WRITER, about_to_fill};
+use crate::platform::Platform;
+use crate::units::PAGE_BYTES;
+
+/// What a range of bytes is within one page. Its end is inside the page, as it is made.
+#[derive(Clone, Copy)]
+pub(crate) struct InPage {
+    pub(crate) page: u64,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+}
+
+impl InPage {
+    /// The part of `offset..offset + len` that lies in its first page.
+    #[inline]
+    pub(crate) fn first(offset: u64, len: usize) -> Self {
+        let start = (offset % PAGE_BYTES) as usize;
+        Self { page: offset / PAGE_BYTES, start, len: len.min(FRAME_BYTES - start) }
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+
+    /// How many bytes a copy between the range and memory of `room` bytes moves.
+    ///
+    /// # Panics
+    /// When the range leaves its page, or the memory is shorter: the copy would pass their ends.
+    #[inline]
+    fn copied(self, room: usize) -> usize {
+        assert!(self.start <= FRAME_BYTES && self.len <= FRAME_BYTES - self.start && self.len <= room);
+        self.len
+    }
+}
+
+impl Cache {
+    /// Copies bytes of one page if it is there. `into` may be unaligned.
+    ///
+    /// # Panics
+    /// When `into` is shorter than the range.
+    #[inline]
+    pub(crate) fn read_hit<P: Platform>(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+        let len = at.copied(into.len());
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        let Some(glance) = self.pages.glance(frame, file.identity(at.page)) else {
+            return false;
+        };
+        if self.keeps::<P>(at) {
+            // SAFETY: the frame is arena memory, which stays while the cache is there, whatever becomes of the page; the
+            // range is inside it, `into` is ours and at least as long (both were asked above); whoever changes
+            // the frame meanwhile goes through the same routine, or is a device.
+            unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), len) };
+        } else {
+            self.read_kept(frame, at, into);
+        }
+        if !glance.stands() {
+            return self.read_again(file, at, &mut into[..len]);
+        }
+        self.pages.touch(frame);
+        true
+    }
+
+    /// Reads what was used anew while it was copied: under a pin, which lasts.
+    #[cold]
+    fn read_again(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+        let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
+        let found = frame.is_some_and(|frame| {
+            let found = self.pages.enter_reader(frame, file.identity(at.page));
+            if found {
+                self.pages.touch(frame);
+                self.read_kept(frame, at, into);
+            }
+            self.unpin(frame, PIN);
+            found
+        });
+        if !found {
+            // Nobody shall find bytes of another file there.
+            into.fill(0);
+        }
+        found
+    }
+
+    /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
+    /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
+    ///
+    /// # Panics
+    /// When `from` is shorter than the range.
+    #[inline]
+    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+        let len = at.copied(from.len());
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        if !self.pages.contains(frame) {
+            return false;
+        }
+        let identity = file.identity(at.page);
+        let found = self.pages.enter_overwriter(frame, identity, || {
+            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
+                && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
+        });
+        if found {
+            self.pages.touch_overwritten(frame);
+            if self.keeps::<P>(at) {
+                // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes
+                // (both were asked above); concurrent readers and writers of the frame go through the
+                // same routine.
+                unsafe { copy::copy_bytes(from.as_ptr(), self.address_in::<P>(frame).add(at.start), len) };
+            } else {
+                self.fill_kept(frame, at, from);
+            }
+        }
+        self.unpin(frame, WRITER);
+        found
+    }
+
+    /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so it may be
+    /// otherwise a moment later.
+    #[inline]
+    pub(crate) fn could_overwrite(&self, file: &FilePages, at: InPage) -> bool {
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        let identity = file.identity(at.page);
+        self.pages.contains(frame)
+            && self.pages.takes_overwrites(frame, identity)
+            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
+            && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
+    }
+
+    #[inline]
+    fn unpin(&self, frame: FrameId, holder: u64) {
+        if self.pages.unhold(frame, holder) {
+            self.release(frame);
+        }
+    }
+
+    #[inline]
+    fn address(&self, frame: FrameId) -> *mut u8 {
+        self.frames.address(frame).as_ptr()
+    }
+
+    /// Whether all of the range has memory. Always so, but in a stamped arena.
+    #[inline]
+    fn keeps<P: Platform>(&self, at: InPage) -> bool {
+        !P::STAMPED_FRAMES || at.start + at.len <= self.frames.kept_bytes()
+    }
+
+    /// The address of a frame. Worlds without stamped frames have had their arena checked when the engine
+    /// was made.
+    #[inline]
+    fn address_in<P: Platform>(&self, frame: FrameId) -> *mut u8 {
+        if P::STAMPED_FRAMES { self.address(frame) } else { self.frames.whole_address(frame) }
+    }
+
+    /// The part of a range of a frame that there is memory for.
+    fn kept(&self, range: Range<usize>) -> Range<usize> {
+        assert!(range.start <= range.end && range.end <= FRAME_BYTES);
+        let kept = self.frames.kept_bytes();
+        range.start.min(kept)..range.end.min(kept)
+    }
+
+    /// A read hit in any arena: what was not kept of it reads as zeros.
+    #[cold]
+    fn read_kept(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
+        let kept = self.kept(at.range());
+        let (first, rest) = into[..at.len].split_at_mut(kept.len());
+        // SAFETY: the frame has memory for the range; `first` is ours and as long.
+        unsafe { copy::copy_kept(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
+        rest.fill(0);
+    }
+
+    /// An overwrite in a stamped arena.
+    #[cold]
+    fn fill_kept(&self, frame: FrameId, at: InPage, from: &[u8]) {
+        self.fill_bytes(frame, at.start, &from[..at.len]);
+    }
+
+    /// Copies into a frame that the caller may change: fresh, or held as a writer.
+    pub(crate) fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
+        let kept = self.kept(start..start + from.len());
+        about_to_fill();
+        // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
+        // users of the frame go through the same routine.
+        unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
+    }
+
+    /// Says that all of the frame will be filled soon. Not worth its instructions where little of it is kept.
+    pub(crate) fn expect_copy(&self, frame: FrameId) {
+        if self.frames.kept_bytes() == FRAME_BYTES {
+            copy::prefetch_to_fill(self.address(frame));
+        }
+    }
+
+    /// Zeroes part of a frame that the caller may change.
+    pub(crate) fn zero(&self, frame: FrameId, range: Range<usize>) {
+        let range = self.kept(range);
+        if range.is_empty() {
+            return;
+        }
+        about_to_fill();
+        // SAFETY: the frame has memory for the range; its other users go through such routines.
+        unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
+    }
+
+    /// Copies part of one frame to the same place in another that the caller may change.
+    pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
+        assert!(from != to);
+        let range = self.kept(range);
+        about_to_fill();
+        // SAFETY: both frames have memory for the range, and differ; other users of either go through
+        // the same routine.
+        unsafe {
+            let (from, to) = (self.address(from).wrapping_add(range.start), self.address(to).wrapping_add(range.start));
+            copy::copy_bytes(from, to, range.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The cache: which page of which file is in which frame.
+//!
+//! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the guards on frames, who
+//! waits for a page or for a frame, the eviction policy in force.
+//! Does not own: files but for their pages (`devices`), what is dirty, when a page is read, written or evicted.
+//! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states
+//! change with the file's lock held; hits take no lock.
+
+mod census;
+mod file_pages;
+pub(crate) mod guards;
+pub(crate) mod hit;
+pub(crate) mod index;
+pub(crate) mod nodes;
+mod pins;
+#[cfg(all(test, loom))]
+pub(crate) mod witness;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use afflux_frames::{FrameId, Frames, Order};
+
+use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
+use crate::memory::Arena;
+use crate::page::{Identity, PageTable};
+use crate::rare::{Longest, Rare, Switches};
+use crate::sync::OwnLines;
+use crate::wait::WaitQueue;
+pub use census::Census;
+pub(crate) use file_pages::FilePages;
+use nodes::Nodes;
+pub use pins::PinnedPages;
+
+/// How many queues the waiters for pages are spread over.
+const PAGE_QUEUES: usize = 256;
+
+/// Everything of an engine's pages that does not depend on its world.
+pub(crate) struct Cache {
+    pub(crate) frames: Arc<Frames>,
+    /// The same for the memory of writes.
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) pages: PageTable,
+    pub(crate) nodes: Nodes,
+    pub(crate) eviction: Box<dyn Eviction>,
+    pub(crate) eviction_kind: EvictionKind,
+    page_queues: Box<[WaitQueue]>,
+    /// Those who found no frame to take.
+    pub(crate) memory_queue: OwnLines<WaitQueue>,
+    files_numbered: AtomicU64,
+    pub(crate) rare: Switches,
+    /// Most pages, or leaves of the index, that one hold of a file's lock went over.
+    pub(crate) longest_hold: Longest,
+}
+
+impl Cache {
+    pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind) -> Self {
+        let eviction = eviction_kind.make(frames.total());
+        let pages = PageTable::new(frames.total());
+        let frames = Arc::new(frames);
+        Self {
+            arena: Arc::new(Arena(Arc::clone(&frames))),
+            nodes: Nodes::new(Arc::clone(&frames)),
+            frames,
+            pages,
+            eviction,
+            eviction_kind,
+            page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
+            memory_queue: OwnLines(WaitQueue::new()),
+            files_numbered: AtomicU64::new(0),
+            rare: Switches::new(),
+            longest_hold: Longest::new(),
+        }
+    }
+
+    /// All frames.
+    pub(crate) fn total_pages(&self) -> u64 {
+        u64::from(self.frames.total())
+    }
+
+    /// A number for a file, which no other file gets.
+    fn number_file(&self) -> u64 {
+        self.files_numbered.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where those wait who wait for a change of this frame's state.
+    pub(crate) fn page_queue(&self, frame: FrameId) -> &WaitQueue {
+        &self.page_queues[frame.index() % PAGE_QUEUES]
+    }
+
+    /// Wakes everybody who waits for a page or for memory, if that is forced.
+    pub(crate) fn rare_wake(&self) {
+        if self.rare.strikes(Rare::SpuriousWake) {
+            self.page_queues.iter().for_each(WaitQueue::wake_all);
+            self.memory_queue.wake_all();
+        }
+    }
+
+    /// How many pages may be gone over before the file's lock is let go of, where that is `most` as a rule.
+    pub(crate) fn piece(&self, most: u64) -> u64 {
+        if self.rare.strikes(Rare::ShortHold) { 1 } else { most }
+    }
+
+    /// The frame in the index at this page, with the file's lock held by the caller.
+    pub(crate) fn frame_at(&self, file: &FilePages, page: u64) -> Option<FrameId> {
+        let frame = file.index.frame(&self.nodes, page)?;
+        debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
+        Some(frame)
+    }
+
+    /// Tells the eviction policy of a page that has come.
+    pub(crate) fn admit(&self, file: &FilePages, page: u64, frame: FrameId, why: Admitted) {
+        self.eviction.admitted(&self.pages, &[Arrival { frame, key: file.key(page), why }]);
+    }
+
+    /// Tells the eviction policy of pages that have come.
+    pub(crate) fn admit_all(&self, arrivals: &[Arrival]) {
+        self.eviction.admitted(&self.pages, arrivals);
+    }
+
+    /// Tells the eviction policy of a page that may be clean now.
+    pub(crate) fn note_clean(&self, frame: FrameId) {
+        self.eviction.cleaned(&self.pages, &mut std::iter::once(frame));
+    }
+
+    /// Takes a frame out of the index and lets it go once nobody holds it.
+    pub(crate) fn drop_page(&self, file: &FilePages, page: u64, frame: FrameId) {
+        file.index.remove(&self.nodes, page);
+        self.let_go(frame);
+    }
+
+    /// Lets go of a frame that is no longer in the index.
+    pub(crate) fn let_go(&self, frame: FrameId) {
+        self.eviction.removed(&self.pages, &[frame]);
+        self.pages.detach(frame);
+        self.release(frame);
+    }
+
+    /// As [`Cache::let_go`], for many.
+    fn let_all_go(&self, frames: &mut Vec<FrameId>) {
+        self.eviction.removed(&self.pages, frames);
+        for frame in frames.drain(..) {
+            self.pages.detach(frame);
+            self.release_silently(frame);
+        }
+        self.memory_queue.wake_all();
+    }
+
+    /// Frees a detached frame unless somebody still holds it; the last holder calls this again.
+    pub(crate) fn release(&self, frame: FrameId) {
+        if self.release_silently(frame) {
+            self.memory_queue.wake_all();
+        }
+    }
+
+    /// As [`Cache::release`], but the caller wakes those who wait for memory if it was freed.
+    pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
+        let released = self.pages.release(frame);
+        if released {
+            self.frames.free(frame, Order::SINGLE);
+        }
+        released
+    }
+
+    /// Gives back a frame that was never put in an index, or was released.
+    pub(crate) fn free_frame(&self, frame: FrameId) {
+        self.frames.free(frame, Order::SINGLE);
+        self.memory_queue.wake_all();
+    }
+
+    /// Lets go of one guarded page, which may be evicted now.
+    #[inline]
+    pub(crate) fn unguard(&self, frame: FrameId) {
+        let (detached, changed) = self.pages.end_guard(frame);
+        if detached {
+            self.release(frame);
+        }
+        self.memory_queue.wake_for(&changed);
+    }
+
+    /// Bytes that describe the cache rather than being it.
+    pub(crate) fn metadata_bytes(&self) -> u64 {
+        self.pages.bytes() + self.nodes.bytes() + self.eviction.bytes()
+    }
+}

@@ -1,0 +1,140 @@
+//! The eviction seam: which clean page goes when a frame is needed.
+//!
+//! Owns: the seam, its events, what a page is called beyond the life of its frame, the policies by name.
+//! Does not own: taking pages out (`reclaim`), the pages' states (`page`).
+//! Invariants: uses are no event: a hit notes them in the page's record and pays for nothing more; a policy reads
+//! them when it looks. A page's key is never another page's, so that a page may be remembered that is gone.
+
+mod ghost;
+mod kind;
+mod offline;
+mod queue;
+mod s3_fifo;
+mod s3_window;
+mod sieve;
+mod two_lists;
+
+use afflux_frames::FrameId;
+
+use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK, Word};
+pub use kind::EvictionKind;
+pub use offline::Offline;
+pub(crate) use queue::is_claimed;
+
+/// States in which a page cannot go, whoever holds it. When it leaves them the policy is told that it is clean.
+const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
+
+/// A page of a file, for ever: numbers of files are not used again, as their slots are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct PageKey {
+    /// The file's number.
+    pub(crate) file: u64,
+    /// The page in it.
+    pub(crate) page: u64,
+}
+
+/// Why a page came into the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admitted {
+    /// A reader waits for it.
+    Demand,
+    /// Before anybody asked for it.
+    Ahead,
+    /// A writer wrote it; it is dirty.
+    Written,
+}
+
+/// A page that has come into the cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) frame: FrameId,
+    pub(crate) key: PageKey,
+    pub(crate) why: Admitted,
+}
+
+impl Arrival {
+    fn is_written(&self) -> bool {
+        self.why == Admitted::Written
+    }
+}
+
+/// A page to try to evict.
+pub(crate) struct Victim {
+    pub(crate) frame: FrameId,
+    pub(crate) identity: Identity,
+    /// Once it is gone, the policy wants to be told its key.
+    pub(crate) remember: bool,
+}
+
+/// What one look for victims met.
+pub(crate) struct Scan {
+    pub(crate) victims: Vec<Victim>,
+    pub(crate) scanned: u64,
+    /// Slots of the files of pages that could not go because they are dirty and nobody writes them, one for each such
+    /// page.
+    pub(crate) waiting_to_be_written: Vec<u32>,
+    /// How many victims are wanted, and how many pages may be looked at for them.
+    wanted: (usize, u64),
+}
+
+impl Scan {
+    fn new(count: usize, scan_max: u64) -> Self {
+        let victims = Vec::with_capacity(count.min(scan_max as usize));
+        Self { victims, scanned: 0, waiting_to_be_written: Vec::new(), wanted: (count, scan_max) }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
+    }
+
+    /// The page in this frame cannot go, and has left its queue.
+    fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
+        if word.any(DIRTY) && !word.any(WRITEBACK) {
+            self.waiting_to_be_written.push(pages.identity(frame).file);
+        }
+    }
+
+    fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
+        queue::claim(pages, frame);
+        self.victims.push(Victim { frame, identity: pages.identity(frame), remember });
+    }
+}
+
+/// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.
+pub(crate) trait Eviction: Send + Sync {
+    /// Pages have come into the cache.
+    fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]);
+
+    /// These pages may be clean now, and those that are can go: written, cut to what the device has, or passed over
+    /// by an eviction that found them held.
+    fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>);
+
+    /// A clean page has become dirty.
+    fn dirtied(&self, _pages: &PageTable, _frame: FrameId) {}
+
+    /// The page in `old`, which leaves the cache, is in `new` from now on: it was to change where it may not. No other
+    /// call tells of `new` having come.
+    fn replaced(&self, pages: &PageTable, _old: FrameId, new: FrameId) {
+        if !pages.word(new).any(DIRTY) {
+            self.cleaned(pages, &mut std::iter::once(new));
+        }
+    }
+
+    /// Pages leave the cache, whoever takes them out.
+    fn removed(&self, pages: &PageTable, frames: &[FrameId]);
+
+    /// Victims that were to be remembered are gone.
+    fn remember(&self, _keys: &[PageKey]) {}
+
+    /// Nothing of the file is in the cache any more, nor will be under its number.
+    fn file_forgotten(&self, _file: u64) {}
+
+    /// Chooses up to `count` pages that may go, looking at `scan_max` at most. They are no victims again before they
+    /// are `cleaned`.
+    fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan;
+
+    /// Bytes that the policy keeps besides the frame table's.
+    fn bytes(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,108 @@
+//! A policy at work on a frame table alone, without an engine: for studies and for tests of policies.
+//!
+//! Owns: the frames that are free. Does not own: the policy, the page states: both are the engine's.
+//! Invariants: takes pages out in the order of steps in which reclaim does. Pages of one file, never held.
+
+use afflux_frames::FrameId;
+
+use super::{Admitted, Arrival, Eviction, EvictionKind, PageKey};
+use crate::page::{DIRTY, Identity, PRESENT, PageTable, UPTODATE};
+
+/// What reclaim looks at for one batch, too.
+const SCAN_MAX: u64 = 256;
+
+/// A cache of pages without bytes.
+pub struct Offline {
+    pages: PageTable,
+    policy: Box<dyn Eviction>,
+    free: Vec<FrameId>,
+    scanned: u64,
+}
+
+impl Offline {
+    /// An empty one of so many frames.
+    pub fn new(kind: EvictionKind, frames: u32) -> Self {
+        let free = (0..frames).rev().map(FrameId::new).collect();
+        Self { pages: PageTable::new(frames), policy: kind.make(frames), free, scanned: 0 }
+    }
+
+    /// Whether a page can come without another going.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// A page comes; the frame that it is in. Nothing if none is free.
+    pub fn admit(&mut self, page: u64, why: Admitted) -> Option<FrameId> {
+        let frame = self.free.pop()?;
+        let dirty = if why == Admitted::Written { DIRTY } else { 0 };
+        self.pages.occupy(frame, Identity { file: 0, index: page }, PRESENT | UPTODATE | dirty);
+        if why == Admitted::Ahead {
+            self.pages.note_unread(frame);
+        }
+        self.policy.admitted(&self.pages, &[Arrival { frame, key: key(page), why }]);
+        if why == Admitted::Demand {
+            self.pages.touch(frame);
+        }
+        Some(frame)
+    }
+
+    /// The page is read.
+    pub fn read(&self, frame: FrameId) {
+        self.pages.touch(frame);
+    }
+
+    /// The page is written to. Whether that made it dirty.
+    pub fn write(&self, frame: FrameId) -> bool {
+        if self.pages.word(frame).any(DIRTY) {
+            self.pages.touch_overwritten(frame);
+            return false;
+        }
+        self.pages.change(frame, 0, DIRTY);
+        self.policy.dirtied(&self.pages, frame);
+        self.pages.touch(frame);
+        true
+    }
+
+    /// Dirty pages are written back.
+    pub fn clean(&self, frames: &[FrameId]) {
+        for frame in frames {
+            self.pages.change(*frame, DIRTY, 0);
+        }
+        self.policy.cleaned(&self.pages, &mut frames.iter().copied());
+    }
+
+    /// One look for up to `want` pages that may go; each that goes is told. Whether the policy looked at any.
+    pub fn evict(&mut self, want: usize, mut gone: impl FnMut(u64)) -> bool {
+        let scan = self.policy.victims(&self.pages, want, SCAN_MAX);
+        self.scanned += scan.scanned;
+        for victim in scan.victims {
+            self.policy.removed(&self.pages, &[victim.frame]);
+            assert!(self.pages.detach_idle(victim.frame), "a victim that cannot go");
+            let page = victim.identity.index;
+            if victim.remember {
+                self.policy.remember(&[key(page)]);
+            }
+            assert!(self.pages.release(victim.frame), "nobody holds it");
+            self.free.push(victim.frame);
+            gone(page);
+        }
+        scan.scanned > 0
+    }
+
+    /// Pages looked at so far.
+    pub fn scanned(&self) -> u64 {
+        self.scanned
+    }
+
+    /// Pages read ahead that nobody has used yet.
+    pub fn unread(&self) -> u64 {
+        self.pages.unread.pages()
+    }
+}
+
+fn key(page: u64) -> PageKey {
+    PageKey { file: 0, page }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! S3-FIFO with a correlation window: the policy in force unless another is asked for.
+//!
+//! Owns: its three queues, what becomes of pages whose queue they left while they could not go.
+//! Does not own: the pages' states; uses, which hits note; what is remembered of pages gone (`ghost`).
+//! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
+//! page written takes it only once it is clean.
+//!
+//! | a page | goes |
+//! |-|-|
+//! | that comes | to *fresh*; to *main* if it was read or written on demand and went from probation not long ago |
+//! | at the tail of fresh, which has 5 % of the frames | to *probation*, its hits forgotten: a burst just after arrival is not popularity |
+//! | at the tail of probation, hit since | to main |
+//! | there, read ahead and not used yet | back to probation's head, as long as such pages are at most a quarter of the frames |
+//! | there otherwise | out of the cache; it is remembered |
+//! | at the tail of main, hit since | back to main's head, with a hit less |
+//! | there otherwise | out of the cache |
+//! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
+//! | that is held, in any of these | back to the head |
+//!
+//! Probation gives first while it and fresh have more than 10 % of the frames; more, up to 3/8, while pages wait
+//! there for the reader whom they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
+
+use std::sync::Mutex;
+
+use afflux_frames::FrameId;
+
+use super::ghost::Ghost;
+use super::queue::{Queue, UNLISTED, forget, listed};
+use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
+use crate::page::{DIRTY, PRESENT, PageTable};
+use crate::sync::OwnLines;
+use crate::wait::lock;
+
+const FRESH: u8 = 1;
+const PROBATION: u8 = 2;
+const MAIN: u8 = 3;
+/// On no queue: it was met by the hand while it could not go.
+const PARKED: u8 = 4;
+/// On no queue: it has just come, or was written and has not been clean yet. It goes to fresh.
+const COMING: u8 = 5;
+/// As [`COMING`], but it was remembered: it goes to main.
+const COMING_BACK: u8 = 6;
+
+/// Pages looked at in search of one, before the next that can go does. Fewer cost a loop that is a little larger than
+/// the cache ten points of its hits: main's pages then go in the order in which they come again.
+const LOOKS_MAX: u64 = 128;
+/// Looks at each page after which one that still stays is held.
+const LOOKS_A_PAGE: u64 = 4;
+
+/// The policy.
+pub(super) struct S3Window {
+    sizes: Sizes,
+    ghost: Ghost,
+    queues: OwnLines<Mutex<Queues>>,
+}
+
+/// What parts of the cache the queues have, in frames.
+struct Sizes {
+    fresh_max: u64,
+    /// Of fresh and probation together, when nothing was read ahead.
+    small: u64,
+    /// The same at most.
+    small_max: u64,
+    /// Pages read ahead that nobody has used yet, at most.
+    unread_max: u64,
+}
+
+impl Sizes {
+    fn of(frames: u64) -> Self {
+        Self { fresh_max: (frames / 20).max(1), small: frames / 10, small_max: frames * 3 / 8, unread_max: frames / 4 }
+    }
+
+    /// Frames of fresh and probation together above which probation gives.
+    fn small_target(&self, unread: u64) -> u64 {
+        self.small.max((unread + unread / 4).min(self.small_max))
+    }
+}
+
+/// The queues.
+struct Queues {
+    fresh: Queue,
+    probation: Queue,
+    main: Queue,
+}
+
+impl S3Window {
+    pub(super) fn new(frames: u32) -> Self {
+        let frames = u64::from(frames);
+        let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
+        Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: OwnLines(Mutex::new(queues)) }
+    }
+}
+
+impl Queues {
+    /// The queue with that number.
+    fn on(&mut self, number: u8) -> Option<&mut Queue> {
+        match number {
+            FRESH => Some(&mut self.fresh),
+            PROBATION => Some(&mut self.probation),
+            MAIN => Some(&mut self.main),
+            _ => None,
+        }
+    }
+
+    /// Puts a page that can go on the queue where it belongs, unless it is on one.
+    fn list(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
+        let word = pages.word(frame);
+        if !word.has(PRESENT) || word.any(DIRTY) {
+            return;
+        }
+        match listed(pages, frame) {
+            UNLISTED | COMING => self.push_fresh(pages, sizes, frame),
+            COMING_BACK => self.main.push_head(pages, frame),
+            PARKED if pages.take_hits(frame) > 0 => self.main.push_head(pages, frame),
+            PARKED => self.probation.push_tail(pages, frame),
+            _ => {}
+        }
+    }
+
+    /// Who brings a page makes room in fresh for it.
+    fn push_fresh(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
+        self.fresh.push_head(pages, frame);
+        while self.fresh.len() > sizes.fresh_max {
+            self.age(pages);
+        }
+    }
+
+    /// Moves the oldest page of fresh to probation.
+    fn age(&mut self, pages: &PageTable) {
+        if let Some(oldest) = self.fresh.tail() {
+            self.fresh.unlink(pages, oldest, UNLISTED);
+            pages.take_hits(oldest);
+            self.probation.push_head(pages, oldest);
+        }
+    }
+
+    /// The queue that gives next, after so many looks at pages that stay.
+    fn giver(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
+        // Or all that is in them is held: hits would have been used up by now.
+        if looks >= LOOKS_A_PAGE * (self.probation.len() + self.main.len()) {
+            self.age(pages);
+            if self.probation.len() > 0 {
+                return Some(PROBATION);
+            }
+        }
+        let small = self.fresh.len() + self.probation.len();
+        if self.probation.len() > 0 && (small > small_target || self.main.len() == 0) {
+            Some(PROBATION)
+        } else if self.main.len() > 0 {
+            Some(MAIN)
+        } else {
+            // Fresh alone has pages, or none has: the first is the case above.
+            None
+        }
+    }
+
+    /// The queue that gives after too many looks: each by turns, main first.
+    fn any_giver(&mut self, looks: u64) -> Option<u8> {
+        let order = match (looks - LOOKS_MAX) % 3 {
+            0 => [MAIN, PROBATION, FRESH],
+            1 => [PROBATION, MAIN, FRESH],
+            _ => [FRESH, MAIN, PROBATION],
+        };
+        order.into_iter().find(|number| self.on(*number).is_some_and(|queue| queue.len() > 0))
+    }
+
+    /// Where the tail of a queue goes instead of out of the cache.
+    fn stays(&mut self, pages: &PageTable, from: u8, frame: FrameId, unread_may_stay: bool) -> Option<u8> {
+        match from {
+            MAIN => pages.drop_hit(frame).then_some(MAIN),
+            _ if pages.is_unread(frame) => unread_may_stay.then_some(PROBATION),
+            _ => (pages.take_hits(frame) > 0).then_some(MAIN),
+        }
+    }
+}
+
+impl Eviction for S3Window {
+    fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]) {
+        let mut clean = false;
+        for arrival in arrivals {
+            let back = match arrival.why {
+                super::Admitted::Ahead => false,
+                super::Admitted::Demand | super::Admitted::Written => self.ghost.take(arrival.key),
+            };
+            if arrival.is_written() {
+                pages.note_used(arrival.frame);
+            }
+            pages.set_list(arrival.frame, if back { COMING_BACK } else { COMING });
+            clean |= !arrival.is_written();
+        }
+        if clean {
+            let mut queues = lock(&self.queues);
+            arrivals.iter().for_each(|arrival| queues.list(pages, &self.sizes, arrival.frame));
+        }
+    }
+
+    fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
+        let mut queues = lock(&self.queues);
+        frames.for_each(|frame| queues.list(pages, &self.sizes, frame));
+    }
+
+    /// The new frame is as far as the old one was, and used once more.
+    fn replaced(&self, pages: &PageTable, old: FrameId, new: FrameId) {
+        let now = match listed(pages, old) {
+            UNLISTED | COMING | FRESH => COMING,
+            COMING_BACK => COMING_BACK,
+            _ => PARKED,
+        };
+        pages.copy_hits(old, new);
+        pages.note_used(new);
+        pages.touch(new);
+        pages.set_list(new, now);
+        if !pages.word(new).any(DIRTY) {
+            lock(&self.queues).list(pages, &self.sizes, new);
+        }
+    }
+
+    fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
+        let mut queues = lock(&self.queues);
+        frames.iter().for_each(|frame| forget(queues.on(listed(pages, *frame)), pages, *frame));
+    }
+
+    fn remember(&self, keys: &[PageKey]) {
+        self.ghost.note(keys);
+    }
+
+    fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
+        let mut queues = lock(&self.queues);
+        let mut scan = Scan::new(count, scan_max);
+        let unread = pages.unread.pages();
+        let (small_target, mut unread_left) = (self.sizes.small_target(unread), unread);
+        let mut looks = 0;
+        while scan.goes_on() {
+            let tired = looks >= LOOKS_MAX;
+            let from = if tired { queues.any_giver(looks) } else { queues.giver(pages, small_target, looks) };
+            let Some((from, frame)) = from.and_then(|from| Some((from, queues.on(from)?.tail()?))) else {
+                break;
+            };
+            (scan.scanned, looks) = (scan.scanned + 1, looks + 1);
+            let word = pages.word(frame);
+            let to = if word.any(UNEVICTABLE) {
+                scan.pass_over(pages, frame, word);
+                Some(PARKED)
+            } else if word.held() {
+                Some(from)
+            } else if tired {
+                None
+            } else {
+                queues.stays(pages, from, frame, unread_left <= self.sizes.unread_max)
+            };
+            let unread = pages.is_unread(frame);
+            queues.on(from).expect("it has a tail").unlink(pages, frame, to.unwrap_or(UNLISTED));
+            match to {
+                Some(to) => queues.on(to).into_iter().for_each(|queue| queue.push_head(pages, frame)),
+                None => {
+                    scan.take(pages, frame, from != MAIN && !unread);
+                    unread_left -= u64::from(unread && unread_left > 0);
+                    looks = 0;
+                }
+            }
+        }
+        scan
+    }
+
+    fn bytes(&self) -> u64 {
+        self.ghost.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests;

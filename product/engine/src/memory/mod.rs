@@ -1,0 +1,217 @@
+//! The memory of a request: pieces of frames, in the order of the file's bytes.
+//!
+//! Owns: a reference to the arena, so that its memory outlives the request; the routine that copies (`copy`).
+//! Does not own: the frames' states; whoever made the request holds them busy until it completes.
+//! Invariants: every piece lies inside one frame.
+
+pub(crate) mod copy;
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames, Mobility, Order};
+
+/// A piece of one frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) frame: FrameId,
+    pub(crate) start: u16,
+    pub(crate) len: u16,
+}
+
+/// Pieces one after the other, of which a single one costs no memory of its own.
+#[derive(Default)]
+pub(crate) enum Pieces {
+    #[default]
+    None,
+    One(Piece),
+    Many(Vec<Piece>),
+}
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Piece) {
+        match self {
+            Self::None => *self = Self::One(piece),
+            Self::One(first) => {
+                let mut pieces = Vec::with_capacity(8);
+                pieces.extend([*first, piece]);
+                *self = Self::Many(pieces);
+            }
+            Self::Many(pieces) => pieces.push(piece),
+        }
+    }
+}
+
+impl Deref for Pieces {
+    type Target = [Piece];
+
+    fn deref(&self) -> &[Piece] {
+        match self {
+            Self::None => &[],
+            Self::One(piece) => std::slice::from_ref(piece),
+            Self::Many(pieces) => pieces,
+        }
+    }
+}
+
+/// What keeps an arena for as long as requests need it. Its references are counted on cache lines of its own: who makes
+/// many requests has one that others do not share.
+#[repr(align(128))]
+pub(crate) struct Arena(pub(crate) Arc<Frames>);
+
+impl Deref for Arena {
+    type Target = Frames;
+
+    fn deref(&self) -> &Frames {
+        &self.0
+    }
+}
+
+/// The memory that a request reads into or writes from.
+pub(crate) struct FrameMemory {
+    frames: Arc<Arena>,
+    pieces: Pieces,
+    /// All but the first and the last piece are whole pages.
+    whole_pages: bool,
+}
+
+impl FrameMemory {
+    pub(crate) fn new(frames: Arc<Arena>, pieces: Pieces) -> Self {
+        for piece in &*pieces {
+            assert!(usize::from(piece.start) + usize::from(piece.len) <= FRAME_BYTES);
+        }
+        let inner = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
+        let whole_pages = inner.iter().all(|piece| usize::from(piece.len) == FRAME_BYTES);
+        Self { frames, pieces, whole_pages }
+    }
+
+    /// Fresh frames for `len` bytes of a file from `offset` on, for a request of no engine.
+    pub(crate) fn allocate(frames: &Arc<Arena>, offset: u64, len: usize) -> Self {
+        let mut pieces = Pieces::default();
+        let skip = (offset % FRAME_BYTES as u64) as usize;
+        let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
+        let mut done = 0;
+        frames.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
+            // What frames keep is kept of the file's pages, so a piece is where it is in its page.
+            let start = if done == 0 { skip } else { 0 };
+            let here = (len - done).min(FRAME_BYTES - start);
+            pieces.push(Piece { frame, start: start as u16, len: here as u16 });
+            done += here;
+        });
+        assert_eq!(pieces.len() as u32, count, "free frames for the probe");
+        Self::new(Arc::clone(frames), pieces)
+    }
+
+    /// Gives the frames of [`FrameMemory::allocate`] back.
+    pub(crate) fn free(self) {
+        for piece in &*self.pieces {
+            self.frames.free(piece.frame, Order::SINGLE);
+        }
+    }
+
+    /// How many bytes it is.
+    pub(crate) fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| usize::from(piece.len)).sum()
+    }
+
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    pub(crate) fn segment_count(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// How many bytes of each frame there is memory for.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.frames.kept_bytes()
+    }
+
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
+        assert!(self.frames.kept_bytes() == FRAME_BYTES, "stamped frames have no memory for all their bytes");
+        self.pieces.iter().map(|piece| {
+            let start = self.frames.address(piece.frame).as_ptr().wrapping_add(usize::from(piece.start));
+            (start, usize::from(piece.len))
+        })
+    }
+
+    /// Copies bytes from `at` on into `out`. What was not kept reads as zeros.
+    pub(crate) fn copy_out(&self, at: usize, out: &mut [u8]) {
+        if self.frames.kept_bytes() < FRAME_BYTES {
+            out.fill(0);
+        }
+        self.walk(at, out.len(), |address, range, _| {
+            // SAFETY: `address` is frame memory for the range's length; `out` is ours.
+            unsafe { copy::copy_bytes(address, out[range.clone()].as_mut_ptr(), range.len()) };
+        });
+    }
+
+    /// Copies `bytes` to `at`, those that are kept.
+    pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
+        self.walk(at, bytes.len(), |address, range, _| {
+            // SAFETY: `address` is frame memory for the range's length; `bytes` is the caller's.
+            unsafe { copy::copy_bytes(bytes[range.clone()].as_ptr(), address, range.len()) };
+        });
+    }
+
+    /// Copies those bytes of a range that are kept into `out`, one after the other; returns how many.
+    pub(crate) fn copy_kept_out(&self, range: std::ops::Range<usize>, out: &mut [u8]) -> usize {
+        self.walk(range.start, range.len(), |address, range, before| {
+            let out = &mut out[before..before + range.len()];
+            // SAFETY: `address` is frame memory for the range's length; `out` is ours and as long.
+            unsafe { copy::copy_kept(address, out.as_mut_ptr(), range.len()) };
+        })
+    }
+
+    /// Copies to those bytes of a range that are kept; `bytes` has them one after the other.
+    pub(crate) fn copy_kept_in(&self, range: std::ops::Range<usize>, bytes: &[u8]) -> usize {
+        self.walk(range.start, range.len(), |address, range, before| {
+            let bytes = &bytes[before..before + range.len()];
+            // SAFETY: `address` is frame memory for the range's length; `bytes` is the caller's and as long.
+            unsafe { copy::copy_kept(bytes.as_ptr(), address, range.len()) };
+        })
+    }
+
+    /// Calls `step` for each run of bytes that are kept: its address, where it is in the range, and how
+    /// many kept bytes were before it. Returns how many there are.
+    fn walk(&self, at: usize, len: usize, mut step: impl FnMut(*mut u8, std::ops::Range<usize>, usize)) -> usize {
+        let kept_bytes = self.frames.kept_bytes();
+        let (first, mut skip) = self.piece_at(at);
+        let (mut done, mut kept) = (0, 0);
+        for piece in &self.pieces[first..] {
+            if done == len {
+                return kept;
+            }
+            let (start, piece_len) = (usize::from(piece.start), usize::from(piece.len));
+            let count = (piece_len - skip).min(len - done);
+            let from = start + skip;
+            let here = count.min(kept_bytes.saturating_sub(from));
+            if here > 0 {
+                step(self.frames.address(piece.frame).as_ptr().wrapping_add(from), done..done + here, kept);
+            }
+            (done, kept, skip) = (done + count, kept + here, 0);
+        }
+        assert_eq!(done, len, "the range ends inside the request");
+        kept
+    }
+
+    /// The piece that holds byte `at`, and where in it. Pieces between the first and the last are whole
+    /// pages in all requests of the engine; where they are not, they are looked through.
+    fn piece_at(&self, at: usize) -> (usize, usize) {
+        let Some(first_len) = self.pieces.first().map(|piece| usize::from(piece.len)) else { return (0, at) };
+        if at < first_len {
+            return (0, at);
+        }
+        if self.whole_pages {
+            let rest = at - first_len;
+            return ((1 + rest / FRAME_BYTES).min(self.pieces.len()), rest % FRAME_BYTES);
+        }
+        let mut skip = at;
+        let found = self.pieces.iter().position(|piece| {
+            let here = skip < usize::from(piece.len);
+            skip -= if here { 0 } else { usize::from(piece.len) };
+            here
+        });
+        (found.unwrap_or(self.pieces.len()), skip)
+    }
+}

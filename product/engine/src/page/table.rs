@@ -1,0 +1,402 @@
+//! The frame table: one record for each frame of the arena.
+//!
+//! Owns: the records. Does not own: any list or index that names them.
+//! Invariants: 40 bytes a record at most, so that what describes the cache stays small; no pointers.
+
+use afflux_frames::FrameId;
+
+use super::unread::{Parity, Unread};
+use super::{
+    DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
+};
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::wait::Changed;
+
+/// In `uses`: the page was used.
+const USED: u8 = 1 << 2;
+/// In `uses`: how often it was used after that, three being many.
+const HITS: u8 = 3;
+/// In `uses`: what a use changes, all of it set once nothing more is counted.
+const COUNTED: u8 = USED | HITS;
+/// In `uses`: the page came before anybody asked for it, and nobody has used it yet.
+const UNREAD: u8 = 1 << 3;
+/// In `uses`: the parity of the spell in which an unread page was read ahead.
+const ODD: u8 = 1 << 4;
+/// In `uses`: a flusher has looked at the page, which was dirty.
+const LOOKED_AT: u8 = 1 << 6;
+/// In `uses`: the page was overwritten while it was dirty.
+const OVERWRITTEN: u8 = 1 << 7;
+
+/// The parity in such a byte.
+#[inline]
+fn parity(uses: u8) -> Parity {
+    usize::from(uses & ODD != 0)
+}
+
+/// In a record's `index`: the page's number, which a file's length in bytes of 63 bits keeps below this. Above it are the
+/// high bits of how often the frame was used anew.
+const INDEX_BITS: u32 = 52;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+
+/// What a frame holds: page `index` of the file in slot `file`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) file: u32,
+    pub(crate) index: u64,
+}
+
+/// How often a frame was freed: the low bits as in its word, the high ones below them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reuses(u64);
+
+pub(super) struct Record {
+    word: AtomicU64,
+    /// The page's number, and the high bits of the frame's reuses.
+    index: AtomicU64,
+    file: AtomicU32,
+    valid: AtomicU8,
+    dirty: AtomicU8,
+    uses: AtomicU8,
+    /// Which eviction list the frame is on; changed with that list's lock held.
+    list: AtomicU8,
+    prev: AtomicU32,
+    next: AtomicU32,
+}
+
+#[cfg(not(all(test, loom)))]
+const _: () = assert!(size_of::<Record>() <= 40);
+
+impl Record {
+    #[inline]
+    pub(super) fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) fn identity(&self) -> Identity {
+        Identity { file: self.file.load(Ordering::Relaxed), index: self.index.load(Ordering::Relaxed) & INDEX }
+    }
+
+    /// How often the frame was freed after it had held a page, modulo 2^23, with its word of this moment.
+    #[inline]
+    pub(super) fn reuses(&self, word: Word) -> Reuses {
+        Reuses(word.0 & REUSES | self.index.load(Ordering::Relaxed) >> INDEX_BITS)
+    }
+}
+
+/// All records.
+pub(crate) struct PageTable {
+    records: Box<[Record]>,
+    /// Of these, how many hold pages that were read ahead and that nobody has asked for.
+    pub(crate) unread: Unread,
+}
+
+impl PageTable {
+    pub(crate) fn new(frames: u32) -> Self {
+        let record = || Record {
+            word: AtomicU64::new(0),
+            index: AtomicU64::new(0),
+            file: AtomicU32::new(0),
+            valid: AtomicU8::new(0),
+            dirty: AtomicU8::new(0),
+            uses: AtomicU8::new(0),
+            list: AtomicU8::new(0),
+            prev: AtomicU32::new(0),
+            next: AtomicU32::new(0),
+        };
+        Self { records: (0..frames).map(|_| record()).collect(), unread: Unread::new() }
+    }
+
+    /// Bytes of all records.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.records.len() * size_of::<Record>()) as u64
+    }
+
+    #[inline]
+    fn record(&self, frame: FrameId) -> &Record {
+        &self.records[frame.index()]
+    }
+
+    /// The record of a frame, if there is one of this number.
+    #[inline]
+    pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
+        self.records.get(frame.index())
+    }
+
+    /// Whether a number read from a node that may have been reused names a frame at all.
+    #[inline]
+    pub(crate) fn contains(&self, frame: FrameId) -> bool {
+        frame.index() < self.records.len()
+    }
+
+    #[inline]
+    pub(crate) fn word(&self, frame: FrameId) -> Word {
+        self.record(frame).word()
+    }
+
+    #[inline]
+    pub(crate) fn identity(&self, frame: FrameId) -> Identity {
+        self.record(frame).identity()
+    }
+
+    /// Adds a holder and returns the word from just before.
+    #[inline]
+    pub(crate) fn hold(&self, frame: FrameId, holder: u64) -> Word {
+        Word(self.record(frame).word.fetch_add(holder, Ordering::AcqRel))
+    }
+
+    /// Takes a holder back. Returns whether the frame is detached, so that the caller tries to
+    /// release it.
+    #[inline]
+    #[must_use]
+    pub(crate) fn unhold(&self, frame: FrameId, holder: u64) -> bool {
+        debug_assert!(matches!(holder, PIN | WRITER));
+        let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
+        debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
+        before & DETACHED != 0
+    }
+
+    /// [`PageTable::unhold`] of a guard, which those who wait for memory may have waited for.
+    #[inline]
+    pub(crate) fn end_guard(&self, frame: FrameId) -> (bool, Changed) {
+        let word = &self.record(frame).word;
+        let (before, changed) = Changed::with(|in_order| word.fetch_sub(GUARD, in_order));
+        debug_assert!(before & GUARDS != 0, "a guard that was never taken");
+        (before & DETACHED != 0, changed)
+    }
+
+    /// Frees the frame's record if it is detached and nobody holds it. The caller to whom this
+    /// returns true gives the frame back to the allocator; it is true once.
+    pub(crate) fn release(&self, frame: FrameId) -> bool {
+        let record = self.record(frame);
+        let word = record.word.load(Ordering::Relaxed);
+        if word & !REUSES != DETACHED {
+            return false;
+        }
+        let freed = (word & REUSES).wrapping_add(REUSE);
+        let released = record.word.compare_exchange(word, freed, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if released && freed == 0 {
+            // Nobody else has the frame now.
+            record.index.fetch_add(INDEX + 1, Ordering::Relaxed);
+        }
+        released
+    }
+
+    /// Gives a fresh frame its identity, then its flags. Passing pins of late readers stay.
+    pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
+        let record = self.record(frame);
+        record.file.store(identity.file, Ordering::Relaxed);
+        debug_assert!(identity.index <= INDEX);
+        let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
+        record.index.store(reuses | identity.index, Ordering::Relaxed);
+        record.uses.store(0, Ordering::Relaxed);
+        self.change(frame, 0, flags);
+    }
+
+    /// Sets and clears flags. Returns the word from just before.
+    pub(crate) fn change(&self, frame: FrameId, clear: u64, set: u64) -> Word {
+        let before = self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            let to = (word & !clear) | set;
+            debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+            Some(to)
+        });
+        Word(before.unwrap_or_else(|word| word))
+    }
+
+    /// Sets and clears flags unless the word has a writer or one of `unless`.
+    pub(crate) fn change_unless(&self, frame: FrameId, unless: u64, clear: u64, set: u64) -> Result<Word, Word> {
+        self.record(frame)
+            .word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                if Word(word).any(unless) || Word(word).being_written_to() {
+                    return None;
+                }
+                let to = (word & !clear) | set;
+                debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+                Some(to)
+            })
+            .map(Word)
+            .map_err(Word)
+    }
+
+    /// Takes the page out of its state: from now on it is only waiting for its holders.
+    pub(crate) fn detach(&self, frame: FrameId) -> Word {
+        self.leave_unread(frame);
+        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | READING), DETACHED)
+    }
+
+    /// As [`PageTable::detach`], but only while clean and held by nobody.
+    pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
+        // Before it is detached: whoever holds it last may free the frame at once.
+        let unread = self.end_unread(frame);
+        let idle = self
+            .record(frame)
+            .word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
+                let idle = Word(word).has(PRESENT) && !Word(word).any(busy) && !Word(word).held();
+                idle.then_some(word & REUSES | DETACHED)
+            })
+            .is_ok();
+        match (unread, idle) {
+            (Some(parity), true) => self.unread.waste(frame, parity),
+            // One that is held after all is in use.
+            (Some(parity), false) => self.unread.take(frame, parity),
+            (None, _) => {}
+        }
+        idle
+    }
+
+    /// The page comes before anybody asked for it. Told before anybody can use it.
+    pub(crate) fn note_unread(&self, frame: FrameId) {
+        let parity = self.unread.parity();
+        let mark = if parity == 0 { UNREAD } else { UNREAD | ODD };
+        if self.record(frame).uses.fetch_or(mark, Ordering::Relaxed) & UNREAD == 0 {
+            self.unread.add(frame, parity);
+        }
+    }
+
+    /// Whether the page came before anybody asked for it, and nobody has used it yet.
+    pub(crate) fn is_unread(&self, frame: FrameId) -> bool {
+        self.record(frame).uses.load(Ordering::Relaxed) & UNREAD != 0
+    }
+
+    /// The page is not unread any more. If it was: in which spell it was read ahead.
+    fn end_unread(&self, frame: FrameId) -> Option<Parity> {
+        if !self.is_unread(frame) {
+            return None;
+        }
+        let seen = self.record(frame).uses.fetch_and(!UNREAD, Ordering::Relaxed);
+        (seen & UNREAD != 0).then_some(parity(seen))
+    }
+
+    /// It leaves the cache.
+    fn leave_unread(&self, frame: FrameId) {
+        if let Some(parity) = self.end_unread(frame) {
+            self.unread.waste(frame, parity);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self, frame: FrameId) -> Sectors {
+        Sectors(self.record(frame).valid.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_valid(&self, frame: FrameId, sectors: Sectors) {
+        self.record(frame).valid.store(sectors.0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn dirty(&self, frame: FrameId) -> Sectors {
+        Sectors(self.record(frame).dirty.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_dirty(&self, frame: FrameId, sectors: Sectors) {
+        self.record(frame).dirty.store(sectors.0, Ordering::Release);
+    }
+
+    /// Notes a use. Counts to four, the use that the page was brought in for and three more, so that a hot page's line
+    /// is not written for it.
+    #[inline]
+    pub(crate) fn touch(&self, frame: FrameId) {
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        if seen & COUNTED < COUNTED {
+            self.count_use(frame, seen, 0);
+        }
+    }
+
+    /// Notes a use that overwrote what was dirty.
+    #[inline]
+    pub(crate) fn touch_overwritten(&self, frame: FrameId) {
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        if seen & (OVERWRITTEN | COUNTED) < OVERWRITTEN | COUNTED {
+            self.count_use(frame, seen, OVERWRITTEN);
+        }
+    }
+
+    /// Two uses at once may count as one. Not a call: a hit would have to keep what it needs after it.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the instructions of a hit are counted")]
+    fn count_use(&self, frame: FrameId, seen: u8, with: u8) {
+        let uses = &self.record(frame).uses;
+        if seen & USED != 0 {
+            uses.store((seen | with) + u8::from(seen & COUNTED < COUNTED), Ordering::Relaxed);
+        } else if uses
+            .compare_exchange(seen, seen & !UNREAD | USED | with, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+            && seen & UNREAD != 0
+        {
+            self.unread.take(frame, parity(seen));
+        }
+    }
+
+    /// Looks at a dirty page: whether it was overwritten since it was looked at last. A use in this moment may be
+    /// forgotten.
+    pub(crate) fn look(&self, frame: FrameId) -> bool {
+        let uses = &self.record(frame).uses;
+        let seen = uses.load(Ordering::Relaxed);
+        uses.store(seen & (COUNTED | UNREAD | ODD) | LOOKED_AT, Ordering::Relaxed);
+        seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
+    }
+
+    /// How often the page was used since this was last asked, two being many; forgets it.
+    pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
+        let seen = self.record(frame).uses.fetch_and(UNREAD | ODD, Ordering::Relaxed);
+        u8::from(seen & USED != 0) + (seen & HITS)
+    }
+
+    /// How often the page was used besides the use that it was brought in for, three being many.
+    pub(crate) fn hits(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.load(Ordering::Relaxed) & HITS
+    }
+
+    /// [`PageTable::hits`], which are forgotten.
+    pub(crate) fn take_hits(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.fetch_and(!HITS, Ordering::Relaxed) & HITS
+    }
+
+    /// Forgets one hit, if there is one. Returns whether there was.
+    pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
+        let uses = &self.record(frame).uses;
+        let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1);
+        uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// The use that the page was brought in for has been: what brought it was that use.
+    pub(crate) fn note_used(&self, frame: FrameId) {
+        self.record(frame).uses.fetch_or(USED, Ordering::Relaxed);
+    }
+
+    /// A page goes on in another frame, with the uses that it had.
+    pub(crate) fn copy_hits(&self, from: FrameId, to: FrameId) {
+        let kept = self.record(from).uses.load(Ordering::Relaxed) & COUNTED;
+        self.record(to).uses.fetch_or(kept, Ordering::Relaxed);
+    }
+
+    /// How often the page was used, four being many.
+    pub(crate) fn uses(&self, frame: FrameId) -> u8 {
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        u8::from(seen & USED != 0) + (seen & HITS)
+    }
+
+    pub(crate) fn list(&self, frame: FrameId) -> u8 {
+        self.record(frame).list.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_list(&self, frame: FrameId, list: u8) {
+        self.record(frame).list.store(list, Ordering::Relaxed);
+    }
+
+    pub(crate) fn links(&self, frame: FrameId) -> (u32, u32) {
+        let record = self.record(frame);
+        (record.prev.load(Ordering::Relaxed), record.next.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_prev(&self, frame: FrameId, prev: u32) {
+        self.record(frame).prev.store(prev, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_next(&self, frame: FrameId, next: u32) {
+        self.record(frame).next.store(next, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,116 @@
+//! How many pages in the cache were read ahead and nobody has asked for yet, and how many were read for nothing.
+//!
+//! Owns: the counts, spread over cache lines, since readers of different streams change them at every page; the age of
+//! unread pages.
+//! Does not own: which pages these are (`table`), how many there may be (`readahead`).
+//! Invariants: a page is counted from the moment that it is read ahead until its first use or its end, once. A page
+//! counts as waste once: when it leaves unread, or when it is old.
+//!
+//! Time passes in spells of [`SPELL_NS`]. A page bears the parity of the spell in which it was read ahead. When a spell
+//! begins, the unread pages of its parity come from the last spell but one, or from earlier ones: they are old.
+
+use afflux_frames::FrameId;
+
+use crate::platform::Nanos;
+use crate::sync::OwnLines;
+use crate::sync::atomic::{AtomicU64, Ordering};
+
+/// An unread page is old after one to two of these.
+const SPELL_NS: u64 = 30 * Nanos::SECOND;
+/// Neighbouring frames have different counts, so that two streams seldom meet.
+const PARTS: usize = 16;
+
+/// In which spell a page was read ahead: 0 or 1, as spells alternate.
+pub(super) type Parity = usize;
+
+/// The counts. A part alone may be below zero: only their sum means something.
+pub(crate) struct Unread {
+    pages: [OwnLines<[AtomicU64; 2]>; PARTS],
+    /// When the spell began; its parity is that of `spell`.
+    began_ns: AtomicU64,
+    spell: AtomicU64,
+    /// How many unread pages of each parity have been counted as waste.
+    old: [AtomicU64; 2],
+    /// Waste that nobody has taken yet.
+    wasted: AtomicU64,
+}
+
+impl Unread {
+    pub(super) fn new() -> Self {
+        Self {
+            pages: std::array::from_fn(|_| OwnLines([AtomicU64::new(0), AtomicU64::new(0)])),
+            began_ns: AtomicU64::new(0),
+            spell: AtomicU64::new(0),
+            old: [AtomicU64::new(0), AtomicU64::new(0)],
+            wasted: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn part(&self, frame: FrameId, parity: Parity) -> &AtomicU64 {
+        &self.pages[frame.index() % PARTS][parity]
+    }
+
+    /// The parity of the spell.
+    pub(super) fn parity(&self) -> Parity {
+        (self.spell.load(Ordering::Relaxed) % 2) as Parity
+    }
+
+    pub(super) fn add(&self, frame: FrameId, parity: Parity) {
+        self.part(frame, parity).fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn take(&self, frame: FrameId, parity: Parity) {
+        self.part(frame, parity).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A page left the cache unread. Old pages leave first.
+    pub(super) fn waste(&self, frame: FrameId, parity: Parity) {
+        self.take(frame, parity);
+        let was_old = self.old[parity].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| old.checked_sub(1));
+        self.wasted.fetch_add(u64::from(was_old.is_err()), Ordering::Relaxed);
+    }
+
+    /// Ends the spell if its time is over. Readahead asks for this first, so that no page gets the parity of a spell that is
+    /// over.
+    pub(crate) fn age(&self, now: Nanos) {
+        let began = self.began_ns.load(Ordering::Relaxed);
+        let passed_ns = now.0.saturating_sub(began);
+        if passed_ns < SPELL_NS
+            || self.began_ns.compare_exchange(began, now.0, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
+            return;
+        }
+        let over = self.parity();
+        self.grow_old(1 - over);
+        if passed_ns >= 2 * SPELL_NS {
+            // Nobody has read ahead since the spell should have ended.
+            self.grow_old(over);
+        }
+        self.spell.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// All unread pages of a parity are old now.
+    fn grow_old(&self, parity: Parity) {
+        let pages = self.of(parity);
+        let counted = self.old[parity].swap(pages, Ordering::Relaxed);
+        self.wasted.fetch_add(pages.saturating_sub(counted), Ordering::Relaxed);
+    }
+
+    fn of(&self, parity: Parity) -> u64 {
+        let sum = self.pages.iter().fold(0u64, |sum, part| sum.wrapping_add(part[parity].load(Ordering::Relaxed)));
+        // A look that takes a moment may see a page leave that it did not see come.
+        if sum > u64::MAX / 2 { 0 } else { sum }
+    }
+
+    /// Pages now.
+    pub(crate) fn pages(&self) -> u64 {
+        self.of(0) + self.of(1)
+    }
+
+    /// Waste since this was last asked.
+    pub(crate) fn take_wasted(&self) -> u64 {
+        if self.wasted.load(Ordering::Relaxed) == 0 { 0 } else { self.wasted.swap(0, Ordering::Relaxed) }
+    }
+}

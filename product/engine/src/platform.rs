@@ -1,0 +1,156 @@
+//! The seam between the engine and the world it runs in: traits, and what they are asked with.
+//!
+//! Owns: what a world must offer (`Platform`) and what a place to keep file data must do (`Device`).
+//! Does not own: any implementation; requests (`request`), which carry the answer back.
+//! Invariants: the engine asks nothing of the world but what stands here. A platform never calls
+//! into the engine from inside `spawn` or `sleep_until`; a device may complete inside `submit`.
+
+use std::future::Future;
+
+use crate::FILE_BYTES_MAX;
+use crate::counters::{Counters, Local};
+use crate::request::Request;
+
+/// Nanoseconds on the world's monotonic clock, from an arbitrary start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// One millisecond.
+    pub const MILLISECOND: u64 = 1_000_000;
+    /// A hundredth of a second, which the kernel's knobs count in.
+    pub const CENTISECOND: u64 = 10 * Self::MILLISECOND;
+    /// One second.
+    pub const SECOND: u64 = 1_000_000_000;
+    /// The end of time.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// This instant moved `ns` later; stops at the end of time.
+    #[must_use]
+    pub const fn after(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds from `earlier` to this instant, 0 if it is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Nanoseconds since 1970-01-01 UTC on the world's wall clock. For file times, never for intervals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct WallNanos(pub i128);
+
+/// The world: clocks, randomness, tasks. Cheap to call; shared by all threads.
+pub trait Platform: Send + Sync + Sized + 'static {
+    /// Whether its engines may have frames that keep only their first bytes
+    /// ([`Frames::new_stamped`](afflux_frames::Frames::new_stamped)). A constant, so that hits in the real world
+    /// need not ask.
+    const STAMPED_FRAMES: bool = false;
+
+    /// The monotonic time.
+    fn now(&self) -> Nanos;
+
+    /// The time of day, as files record it.
+    fn wall_clock(&self) -> WallNanos;
+
+    /// Sixty-four random bits; from the seed in the simulator.
+    fn random_u64(&self) -> u64;
+
+    /// Ends when [`Platform::now`] has reached `deadline`, never before. Dropping it forgets it.
+    fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Starts a task. It is polled on one of the world's own threads; never inside this call.
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Starts a task whose end the caller waits for: where the world has several threads of its own, on the one that
+    /// the caller runs on, so that neither has to wake the other's.
+    fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, task);
+    }
+
+    /// Starts a task that others wait for and that does little at a time: where the world has an order among tasks that
+    /// are ready, it goes ahead of them.
+    fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Awaited in long loops with no lock held. Lets other tasks of this thread run.
+    fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Awaited between requests that are submitted in a row, with no lock held. Where time passes by itself
+    /// it is nothing, and the requests go to the device together. A simulated CPU lets those go first whose
+    /// requests and completions fall between the two.
+    fn between_requests(&self) -> impl Future<Output = ()> + Send + 'static {
+        std::future::ready(())
+    }
+
+    /// For how long before now nobody had looked for the completions that this thread is telling of: each of them may
+    /// have come so much earlier. Whoever learns from times may not take that for the device's. 0 where completions
+    /// are noticed as they come. Asked on the thread that tells of a completion, once for each.
+    fn unwatched_ns(&self) -> u64;
+
+    /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
+    fn local(&self) -> &Local;
+
+    /// The counters of all threads.
+    fn counters(&self) -> &Counters;
+}
+
+/// What a device can do. Fixed for its life.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Requests start at multiples of this and, unless they end at the file's end, have a length
+    /// that is one: 512 or 4096.
+    pub block_bytes: u32,
+    /// Most bytes one request may carry: a multiple of 4096, at least 4096.
+    pub request_bytes_max: u32,
+    /// Most requests that the engine keeps in flight: 1 or more.
+    pub depth: u32,
+    /// The largest size that a file can have: writes beyond it are refused before they are accepted.
+    pub file_bytes_max: u64,
+    /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
+    pub volatile_cache: bool,
+    /// What was written can be read back at once. Where it can only after an [`Operation::Sync`](crate::Operation),
+    /// as where a file's bytes become an object then, the engine keeps the pages until one has followed.
+    pub readable_before_flush: bool,
+    /// Bytes of a request that suit it best, if it has a preference: a multiple of 4096, at most
+    /// `request_bytes_max`. For policies to go by.
+    pub request_bytes_preferred: Option<u32>,
+}
+
+impl Default for Limits {
+    /// A disk with a volatile cache that takes one request of a page at a time.
+    fn default() -> Self {
+        Self {
+            block_bytes: 4096,
+            request_bytes_max: 4096,
+            depth: 1,
+            file_bytes_max: FILE_BYTES_MAX,
+            volatile_cache: true,
+            readable_before_flush: true,
+            request_bytes_preferred: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Bytes of a request that suit it best: its preference, or the most that it takes.
+    pub(crate) fn request_bytes_best(&self) -> u64 {
+        u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
+    }
+}
+
+/// A place where file data is kept: a disk with files on it.
+///
+/// The engine never waits in a device: it submits, and goes on.
+pub trait Device: Send + Sync + 'static {
+    /// What the device can do.
+    fn limits(&self) -> &Limits;
+
+    /// Takes the request. Never blocks; may complete it before returning. The engine keeps at most
+    /// [`Limits::depth`] data requests in flight and holds no lock during the call.
+    fn submit(&self, request: Request);
+
+    /// Bytes that can still be allocated to files, as far as is known now without blocking. The
+    /// engine asks writers for a real reservation once this gets small.
+    fn free_bytes_hint(&self) -> u64;
+}

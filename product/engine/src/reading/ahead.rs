@@ -1,0 +1,255 @@
+//! Reading pages before anybody asks for them, and letting go of those that nobody will.
+//!
+//! Owns: what the policy is told of the file, the device and the cache; the way of its answer to requests; advice.
+//! Does not own: how far ahead (`readahead`), the requests (`fill`).
+//! Invariants: nothing here waits. Where no frame is free, a few clean pages of others go first; what cannot be had even
+//! then is not read, and the policy is told. Pages that nobody has asked for are a quarter of the cache at most; a
+//! quarter of a device's requests is left to those who wait. Of a device's room a stream takes a share where others read, too: who
+//! comes when all is taken would be left with its misses for ever.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_frames::Effort;
+
+use super::Reading;
+use super::fill::Hand;
+use crate::cache::nodes::Tag;
+use crate::cache::{Cache, FilePages};
+use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
+use crate::page::{DIRTY, PRIOR, READING, WRITEBACK};
+use crate::platform::Platform;
+use crate::rare::Rare;
+use crate::readahead::law::Law;
+use crate::readahead::{Advice, Ahead, Cached, Came, Terms};
+use crate::reclaim::may_go;
+use crate::settings::Knob;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+
+/// The part of the cache that may be read ahead of its readers.
+const UNREAD_PART: u64 = 4;
+/// The part of a device's requests that is left to those who wait.
+const DEMAND_PART: u64 = 4;
+/// Pages let go of in one hold of the file's lock.
+const LET_GO_PAGES: u64 = 64;
+
+/// Pages of a file as readahead sees them, with the file's lock held.
+struct CachedPages<'a>(&'a Cache, &'a FilePages);
+
+impl CachedPages<'_> {
+    fn has(&self, page: u64) -> bool {
+        self.0.frame_at(self.1, page).is_some()
+    }
+}
+
+impl Cached for CachedPages<'_> {
+    fn before(&self, page: u64, most: u64) -> u64 {
+        (1..=most.min(page)).take_while(|back| self.has(page - back)).count() as u64
+    }
+
+    fn first_absent(&self, from: u64, most: u64) -> Option<u64> {
+        (from..from.saturating_add(most)).find(|page| !self.has(*page))
+    }
+}
+
+impl<P: Platform> Reading<P> {
+    /// Asks the policy, with the file's lock held.
+    fn ask_policy(
+        &self,
+        file: &FileInner,
+        state: &mut FileState,
+        ask: impl FnOnce(&mut FileState, &Terms<'_>, &dyn Cached) -> Ahead,
+    ) -> Ahead {
+        let cache = &self.base.cache;
+        let budget = cache.total_pages() / UNREAD_PART;
+        let left = || budget.saturating_sub(cache.pages.unread.pages());
+        let knob = |knob| file.device.knob(self.base.settings(), knob);
+        // A request of the device at least: how late a busy machine notices an answer, no law knows.
+        let law = file.device.read_law.get();
+        let terms = Terms {
+            file_pages: file.size().div_ceil(PAGE_BYTES),
+            most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
+            linux_most: knob(Knob::ReadAheadKb) * 1024 / PAGE_BYTES,
+            request_pages: file.device.request_pages(),
+            law: Law { most: law.most.max(file.device.request_pages()), ..law },
+            left: &left,
+        };
+        let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
+        file.pages.tell_readahead_past(state.readahead.trigger());
+        ahead
+    }
+
+    /// A read of these pages missed the first: what to read beside.
+    pub(super) fn missed(&self, file: &FileInner, state: &mut FileState, pages: &Range<u64>) -> Ahead {
+        self.ask_policy(file, state, |state, terms, cached| state.readahead.missed(pages, terms, cached))
+    }
+
+    /// A read of these bytes used up what was read ahead.
+    #[cold]
+    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, bytes: Range<u64>) {
+        let ahead = {
+            let mut state = lock(&file.state);
+            self.ask_policy(file, &mut state, |state, terms, cached| state.readahead.used(&bytes, terms, cached))
+        };
+        if ahead.count > 0 {
+            self.fill_ranges(file, &ahead, 0);
+        }
+        if file.no_reuse.load(Ordering::Relaxed) {
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.read_law.get().most);
+            self.let_go_of(file, page.saturating_sub(behind)..page, 1);
+        }
+    }
+
+    /// Reads what is absent of the ranges, from a page on, and tells the policy how far that came.
+    pub(super) fn fill_ranges(self: &Arc<Self>, file: &Arc<FileInner>, ahead: &Ahead, from: u64) {
+        let mut came = Came::Through;
+        for pages in ahead.ranges() {
+            came = self.fill_ahead(file, pages.start.max(from)..pages.end);
+            if came != Came::Through {
+                break;
+            }
+        }
+        self.tell_came(file, came);
+    }
+
+    pub(super) fn tell_came(&self, file: &FileInner, came: Came) {
+        let mut state = lock(&file.state);
+        state.readahead.issued(came);
+        file.pages.tell_readahead_past(state.readahead.trigger());
+    }
+
+    /// Reads absent pages of a range; how far that came.
+    fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Came {
+        let request_pages = file.device.request_pages();
+        let last = pages.end.min(file.size().div_ceil(PAGE_BYTES));
+        let (mut from, mut evicted) = (pages.start, false);
+        while from < last {
+            let end = (from + request_pages).min(last);
+            let mut hand = Hand::empty(&self.base.cache, &file.device);
+            let (absent, begun) = {
+                let state = &mut *lock(&file.state);
+                let absent = self.absent_run(file, from..end);
+                if absent.is_empty() {
+                    from = end;
+                    continue;
+                }
+                if let Some(came) = self.hand_for_ahead(&mut hand, state, absent.end - absent.start) {
+                    (absent, Err(came))
+                } else {
+                    let filled = absent.start..absent.start + hand.frames();
+                    (absent, Ok((self.begin(file, state, &mut hand, filled.clone(), 0), filled)))
+                }
+            };
+            self.reclaim.look_ahead();
+            match begun {
+                Ok((sending, filled)) => {
+                    if let Some(sending) = sending {
+                        self.send(file, sending);
+                    }
+                    from = filled.end;
+                }
+                // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
+                // the reader not let go of it while it finds what was read ahead.
+                Err(Came::NoFrame(_)) if !evicted => {
+                    evicted = true;
+                    drop(hand);
+                    self.reclaim.evict((absent.end - absent.start) as usize);
+                    continue;
+                }
+                Err(Came::NoRequest(_) | Came::Through) => return Came::NoRequest(absent.start),
+                Err(Came::NoFrame(_)) => {
+                    self.base.local().count(Counter::AllocFail, 1);
+                    return Came::NoFrame(absent.start);
+                }
+            }
+            evicted = false;
+        }
+        Came::Through
+    }
+
+    /// Takes what a request for so many pages of the file needs, or fewer; says what there was none of.
+    fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<Came> {
+        let device = hand.device;
+        if self.base.cache.rare.strikes(Rare::SlotTaken) {
+            return Some(Came::NoRequest(0));
+        }
+        hand.grow_room(count, state.reading_pages);
+        if hand.room() == 0 {
+            return Some(Came::NoRequest(0));
+        }
+        hand.spare.grow(hand.room() as usize, Effort::NoRetry);
+        if hand.frames() == 0 {
+            return Some(Came::NoFrame(0));
+        }
+        let left = u64::from(device.limits().depth) / DEMAND_PART;
+        (!hand.try_slot(left)).then_some(Came::NoRequest(0))
+    }
+
+    /// The first absent pages of the range that follow each other, with the file's lock held.
+    pub(super) fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
+        let cached = CachedPages(&self.base.cache, &file.pages);
+        let start = pages.clone().find(|page| !cached.has(*page)).unwrap_or(pages.end);
+        start..(start..pages.end).find(|page| cached.has(*page)).unwrap_or(pages.end)
+    }
+
+    /// What somebody knows of how a range, or the file, will be read.
+    pub(crate) fn advise(self: &Arc<Self>, file: &Arc<FileInner>, bytes: Range<u64>, advice: Advice) {
+        let end = bytes.end.min(file.size());
+        match advice {
+            Advice::Normal | Advice::Sequential | Advice::Random => {
+                let mut state = lock(&file.state);
+                state.readahead.advise(advice);
+                file.pages.tell_readahead_past(state.readahead.trigger());
+                file.no_reuse.store(false, Ordering::Relaxed);
+            }
+            Advice::NoReuse => file.no_reuse.store(true, Ordering::Relaxed),
+            Advice::WillNeed => {
+                let unread = self.base.cache.pages.unread.pages();
+                let left = (self.base.cache.total_pages() / UNREAD_PART).saturating_sub(unread);
+                let start = bytes.start / PAGE_BYTES;
+                self.fill_ahead(file, start..end.div_ceil(PAGE_BYTES).min(start + left));
+            }
+            Advice::DontNeed => {
+                let whole = if end == file.size() { end.div_ceil(PAGE_BYTES) } else { end / PAGE_BYTES };
+                self.let_go_of(file, bytes.start.div_ceil(PAGE_BYTES)..whole, u8::MAX);
+            }
+        }
+    }
+
+    /// Takes clean pages out of the cache that nobody holds and that were used at most so often.
+    fn let_go_of(&self, file: &FileInner, mut pages: Range<u64>, uses_max: u8) {
+        while !pages.is_empty() {
+            let until = pages.end.min(pages.start.saturating_add(LET_GO_PAGES));
+            self.let_some_go(file, &mut lock(&file.state), pages.start..until, uses_max);
+            let state = lock(&file.state);
+            let next = file.pages.index.next_present(&self.base.cache.nodes, until);
+            pages.start = next.unwrap_or(pages.end);
+            drop(state);
+        }
+        self.base.cache.memory_queue.wake_all();
+        self.base.local().count(Counter::ReadaheadWaste, self.base.cache.pages.unread.take_wasted());
+    }
+
+    fn let_some_go(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>, uses_max: u8) {
+        let cache = &self.base.cache;
+        for page in pages {
+            let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
+            let busy = cache.pages.word(frame).any(DIRTY | WRITEBACK | READING | PRIOR);
+            if busy || cache.pages.uses(frame) > uses_max || !may_go(file, state, page) {
+                continue;
+            }
+            // Unlinked while it is still ours, as by an eviction.
+            cache.eviction.removed(&cache.pages, &[frame]);
+            if cache.pages.detach_idle(frame) {
+                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                file.pages.index.remove(&cache.nodes, page);
+                cache.release_silently(frame);
+            } else {
+                cache.note_clean(frame);
+            }
+        }
+    }
+}

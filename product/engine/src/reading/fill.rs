@@ -1,0 +1,535 @@
+//! Read requests: filling absent pages, completing those that have some of their sectors, and what the end of a
+//! request means for its pages.
+//!
+//! Owns: what is in flight of reads, the frames that they hold.
+//! Does not own: the loop from miss to hit (`reading`), what is read ahead (`ahead`).
+//! Invariants: a page being read is in the index. A failed read takes its pages out again and is told to the reader
+//! that asked for it; if it was of several pages, each is asked for by itself first. Nothing is submitted with the
+//! file's lock held.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use afflux_frames::{Effort, FRAME_BYTES, FrameId};
+
+use super::{Obstacle, Reading};
+use crate::cache::Cache;
+use crate::call::Call;
+use crate::counters::Counter;
+use crate::devices::delays::Delay;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::state::DeviceState;
+use crate::error::{DeviceError, Error};
+use crate::eviction::{Admitted, Arrival};
+use crate::memory::{FrameMemory, Piece, Pieces};
+use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
+use crate::platform::{Nanos, Platform};
+use crate::policy::{Completed, Direction};
+use crate::rare::Rare;
+use crate::readahead::{Ahead, Came};
+use crate::reclaim::Spare;
+use crate::request::{Completion, Operation, Request};
+use crate::trace::Event;
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, Changed, lock};
+
+/// Fewer pages than this are not read ahead by a request of their own where more were wished for.
+const WORTH_PAGES: u64 = 16;
+
+/// What a read request needs, as far as it was had; what is not used goes back.
+pub(super) struct Hand<'a> {
+    pub(super) device: &'a Arc<DeviceState>,
+    pub(super) spare: Spare<'a>,
+    /// Room at the device for so many frames.
+    room: u64,
+    has_slot: bool,
+}
+
+impl<'a> Hand<'a> {
+    pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
+        Self { device, spare: Spare::none(cache), room: 0, has_slot: false }
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.spare.len() as u64
+    }
+
+    /// Room for frames at the device, if it is there now.
+    pub(super) fn try_room(&mut self, pages: u64) -> bool {
+        let taken = self.device.reading.try_take(pages - self.room);
+        if taken {
+            self.room = pages;
+        }
+        taken
+    }
+
+    /// Room for up to so many frames more, as far as the file's share goes.
+    pub(super) fn grow_room(&mut self, pages: u64, own: u64) {
+        self.room += self.device.reading.try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// A request, if there are more than so many.
+    pub(super) fn try_slot(&mut self, left: u64) -> bool {
+        self.has_slot = self.device.slots.try_take_leaving(1, left);
+        self.has_slot
+    }
+}
+
+impl Drop for Hand<'_> {
+    fn drop(&mut self) {
+        if self.has_slot {
+            self.device.slots.give_back(1);
+        }
+        if self.room > 0 {
+            self.device.reading.give_back(self.room);
+        }
+    }
+}
+
+/// What is to be read because a page is absent that somebody waits for.
+pub(super) struct Miss {
+    /// What is asked for.
+    pages: Range<u64>,
+    /// What to read beside.
+    ahead: Ahead,
+    /// How many pages from the first on are absent, as far as a request may go.
+    absent: u64,
+    /// How many frames the reader waits for; of the others it takes what is there.
+    demanded: u64,
+    /// Underway already.
+    sending: Option<Sending>,
+}
+
+/// A request that is to be submitted once the file's lock is free.
+pub(super) struct Sending {
+    first: u64,
+    pieces: Pieces,
+    ends: Box<dyn Completion>,
+    at: Nanos,
+    answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
+}
+
+impl Sending {
+    fn pages(&self) -> Range<u64> {
+        self.first..self.first + self.pieces.len() as u64
+    }
+}
+
+impl<P: Platform> Reading<P> {
+    /// A read misses the first of these pages. Asks what to read beside, and begins with what can be had at once.
+    pub(super) fn miss<'a>(
+        self: &Arc<Self>,
+        file: &'a Arc<FileInner>,
+        state: &mut FileState,
+        pages: &Range<u64>,
+        hand: &mut Hand<'a>,
+    ) -> Miss {
+        let suspect = state.suspect.contains(&pages.start);
+        let pages = pages.start..if suspect { pages.start + 1 } else { pages.end };
+        let ahead = if suspect { Ahead::NONE } else { self.missed(file, state, &pages) };
+        let end = ahead.end_from(pages.end).min(file.size().div_ceil(PAGE_BYTES)).max(pages.end);
+        let end = end.min(pages.start + file.device.request_pages());
+        // Others are not read, so that there is no use in frames for them.
+        let single = end - pages.start == 1;
+        let absent =
+            if single { 1 } else { self.absent_run(file, pages.start..end).end.max(pages.start + 1) - pages.start };
+        let most = (self.base.cache.total_pages() / 16).max(1);
+        let demanded = (pages.end - pages.start).min(absent).min(most);
+        let mut miss = Miss { pages, ahead, absent, demanded, sending: None };
+        let strikes = self.base.cache.rare.strikes(Rare::Yield);
+        if !strikes && self.has_all_at_once(&miss, hand) {
+            miss.sending = self.begin_miss(file, state, hand, &miss);
+        }
+        miss
+    }
+
+    /// Takes what the miss needs, if all of that is there now.
+    fn has_all_at_once(&self, miss: &Miss, hand: &mut Hand<'_>) -> bool {
+        if !hand.try_room(miss.demanded) {
+            return false;
+        }
+        hand.spare.grow(miss.demanded as usize, Effort::Normal);
+        hand.frames() >= miss.demanded && hand.try_slot(0)
+    }
+
+    /// Waits for what is not there yet of what the miss needs.
+    async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
+        if hand.room == 0 {
+            hand.device.reading.take(demanded).await;
+            hand.room = demanded;
+        }
+        if hand.frames() < demanded {
+            let missing = (demanded - hand.frames()) as usize;
+            let spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(missing)).await;
+            hand.spare.join(spare);
+        }
+        self.base.rare_yield().await;
+        if !hand.has_slot {
+            hand.device.slots.take(1).await;
+            hand.has_slot = true;
+        }
+    }
+
+    /// Begins the request for what is absent from the first page on.
+    fn begin_miss(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        state: &mut FileState,
+        hand: &mut Hand<'_>,
+        miss: &Miss,
+    ) -> Option<Sending> {
+        if miss.absent > miss.demanded {
+            hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
+            hand.spare.grow(hand.room() as usize, Effort::NoRetry);
+        }
+        // A second try, after one that found no frame for the index, may hold more frames than a request may have pages.
+        let count = hand.frames().min(miss.absent);
+        self.begin(file, state, hand, miss.pages.start..miss.pages.start + count, miss.pages.end)
+    }
+
+    /// Reads what a miss asks for, and further pages ahead; waits for the first request.
+    pub(super) async fn fill<'a>(
+        self: &'a Arc<Self>,
+        call: &Call<'a>,
+        mut miss: Miss,
+        mut hand: Hand<'a>,
+    ) -> Result<(), Error> {
+        let file = call.file;
+        // Not where the frames were taken: it may start a task, and the file's lock was held there.
+        self.reclaim.look_ahead();
+        if miss.sending.is_none() {
+            self.take_all(call, miss.demanded, &mut hand).await;
+            miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
+        }
+        drop(hand);
+        let Some(sending) = miss.sending.take() else {
+            if miss.ahead.count > 0 {
+                self.tell_came(file, Came::NoRequest(miss.pages.start));
+            }
+            return Ok(());
+        };
+        let (answer, request) = (sending.answer.clone(), sending.pages());
+        self.send(file, sending);
+        let Some(answer) = answer else { return Ok(()) };
+        if miss.ahead.count > 0 {
+            // A device that has answered already is as fast as memory; what it would read ahead now might
+            // push out the very page that the reader has yet to see.
+            if answer.is_given() {
+                self.tell_came(file, Came::NoRequest(request.end));
+            } else {
+                let goes_on = miss.ahead.end_from(miss.pages.end) > miss.pages.end;
+                self.fill_ranges(file, &miss.ahead, if goes_on { request.end } else { 0 });
+            }
+        }
+        self.reclaim.make_up_for(request.end - request.start);
+        let result = answer.wait().await;
+        if result.is_err() && request.end - request.start > 1 {
+            // One bad sector is not to keep its neighbours from being read: each page is asked for by itself.
+            let mut state = lock(&file.state);
+            state.suspect = request;
+            state.readahead.failed();
+            return Ok(());
+        }
+        result.map_err(Error::Device)
+    }
+
+    /// Puts absent pages in the index as being read: the first of the range that follow each other. Those before
+    /// `demanded_end` somebody waits for. Pages past the device's end are zeros at once. Nothing if there is nothing
+    /// to read.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        state: &mut FileState,
+        hand: &mut Hand<'_>,
+        pages: Range<u64>,
+        demanded_end: u64,
+    ) -> Option<Sending> {
+        let now = self.base.now();
+        if pages.end > demanded_end {
+            self.base.cache.pages.unread.age(now);
+        }
+        let (pieces, first) = self.occupy_absent(state, file, (pages, demanded_end), &mut hand.spare);
+        if pieces.is_empty() {
+            return None;
+        }
+        hand.has_slot = false;
+        state.reads_in_flight += 1;
+        state.reading_pages += pieces.len() as u64;
+        let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
+        let end = first + pieces.len() as u64;
+        self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
+        let sent = Sent::now(file, first, pieces.len(), now);
+        let answer = (demanded_end > 0).then(Answer::new);
+        let ends = FillEnds { reading: Arc::clone(self), room, answer: answer.clone(), demanded_end, sent };
+        Some(Sending { first, pieces, ends: Box::new(ends), at: sent.at, answer })
+    }
+
+    pub(super) fn send(&self, file: &Arc<FileInner>, sending: Sending) {
+        let Sending { first, pieces, ends, at, .. } = sending;
+        let bytes = pieces.len() * FRAME_BYTES;
+        self.base.local().count(Counter::ReadRequests, 1);
+        self.base.local().count(Counter::PageIn, bytes as u64);
+        let operation = Operation::Read { offset: first * PAGE_BYTES, len: bytes as u32 };
+        let memory = FrameMemory::new(Arc::clone(&self.arena), pieces);
+        self.base.trace_file(at, file, None, || Event::Submitted { operation });
+        file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
+    }
+
+    /// The pieces to read and the first of their pages.
+    fn occupy_absent(
+        &self,
+        state: &mut FileState,
+        file: &FileInner,
+        (pages, demanded_end): (Range<u64>, u64),
+        spare: &mut Spare<'_>,
+    ) -> (Pieces, u64) {
+        let cache = &self.base.cache;
+        let (mut pieces, mut first) = (Pieces::default(), pages.start);
+        if state.holds > 0 || state.discarded {
+            return (pieces, first);
+        }
+        for page in pages {
+            if cache.frame_at(&file.pages, page).is_some() {
+                if pieces.is_empty() { continue } else { break }
+            }
+            let index = &file.pages.index;
+            let Some(room) = index.room_for(&cache.nodes, page, || spare.take_for_index()) else { break };
+            let Some(frame) = spare.take() else { break };
+            let identity = file.pages.identity(page);
+            cache.pages.set_dirty(frame, Sectors::NONE);
+            if page * PAGE_BYTES >= state.host_size {
+                cache.zero(frame, 0..FRAME_BYTES);
+                cache.pages.set_valid(frame, Sectors::ALL);
+                cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
+                let why = self.note_why(page, demanded_end, frame);
+                index.insert(&cache.nodes, page, frame, room);
+                cache.admit(&file.pages, page, frame, why);
+                if pieces.is_empty() { continue } else { break }
+            }
+            cache.pages.set_valid(frame, Sectors::NONE);
+            cache.pages.occupy(frame, identity, PRESENT | READING);
+            self.note_why(page, demanded_end, frame);
+            index.insert(&cache.nodes, page, frame, room);
+            if pieces.is_empty() {
+                first = page;
+            }
+            pieces.push(Piece { frame, start: 0, len: FRAME_BYTES as u16 });
+        }
+        (pieces, first)
+    }
+
+    /// Why a page comes into the cache; one that nobody waits for counts as unread from now on.
+    fn note_why(&self, page: u64, demanded_end: u64, frame: FrameId) -> Admitted {
+        if page < demanded_end {
+            return Admitted::Demand;
+        }
+        self.base.cache.pages.note_unread(frame);
+        Admitted::Ahead
+    }
+
+    /// Reads what a page lacks into a side frame, merges it, and waits for that.
+    pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
+        let file = call.file;
+        file.device.reading.take(1).await;
+        let room = ReadRoom::of(file, 1, 1);
+        let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
+        file.device.slots.take(1).await;
+        let answer = Answer::new();
+        let side = {
+            let mut state = lock(&file.state);
+            match self.obstacle(&state, file, page) {
+                Obstacle::Partial(frame) => {
+                    self.base.cache.pages.change(frame, 0, READING);
+                    state.reads_in_flight += 1;
+                    state.reading_pages += 1;
+                    let sent = Sent::now(file, page, 1, self.base.now());
+                    spare.take().map(|side| (frame, side, sent))
+                }
+                _ => None,
+            }
+        };
+        let Some((frame, side, sent)) = side else {
+            file.device.slots.give_back(1);
+            return Ok(());
+        };
+        let ends = MergeEnds { reading: Arc::clone(self), room, frame, side, answer: Arc::clone(&answer), sent };
+        let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
+        let (pieces, ends) = (Pieces::One(piece), Box::new(ends));
+        self.send(file, Sending { first: page, pieces, ends, at: sent.at, answer: None });
+        answer.wait().await.map_err(Error::Device)
+    }
+
+    fn read_ended(&self, file: &Arc<FileInner>, operation: Operation, sent: Sent, result: Result<(), DeviceError>) {
+        if result.is_err() {
+            self.base.local().count(Counter::ReadErrors, 1);
+        }
+        let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
+        file.device.read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
+        let ns = now.since(sent.at);
+        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
+        if self.base.devices.policy.needs().reads {
+            let done = sent.ended(result.is_ok(), now, self.base.platform.unwatched_ns());
+            self.base.ask(&file.device, |policy, view, own, shared| {
+                policy.completed(view, &done, own, shared);
+            });
+        }
+        file.device.slots.give_back(1);
+        let changed = Changed::now();
+        file.queue.wake_for(&changed);
+        file.cache.memory_queue.wake_for(&changed);
+    }
+}
+
+/// A read request on its way, as the policy is told of it when it ends.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// 1, or 0 if it begins where the device read last.
+    runs: u64,
+    pages: u64,
+    at: Nanos,
+}
+
+impl Sent {
+    /// A request for so many pages from the first on, submitted now.
+    fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
+        let pages = count as u64;
+        let runs = file.device.read_begins(first, (file.pages.slot, first + pages), now);
+        Self { runs, pages, at: now }
+    }
+
+    fn ended(self, moved: bool, now: Nanos, unwatched_ns: u64) -> Completed {
+        let (direction, pages) = (Direction::Read, if moved { self.pages } else { 0 });
+        let latency_ns = now.since(self.at);
+        let (bytes, unwatched_ns) = (pages * PAGE_BYTES, unwatched_ns.min(latency_ns));
+        Completed { direction, runs: self.runs, pages, bytes, latency_ns, unwatched_ns, ..Completed::default() }
+    }
+}
+
+/// Frames that a read of a file holds until it ends, counted at the file's device.
+struct ReadRoom {
+    file: Arc<FileInner>,
+    pages: u64,
+}
+
+impl ReadRoom {
+    /// Of those that were taken so many are needed; gives back the rest.
+    fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
+        if taken > needed {
+            file.device.reading.give_back(taken - needed);
+        }
+        Self { file: Arc::clone(file), pages: needed }
+    }
+}
+
+impl Drop for ReadRoom {
+    fn drop(&mut self) {
+        self.file.device.reading.give_back(self.pages);
+    }
+}
+
+/// The end of a request that reads whole pages.
+struct FillEnds<P: Platform> {
+    reading: Arc<Reading<P>>,
+    room: ReadRoom,
+    answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
+    /// Pages from here on nobody has asked for.
+    demanded_end: u64,
+    sent: Sent,
+}
+
+impl<P: Platform> FillEnds<P> {
+    fn why(&self, page: u64) -> Admitted {
+        if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead }
+    }
+}
+
+impl<P: Platform> Completion for FillEnds<P> {
+    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let (reading, file) = (&self.reading, &self.room.file);
+        let cache = &reading.base.cache;
+        let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
+        {
+            let mut state = lock(&file.state);
+            let mut arrivals = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                let frame = piece.frame;
+                if !cache.pages.word(frame).has(PRESENT) {
+                    cache.pages.change(frame, READING, 0);
+                } else if result.is_ok() {
+                    cache.pages.set_valid(frame, Sectors::ALL);
+                    let page = cache.pages.identity(frame).index;
+                    let why = self.why(page);
+                    cache.pages.change(frame, READING, UPTODATE);
+                    arrivals.push(Arrival { frame, key: file.pages.key(page), why });
+                } else {
+                    file.pages.index.remove(&cache.nodes, cache.pages.identity(frame).index);
+                    cache.pages.detach(frame);
+                    cache.pages.change(frame, READING, 0);
+                }
+            }
+            cache.admit_all(&arrivals);
+            state.reads_in_flight -= 1;
+            state.reading_pages -= self.room.pages;
+            // A turn of the flusher that found nothing may have left the file to the end of this.
+            file.requeue(&mut state, reading.base.now());
+        }
+        let changed = Changed::now();
+        for piece in pieces {
+            cache.release(piece.frame);
+            cache.page_queue(piece.frame).wake_for(&changed);
+        }
+        if let Some(answer) = &self.answer {
+            answer.give(result);
+        }
+        cache.rare_wake();
+        reading.read_ended(file, operation, self.sent, result);
+    }
+}
+
+/// The end of a request that reads what a page lacks.
+struct MergeEnds<P: Platform> {
+    reading: Arc<Reading<P>>,
+    frame: FrameId,
+    side: FrameId,
+    answer: Arc<Answer<Result<(), DeviceError>>>,
+    sent: Sent,
+    room: ReadRoom,
+}
+
+impl<P: Platform> Completion for MergeEnds<P> {
+    fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let (reading, file, frame) = (&self.reading, &self.room.file, self.frame);
+        let cache = &reading.base.cache;
+        {
+            let mut state = lock(&file.state);
+            let mut set = 0;
+            if result.is_ok() && cache.pages.word(frame).has(PRESENT) {
+                let valid = cache.pages.valid(frame);
+                for sector in Sectors::ALL.without(valid).iter() {
+                    let bytes = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                    cache.copy_between(self.side, frame, bytes);
+                }
+                cache.pages.set_valid(frame, Sectors::ALL);
+                set = UPTODATE;
+            }
+            let word = cache.pages.change(frame, READING, set);
+            if word.has(PRESENT) && !word.any(DIRTY) {
+                // A look for victims passes over pages that are being read.
+                cache.note_clean(frame);
+            }
+            state.reads_in_flight -= 1;
+            state.reading_pages -= self.room.pages;
+            // The flusher passes by pages that are being read.
+            file.requeue(&mut state, reading.base.now());
+        }
+        cache.release(frame);
+        cache.free_frame(self.side);
+        cache.page_queue(frame).wake_all();
+        self.answer.give(result);
+        reading.read_ended(file, operation, self.sent, result);
+    }
+}

@@ -1,0 +1,344 @@
+//! Reading: hits at once, misses by bringing pages in.
+//!
+//! Owns: the loop from miss to hit.
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), what is read before it is asked for (`ahead`), frames
+//! (`reclaim`).
+//! Invariants: a page being read is in the index, so that one request serves all who want it. When a read fails, the
+//! reader that asked for it is told; others ask anew. Nobody waits for a read that nobody has submitted.
+
+mod ahead;
+mod fill;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_frames::{FRAME_BYTES, FrameId};
+
+use self::fill::Hand;
+use crate::FILE_BYTES_MAX;
+use crate::base::Base;
+use crate::cache::PinnedPages;
+use crate::cache::guards::{GuardPlaces, PlaceNumber};
+use crate::cache::hit::InPage;
+use crate::call::Call;
+use crate::client::Client;
+use crate::counters::Counter;
+use crate::devices::delays::Delay;
+use crate::devices::file::{FileInner, FileState};
+use crate::error::Error;
+use crate::memory::Arena;
+use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
+use crate::platform::Platform;
+use crate::reclaim::Reclaim;
+use crate::settings::Knob;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+
+/// What stands in the way of reading a page.
+enum Obstacle {
+    None,
+    /// The file is held for a change of shape.
+    Held,
+    /// A request that will change the page's state is in flight.
+    InFlight(FrameId),
+    /// The page has only some of its sectors.
+    Partial(FrameId),
+    Absent,
+}
+
+/// The mechanism. A request in flight holds a reference to it and to its arena; that these are counted apart from
+/// others' is why an engine has several.
+#[repr(align(128))]
+pub(crate) struct Reading<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+    arena: Arc<Arena>,
+    guards: Arc<GuardPlaces>,
+}
+
+/// As many as an engine has of the mechanism, which all are alike.
+const COPIES: u32 = 16;
+
+/// The mechanism, so often that readers of different files seldom count references in the same word.
+pub(crate) struct Readings<P: Platform>(Box<[Arc<Reading<P>>]>);
+
+impl<P: Platform> Readings<P> {
+    pub(crate) fn new(base: &Base<P>, reclaim: &Arc<Reclaim<P>>) -> Arc<Self> {
+        let guards = GuardPlaces::new(&base.cache);
+        let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim), Arc::clone(&guards));
+        Arc::new(Self((0..COPIES).map(copy).collect()))
+    }
+
+    /// The one for a file.
+    #[inline]
+    pub(crate) fn of(&self, file: &FileInner) -> &Arc<Reading<P>> {
+        &self.0[(file.pages.slot % COPIES) as usize]
+    }
+
+    /// Bytes of pages under guards; a guard of no bytes counts as one page.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.0[0].guards.pages() * PAGE_BYTES
+    }
+}
+
+/// The pages of a call as they were when it came. They are counted when the call has succeeded.
+struct Found {
+    hits: u64,
+    misses: u64,
+    /// Of the misses, pages that were being read already.
+    joined: u64,
+}
+
+/// Copies up to the first page that is not there; returns how many bytes. Counts the pages as found if that is all.
+#[inline]
+pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+    let at = InPage::first(offset, into.len());
+    if at.len < into.len() || into.is_empty() {
+        let (done, pages) = copy_pages(base, file, offset, into);
+        base.local().count(Counter::ReadHitPages, if done == into.len() { pages } else { 0 });
+        return done;
+    }
+    let hit = base.cache.read_hit::<P>(&file.pages, at, into);
+    base.local().count(Counter::ReadHitPages, u64::from(hit));
+    if hit { at.len } else { 0 }
+}
+
+/// [`copy_hits`] of any number of pages, one by one, which are not counted; how many bytes and pages.
+fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> (usize, u64) {
+    let (mut done, mut pages) = (0, 0);
+    while done < into.len() {
+        let at = InPage::first(offset + done as u64, into.len() - done);
+        if !base.cache.read_hit::<P>(&file.pages, at, &mut into[done..]) {
+            break;
+        }
+        done += at.len;
+        pages += 1;
+    }
+    (done, pages)
+}
+
+/// How many of `len` bytes from `offset` on are in the file.
+#[inline]
+pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
+    file.size().saturating_sub(offset).min(len as u64) as usize
+}
+
+/// How many pages such a range touches.
+#[inline]
+fn page_count(offset: u64, len: usize) -> u64 {
+    if len == 0 { 0 } else { (offset % PAGE_BYTES + len as u64).div_ceil(PAGE_BYTES) }
+}
+
+/// Whether a read up to `end` has used up what was read ahead.
+#[inline]
+pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
+    end > file.pages.readahead_trigger.load(Ordering::Relaxed)
+}
+
+impl<P: Platform> Reading<P> {
+    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardPlaces>) -> Arc<Self> {
+        let arena = Arc::new(Arena(Arc::clone(&base.cache.frames)));
+        Arc::new(Self { base, reclaim, arena, guards })
+    }
+
+    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
+    /// Waits for those that are not in the cache.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        client: Option<&Client>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
+        check_range(offset, into.len())?;
+        let call = Call::new(file, client);
+        let (mut done, mut found) = (0, None);
+        loop {
+            let want = available(file, offset, into.len());
+            if done >= want {
+                self.end_read(file, offset, want, found);
+                return Ok(want);
+            }
+            let (at, left) = (offset + done as u64, &mut into[done..want]);
+            done += if found.is_none() {
+                copy_hits(&self.base, file, at, left)
+            } else {
+                copy_pages(&self.base, file, at, left).0
+            };
+            if done < want {
+                let first = (offset + done as u64) / PAGE_BYTES;
+                let end = (offset + want as u64).div_ceil(PAGE_BYTES);
+                found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
+                call.waits(&self.base, Delay::Read, self.bring(&call, first..end)).await?;
+            }
+        }
+    }
+
+    /// The bytes where they are, if all of them are in the cache and guards do not hold too much already.
+    #[inline]
+    pub(crate) fn try_read_pinned(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Option<PinnedPages> {
+        let want = available(file, offset, len);
+        let pages = self.pin(file, offset, want)?;
+        self.base.local().count(Counter::ReadHitPages, page_count(offset, want));
+        self.end_hit(file, offset, want);
+        Some(pages)
+    }
+
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
+    fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
+        let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
+        let place = PlaceNumber::of(self.base.local());
+        PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
+    }
+
+    /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache
+    /// is too small to hold the range at once: read it then.
+    pub(crate) async fn read_pinned(
+        self: &Arc<Self>,
+        client: Option<&Client>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<PinnedPages>, Error> {
+        check_range(offset, len)?;
+        let call = Call::new(file, client);
+        let tries = 16 + 2 * len / FRAME_BYTES;
+        let mut found = None;
+        for _ in 0..tries {
+            let want = available(file, offset, len);
+            let pages = FileInner::pages_of(&(offset..offset + want as u64));
+            if let Some(pinned) = self.pin(file, offset, want) {
+                let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
+                self.end_read(file, offset, want, Some(found));
+                return Ok(Some(pinned));
+            }
+            found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
+            let missing = pages.clone().find(|page| !self.is_there(file, *page));
+            match missing {
+                Some(page) => call.waits(&self.base, Delay::Read, self.bring(&call, page..pages.end)).await?,
+                None => self.base.pass().await,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks which of these pages are in the cache, without a lock. `before` pages of the call in front of them are.
+    #[cold]
+    fn look_for(&self, file: &FileInner, before: u64, pages: Range<u64>) -> Found {
+        let cache = &self.base.cache;
+        let mut found = Found { hits: before, misses: 0, joined: 0 };
+        for page in pages {
+            let frame = file.pages.index.lookup(&cache.nodes, page).filter(|frame| cache.pages.contains(*frame));
+            let word = frame.map(|frame| cache.pages.word(frame));
+            if word.is_some_and(|word| word.has(PRESENT | UPTODATE)) {
+                found.hits += 1;
+            } else {
+                found.misses += 1;
+                found.joined += u64::from(word.is_some_and(|word| word.has(PRESENT | READING)));
+            }
+        }
+        found
+    }
+
+    fn is_there(&self, file: &FileInner, page: u64) -> bool {
+        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
+        frame.is_some_and(|frame| {
+            self.base.cache.pages.contains(frame) && self.base.cache.pages.word(frame).has(PRESENT | UPTODATE)
+        })
+    }
+
+    /// Counts the pages of a read that has succeeded, unless it has copied all of them at once and counted them.
+    fn end_read(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize, found: Option<Found>) {
+        if let Some(Found { hits, misses, joined }) = found {
+            let local = self.base.local();
+            local.count(Counter::ReadHitPages, hits);
+            local.count(Counter::ReadMissPages, misses);
+            local.count(Counter::ReadJoinedPages, joined);
+        }
+        self.end_hit(file, offset, len);
+    }
+
+    /// After a read: reads more ahead if it is time to.
+    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
+        if wants_more_ahead(file, offset + len as u64) {
+            self.read_ahead(file, offset..offset + len as u64);
+        }
+    }
+
+    /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
+    pub(crate) async fn bring(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
+        let file = call.file;
+        let mut hand = Hand::empty(&self.base.cache, &file.device);
+        let found = {
+            let mut state = lock(&file.state);
+            if state.discarded {
+                return Err(Error::Discarded);
+            }
+            match self.obstacle(&state, file, pages.start) {
+                // Mostly all that a miss needs is there: then one look at the file is enough.
+                Obstacle::Absent => Ok(self.miss(file, &mut state, &pages, &mut hand)),
+                obstacle => Err(obstacle),
+            }
+        };
+        match found {
+            Ok(miss) => self.fill(call, miss, hand).await,
+            Err(obstacle) => self.overcome(call, pages.start, obstacle).await,
+        }
+    }
+
+    async fn overcome(self: &Arc<Self>, call: &Call<'_>, page: u64, obstacle: Obstacle) -> Result<(), Error> {
+        let file = call.file;
+        match obstacle {
+            Obstacle::None | Obstacle::Absent => {}
+            Obstacle::Held => file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await,
+            Obstacle::InFlight(frame) => self.wait_for_page(file, page, frame).await,
+            Obstacle::Partial(_) => self.merge(call, page).await?,
+        }
+        Ok(())
+    }
+
+    fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
+        let Some(frame) = self.base.cache.frame_at(&file.pages, page) else {
+            return if state.holds > 0 { Obstacle::Held } else { Obstacle::Absent };
+        };
+        let word = self.base.cache.pages.word(frame);
+        if word.has(UPTODATE) {
+            Obstacle::None
+        } else if word.any(READING | WRITEBACK) {
+            Obstacle::InFlight(frame)
+        } else if state.holds > 0 {
+            Obstacle::Held
+        } else {
+            Obstacle::Partial(frame)
+        }
+    }
+
+    /// Waits until the frame is no longer that page with a request in flight.
+    pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
+        let cache = &self.base.cache;
+        let identity = file.pages.identity(page);
+        cache
+            .page_queue(frame)
+            .until(|| {
+                let word = cache.pages.word(frame);
+                let same = word.has(PRESENT) && cache.pages.identity(frame) == identity;
+                (!(same && word.any(READING | WRITEBACK))).then_some(())
+            })
+            .await;
+    }
+}
+
+/// Whether the range can be a file's.
+fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= FILE_BYTES_MAX => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
+    }
+}

@@ -1,0 +1,255 @@
+//! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
+//! (`background`), else those of clean pages, else the next that comes back.
+//!
+//! Owns: the order of attempts, the wait, how long that took; how much a task frees itself, unless a form from outside
+//! says that (`form`).
+//! Does not own: which page goes (`eviction`), readahead's refusal; dirty pages, which are never evicted, only written
+//! (`writeback`).
+//! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
+//! the flushers and waits; it ends when a frame comes back, whoever brings it.
+
+mod background;
+mod form;
+mod spare;
+
+use std::sync::Arc;
+
+use afflux_frames::Effort;
+
+use crate::base::Base;
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
+use crate::durations::{Durations, WaitTimes};
+use crate::eviction::{PageKey, Victim, is_claimed};
+use crate::page::DIRTY;
+use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
+use crate::wait::{either, lock};
+use background::Background;
+pub use form::{Passes, ReclaimForm};
+pub(crate) use spare::Spare;
+
+/// Pages taken from the lists at a time.
+const BATCH: usize = 32;
+/// Pages that a reader or a writer recycles at a time.
+const RECYCLED: usize = 4;
+/// How long it does so, if it has one frame at least.
+const RECYCLE_NS: u64 = 20_000;
+/// Pages looked at for one batch.
+const SCAN_MAX: u64 = 256;
+/// Victims of a file that go in one hold of its lock.
+const HELD: usize = 8;
+/// How often one who waits for memory looks again by himself: a passing pin wakes nobody.
+const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
+
+/// The mechanism.
+pub(crate) struct Reclaim<P: Platform> {
+    base: Base<P>,
+    background: Background,
+    /// Nothing is the engine's own.
+    form: Option<Arc<dyn ReclaimForm>>,
+    waits: Durations,
+}
+
+impl<P: Platform> Reclaim<P> {
+    /// Evicts up to `want` clean pages, of those that the eviction policy chooses. Victims of one file go together: the
+    /// file is looked up once for them, and locked once in a few.
+    pub(crate) fn evict(&self, want: usize) -> Evicted {
+        let (cache, local) = (&self.base.cache, self.base.local());
+        let mut scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);
+        local.count(Counter::PagesScanned, scan.scanned);
+        if scan.waiting_to_be_written.len() > scan.victims.len() {
+            self.press_writers_of(&mut scan.waiting_to_be_written);
+        }
+        scan.victims.sort_by_key(|victim| victim.identity.file);
+        let mut gone = Vec::with_capacity(scan.victims.len());
+        for victims in scan.victims.chunk_by(|one, other| one.identity.file == other.identity.file) {
+            // Without it the file is gone, and its pages with it.
+            if let Some(file) = self.base.devices.files.get(victims[0].identity.file) {
+                for victims in victims.chunks(HELD) {
+                    let mut state = lock(&file.state);
+                    let taken = victims.iter().filter(|victim| take_out(&file, &mut state, victim));
+                    gone.extend(taken.map(|victim| (victim, file.pages.key(victim.identity.index))));
+                }
+            }
+        }
+        let keys: Vec<PageKey> = gone.iter().filter(|(victim, _)| victim.remember).map(|(_, key)| *key).collect();
+        cache.eviction.remember(&keys);
+        let freed = gone.iter().filter(|(victim, _)| cache.release_silently(victim.frame)).count();
+        if freed > 0 {
+            cache.memory_queue.wake_all();
+        }
+        local.count(Counter::PagesEvicted, gone.len() as u64);
+        local.count(Counter::ReadaheadWaste, cache.pages.unread.take_wasted());
+        Evicted { pages: gone.len(), scanned: scan.scanned }
+    }
+
+    /// Where most of the pages that would have gone are dirty, their devices write, whatever else is due: each page is
+    /// met once, so that nothing is pressed again for what is dirty already.
+    #[cold]
+    fn press_writers_of(&self, files: &mut Vec<u32>) {
+        files.sort_unstable();
+        files.dedup();
+        for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
+            file.device.press();
+        }
+    }
+}
+
+/// Takes a victim out of its file, if it is still there and can go.
+fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
+    let (cache, page) = (&file.cache, victim.identity.index);
+    if file.pages.index.frame(&cache.nodes, page) != Some(victim.frame) {
+        return false;
+    }
+    if !may_go(file, state, page) {
+        if state.redirtying {
+            // Written again by now, perhaps: then nobody else puts it back on a list.
+            cache.note_clean(victim.frame);
+        }
+        return false;
+    }
+    // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
+    // it is detached a late reader may free it, and somebody else link it as another page.
+    if !is_claimed(&cache.pages, victim.frame) {
+        cache.eviction.removed(&cache.pages, &[victim.frame]);
+    }
+    let goes = cache.pages.detach_idle(victim.frame);
+    if goes {
+        state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+        file.pages.index.remove(&cache.nodes, page);
+    } else if !cache.pages.word(victim.frame).any(DIRTY) {
+        cache.note_clean(victim.frame);
+    }
+    goes
+}
+
+/// Whether the page could be read back: not yet, where the device shows what was written after a flush only. Nor does a
+/// page go that a flush which failed covered, before it is dirty again.
+pub(crate) fn may_go(file: &FileInner, state: &FileState, page: u64) -> bool {
+    let readable = file.device.limits().readable_before_flush && !state.redirtying;
+    readable || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
+}
+
+/// What a search for pages to evict came to.
+pub(crate) struct Evicted {
+    pages: usize,
+    scanned: u64,
+}
+
+/// What letting go of all clean pages came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Dropped {
+    /// Pages that went.
+    pub pages: u64,
+    /// Pages looked at until the last of these had gone, each time counted.
+    pub looks: u64,
+}
+
+/// Looks in a row at pages of which none could go, after which none of those that are left can: a policy spares a page
+/// that was used four times at most.
+const LOOKS_FOR_NOTHING: u64 = 5;
+
+impl<P: Platform> Reclaim<P> {
+    pub(crate) fn new(base: Base<P>, form: Option<Arc<dyn ReclaimForm>>) -> Arc<Self> {
+        let background = Background::new(base.cache.frames.total());
+        Arc::new(Self { base, background, form, waits: Durations::default() })
+    }
+
+    /// Evicts every clean page that nobody holds.
+    pub(crate) fn evict_all(&self) -> Dropped {
+        let (mut dropped, mut fruitless) = (Dropped::default(), 0);
+        while fruitless <= LOOKS_FOR_NOTHING * self.base.cache.total_pages() {
+            let evicted = self.evict(BATCH);
+            if evicted.scanned == 0 {
+                break;
+            }
+            fruitless += evicted.scanned;
+            if evicted.pages > 0 {
+                dropped.pages += evicted.pages as u64;
+                dropped.looks += std::mem::take(&mut fruitless);
+            }
+        }
+        self.base.cache.nodes.give_back_unused();
+        dropped
+    }
+
+    /// Takes up to `count` frames, at least one: waits for that one if it must.
+    pub(crate) async fn take_frames(self: &Arc<Self>, count: usize) -> Spare<'_> {
+        let cache = &self.base.cache;
+        if cache.rare.strikes(Rare::EvictNow) {
+            self.evict(BATCH);
+        }
+        let mut spare = Spare::none(cache);
+        spare.grow(count, Effort::Normal);
+        self.look_ahead();
+        if spare.len() < count {
+            let began = self.base.now();
+            self.find_more(&mut spare, count).await;
+            self.waits.note(self.base.now().since(began));
+        }
+        spare
+    }
+
+    /// How long those took who did not find the frames that they wanted.
+    pub(crate) fn wait_times(&self) -> WaitTimes {
+        self.waits.times()
+    }
+
+    /// Recycles, and if there is still none waits for one.
+    async fn find_more(&self, spare: &mut Spare<'_>, count: usize) {
+        self.base.local().count(Counter::AllocStall, 1);
+        self.recycle(spare, count).await;
+        let cache = &self.base.cache;
+        self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
+        while spare.len() == 0 {
+            for device in self.base.devices.all() {
+                device.press();
+            }
+            let look_again = self.base.sleep_until(self.base.now().after(LOOK_AGAIN_NS));
+            either(
+                cache.memory_queue.until(|| {
+                    spare.grow(count, Effort::Normal);
+                    (spare.len() > 0).then_some(())
+                }),
+                look_again,
+            )
+            .await;
+            if spare.len() == 0 {
+                self.recycle(spare, count).await;
+            }
+        }
+    }
+
+    /// Evicts until `spare` has `count` frames, or at least one if that takes long. Where frames are freed in the
+    /// background too, a few at a time and for some microseconds only: what is lacking then is there soon.
+    async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
+        if let Some(form) = &self.form {
+            self.reclaim_by(&**form).await;
+            // Others may have taken what it freed: it is no more than anybody's.
+            return spare.grow(count, Effort::Normal);
+        }
+        let began = self.base.now();
+        // Each page at most twice: one that was used is passed over once.
+        let mut left = 2 * self.base.cache.total_pages();
+        while spare.len() < count {
+            let lacking = count - spare.len();
+            let evicted = self.evict(if self.has_background() { RECYCLED } else { lacking.max(BATCH) });
+            spare.grow(count, Effort::Normal);
+            if self.has_background() {
+                // A simulated CPU may be lost here, as a real one may at any time.
+                self.base.platform.between_requests().await;
+            }
+            left = left.saturating_sub(evicted.scanned);
+            let late = self.has_background() && self.base.now().since(began) >= RECYCLE_NS;
+            let enough = spare.len() > 0 && (late || evicted.pages == 0);
+            if enough || evicted.scanned == 0 || left == 0 {
+                return;
+            }
+            if evicted.pages == 0 {
+                self.base.pass().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Frames taken and not yet used.
+//!
+//! Owns: them, until they hold pages.
+//! Does not own: the wait for one (`reclaim`).
+//! Invariants: none is lost: what is left goes back on drop.
+
+use afflux_frames::{Effort, FrameId, Mobility, Order};
+
+use crate::cache::Cache;
+use crate::rare::Rare;
+
+/// Frames taken and not yet used; what is left goes back on drop. A single one costs no memory of its own. Of several
+/// the lowest is used first: what follows each other in memory then does so in the file, too, and a device reads or
+/// writes it as one piece. The cache is borrowed: its count of references is one word for all writers.
+pub(crate) struct Spare<'a> {
+    cache: &'a Cache,
+    only: Option<FrameId>,
+    /// The highest first.
+    more: Vec<FrameId>,
+}
+
+impl<'a> Spare<'a> {
+    pub(crate) fn none(cache: &'a Cache) -> Self {
+        Self { cache, only: None, more: Vec::new() }
+    }
+
+    /// Takes over another's.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        if self.len() == 0 {
+            std::mem::swap(self, &mut other);
+        }
+        self.more.extend(self.only.take());
+        self.more.extend(other.only.take().into_iter().chain(other.more.drain(..)));
+        self.more.sort_unstable_by(|one, other| other.cmp(one));
+    }
+
+    pub(crate) fn take(&mut self) -> Option<FrameId> {
+        self.more.pop().or_else(|| self.only.take())
+    }
+
+    /// A frame for nodes of an index. A free frame comes first, so that the frames taken for pages stay for pages.
+    /// Without a free frame one of the taken frames serves.
+    pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
+        let free = || self.cache.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal);
+        let found = if self.cache.rare.fails_allocation(Rare::NoFrame) { None } else { free() };
+        found.or_else(|| self.take())
+    }
+
+    /// The next, if there is one, will be filled by a copy soon: its memory is asked for while something else is done.
+    pub(crate) fn expect_copy(&self) {
+        if let Some(frame) = self.more.last().copied().or(self.only) {
+            self.cache.expect_copy(frame);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.only.is_some()) + self.more.len()
+    }
+
+    /// Adds what can be had at once, up to `count` in all.
+    pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
+        let lacking = count.saturating_sub(self.len()) as u32;
+        let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
+        if lacking == 0 || self.cache.rare.fails_allocation(path) {
+            return;
+        }
+        let Self { cache, only, more } = self;
+        if count == 1 {
+            // Mostly it is in the thread's own hand.
+            *only = cache.frames.allocate(Order::SINGLE, Mobility::Movable, effort);
+            return;
+        }
+        more.reserve(count - more.len());
+        more.extend(only.take());
+        cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| more.push(frame));
+        more.sort_unstable_by(|one, other| other.cmp(one));
+    }
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        if self.len() == 0 {
+            return;
+        }
+        for frame in self.only.take().into_iter().chain(self.more.drain(..)) {
+            self.cache.frames.free(frame, Order::SINGLE);
+        }
+        self.cache.memory_queue.wake_all();
+    }
+}

@@ -1,0 +1,442 @@
+//! Changes of a file's shape: size and holes, and forgetting it.
+//!
+//! Owns: truncation and extension, punched holes, discarding a file, taking over a size that somebody
+//! else gave the host's file.
+//! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
+//! Invariants: one change of shape a file at a time, as a task of its own, so that a caller that goes
+//! away leaves none half done. Submission stops and what is in flight ends before the device is asked,
+//! so no late write brings bytes back. The device changes first, the cache after it; an error leaves
+//! both as they were. A caller that is refused because the device hangs has one more outcome: a change that the device
+//! was asked for already is made when the device goes on.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use afflux_frames::{Effort, FRAME_BYTES, FrameId};
+
+use crate::base::Base;
+use crate::cache::hit::InPage;
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
+use crate::dirty::uncharge;
+use crate::error::{DeviceError, Error};
+use crate::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
+use crate::platform::Platform;
+use crate::rare::Rare;
+use crate::reclaim::Spare;
+use crate::request::Operation;
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, lock};
+use crate::writeback::Writeback;
+use crate::writing::Writing;
+
+/// When to look again whether a copy into a page has ended.
+const COPY_NS: u64 = 50_000;
+
+/// Most pages taken out without letting others have the file's lock.
+const DROP_PAGES: u64 = 1024;
+
+enum Shape {
+    Size(u64),
+    Hole(Range<u64>),
+}
+
+/// The mechanism.
+pub(crate) struct Reshaping<P: Platform> {
+    base: Base<P>,
+    writeback: Arc<Writeback<P>>,
+    writing: Arc<Writing<P>>,
+}
+
+impl<P: Platform> Reshaping<P> {
+    pub(crate) fn new(base: Base<P>, writeback: Arc<Writeback<P>>, writing: Arc<Writing<P>>) -> Arc<Self> {
+        Arc::new(Self { base, writeback, writing })
+    }
+
+    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
+    /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
+    /// file. On an error nothing has changed.
+    pub(crate) async fn set_size(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> Result<(), Error> {
+        let max = file.bytes_max;
+        // A file that is larger already, as the host has it, may shrink.
+        if size > max && size > file.size() {
+            return Err(Error::OutOfRange { offset: size, len: 0, max });
+        }
+        if self.has_shape(file, size) {
+            return Ok(());
+        }
+        self.reshape(file, Shape::Size(size)).await
+    }
+
+    /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
+    /// size stays. Waits as [`Reshaping::set_size`] does.
+    pub(crate) async fn punch(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+        if range.start >= range.end.min(file.size()) {
+            return Ok(());
+        }
+        self.reshape(file, Shape::Hole(range)).await
+    }
+
+    /// With the file's turn taken, so that the size does not shrink meanwhile: zeros that are written
+    /// must not make the file larger again.
+    async fn punch_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
+        let range = range.start..range.end.min(file.size());
+        let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
+        if whole.start >= whole.end {
+            return self.write_zeros(file, range).await;
+        }
+        self.write_zeros(file, range.start..whole.start).await?;
+        self.write_zeros(file, whole.end..range.end).await?;
+        match self.punch_pages(file, whole.clone(), refused).await {
+            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
+            other => other,
+        }
+    }
+
+    async fn punch_pages(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
+        let _hold = self.writeback.hold(file).await;
+        if lock(&file.state).discarded {
+            return Err(Error::Discarded);
+        }
+        goes_on(refused)?;
+        self.extend_device(file).await?;
+        let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
+        self.writeback.call(file, operation).await?;
+        file.owe_flush(&mut lock(&file.state), self.base.now());
+        self.drop_pages(file, FileInner::pages_of(&range));
+        let kept = file.settle(&mut lock(&file.state));
+        drop(kept);
+        Ok(())
+    }
+
+    async fn write_zeros(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut from = range.start;
+        while from < range.end {
+            let len = (range.end - from).min(ZEROS.len() as u64);
+            self.writing.write(file, None, from, &ZEROS[..len as usize]).await?;
+            from += len;
+        }
+        Ok(())
+    }
+
+    fn has_shape(&self, file: &FileInner, size: u64) -> bool {
+        let state = lock(&file.state);
+        file.size() == size && state.host_size == size && state.is_clean() && state.holds == 0
+    }
+
+    async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
+        let silence = &file.device.silence;
+        silence.takes_work()?;
+        let (answer, refused) = (Answer::new(), Arc::new(AtomicBool::new(false)));
+        let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
+        let was_refused = Arc::clone(&refused);
+        inner.reshape_begins();
+        self.base.platform.spawn("reshape", async move {
+            let result = reshaping.reshape_in_turn(&inner, shape, &was_refused).await;
+            inner.reshape_ends();
+            told.give(result);
+        });
+        // The task stays. It has the device asked no more, unless that was done already.
+        let result = silence.unless_refused(answer.wait()).await;
+        if result == Err(DeviceError::Hung.into()) {
+            refused.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    async fn reshape_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        shape: Shape,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
+        file.reshaping.take(1).await;
+        let _turn = Turn(file);
+        goes_on(refused)?;
+        match shape {
+            Shape::Size(size) => {
+                let _hold = self.writeback.hold(file).await;
+                if lock(&file.state).discarded {
+                    return Err(Error::Discarded);
+                }
+                goes_on(refused)?;
+                self.writeback.call(file, Operation::SetSize { size }).await?;
+                self.base.rare_yield().await;
+                self.cut(file, size).await;
+                Ok(())
+            }
+            Shape::Hole(range) => self.punch_in_turn(file, range, refused).await,
+        }
+    }
+
+    /// Has the device know the file's size before dirty pages are dropped: the last of them would have
+    /// told it.
+    async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
+        let size = file.size();
+        if size > lock(&file.state).host_size {
+            self.writeback.call(file, Operation::SetSize { size }).await?;
+            let mut state = lock(&file.state);
+            state.host_size = state.host_size.max(size);
+            state.host_changes += 1;
+            file.owe_flush(&mut state, self.base.now());
+        }
+        Ok(())
+    }
+
+    /// The cache's part of a new size, after the device's. Writers that would need the lock wait
+    /// until it is done, so what they write afterwards is not cut.
+    async fn cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) {
+        // Stored first, so that overwrites that begin from here on see it.
+        let before = {
+            let mut state = lock(&file.state);
+            state.cutting = true;
+            state.host_changes += 1;
+            state.host_size = size;
+            file.owe_flush(&mut state, self.base.now());
+            file.pages.size.swap(size, Ordering::AcqRel)
+        };
+        while size < before && !self.try_cut(file, size) {
+            // Somebody is in the middle of a copy into the last page.
+            self.base.sleep_until(self.base.now().after(COPY_NS)).await;
+        }
+        let kept = {
+            let mut state = lock(&file.state);
+            state.cutting = false;
+            file.settle(&mut state)
+        };
+        file.queue.wake_all();
+        drop(kept);
+    }
+
+    fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
+        if self.base.cache.rare.strikes(Rare::CopyUnderWay) {
+            return false;
+        }
+        let mut spare = Spare::none(&self.base.cache);
+        spare.grow(1, Effort::Reserve);
+        let tail = InPage::first(size, FRAME_BYTES);
+        let cut = tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare);
+        if cut {
+            self.drop_pages(file, size.div_ceil(PAGE_BYTES)..u64::MAX);
+        }
+        cut
+    }
+
+    /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page
+    /// does not get dirty by it, and may get clean.
+    fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare<'_>) -> bool {
+        let cache = &self.base.cache;
+        let Some(frame) = cache.frame_at(&file.pages, tail.page) else {
+            return true;
+        };
+        let Some(frame) = self.hold_to_change(file, tail.page, frame, spare) else {
+            return false;
+        };
+        cache.zero(frame, tail.range());
+        let past = Sectors::span(tail.start.div_ceil(SECTOR_BYTES), 8);
+        let valid = cache.pages.valid(frame).union(past);
+        cache.pages.set_valid(frame, valid);
+        if valid == Sectors::ALL {
+            cache.pages.change(frame, 0, UPTODATE);
+        }
+        if file.device.limits().block_bytes as usize == SECTOR_BYTES {
+            cache.pages.set_dirty(frame, cache.pages.dirty(frame).without(past));
+        }
+        if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).any(DIRTY) {
+            self.forget_dirty(file, state, tail.page, frame);
+        }
+        self.end_writing(frame);
+        true
+    }
+
+    /// The frame that holds the page, or a new one if it is shown to somebody, with the caller as its
+    /// writer: who overwrites it from now on sees the size stored before, and nobody guards it. Nothing
+    /// if somebody is in the middle of a copy, or no frame is left.
+    fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare<'_>) -> Option<FrameId> {
+        let word = self.base.cache.pages.hold(found, WRITER);
+        if !word.being_written_to() && !word.stable() {
+            return Some(found);
+        }
+        let new = if word.being_written_to() { None } else { spare.take() };
+        let replaced = new.and_then(|new| self.replace(file, page, found, new));
+        self.end_writing(found);
+        replaced
+    }
+
+    fn end_writing(&self, frame: FrameId) {
+        if self.base.cache.pages.unhold(frame, WRITER) {
+            self.base.cache.release(frame);
+        }
+    }
+
+    /// Puts a copy of a page that is shown to somebody in its place, with the caller as its writer;
+    /// nothing of it is in flight. Nothing if somebody is in the middle of a copy into it.
+    fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> Option<FrameId> {
+        let cache = &self.base.cache;
+        if !cache.pages.freeze(old) {
+            cache.unguard(old);
+            cache.free_frame(new);
+            return None;
+        }
+        let _ = cache.pages.hold(new, WRITER);
+        cache.copy_between(old, new, 0..FRAME_BYTES);
+        cache.pages.set_valid(new, cache.pages.valid(old));
+        cache.pages.set_dirty(new, cache.pages.dirty(old));
+        let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
+        cache.pages.occupy(new, file.pages.identity(page), flags);
+        file.pages.index.replace(&cache.nodes, page, new);
+        cache.eviction.replaced(&cache.pages, old, new);
+        cache.let_go(old);
+        cache.unguard(old);
+        Some(new)
+    }
+
+    /// A dirty page's last dirty sector was cut off: it is clean.
+    fn forget_dirty(&self, file: &FileInner, state: &mut FileState, page: u64, frame: FrameId) {
+        let cache = &self.base.cache;
+        let before = cache.pages.change(frame, DIRTY | FAILED, 0);
+        file.untag(state, page);
+        cache.note_clean(frame);
+        self.count_cut(file, state, u64::from(before.has(FAILED)));
+    }
+
+    fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
+        state.dirty_pages -= 1;
+        state.failed_pages -= failed;
+        uncharge(&self.base.devices, &file.device, 1, self.base.moment());
+        self.base.local().count(Counter::PagesTruncated, 1);
+    }
+
+    /// Takes pages out of the cache, dirty or not. Those being written go when that ends. Lets others
+    /// have the file's lock now and then; pages that come meanwhile may stay.
+    fn drop_pages(&self, file: &FileInner, mut pages: Range<u64>) {
+        while !pages.is_empty() {
+            self.drop_some_pages(file, &mut lock(&file.state), &mut pages);
+        }
+    }
+
+    fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
+        let cache = &self.base.cache;
+        for done in 0..cache.piece(DROP_PAGES) {
+            cache.longest_hold.note(done + 1);
+            let Some(page) =
+                file.pages.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
+            else {
+                pages.start = pages.end;
+                return;
+            };
+            pages.start = page + 1;
+            let Some(frame) = cache.frame_at(&file.pages, page) else {
+                continue;
+            };
+            let word = cache.pages.word(frame);
+            if word.any(DIRTY) {
+                cache.pages.set_dirty(frame, Sectors::NONE);
+                file.untag(state, page);
+                self.count_cut(file, state, u64::from(word.has(FAILED)));
+            } else if word.has(FAILED) {
+                state.failed_pages -= 1;
+            }
+            cache.drop_page(&file.pages, page, frame);
+            cache.page_queue(frame).wake_all();
+        }
+    }
+
+    /// Forgets the file: its last name is gone. Dirty pages are dropped; requests in flight end.
+    /// Later writes fail, later syncs have nothing to do. Does not wait.
+    pub(crate) fn discard(&self, file: &Arc<FileInner>) {
+        lock(&file.state).discarded = true;
+        self.drop_pages(file, 0..u64::MAX);
+        let kept = {
+            let mut state = lock(&file.state);
+            if state.error.take().is_some() {
+                file.device.file_recovers();
+            }
+            state.flush_failed = false;
+            file.device.forget_unflushed(file);
+            file.settle(&mut state)
+        };
+        file.queue.wake_all();
+        drop(kept);
+    }
+
+    /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
+    /// ones stay and will overwrite what is there; while there are any, only a larger size is taken.
+    /// `seen` is the file's [`File::change_count`] from before the host was asked for the size. If it
+    /// has moved, the size may be from before a change of ours: then it is not taken, and the answer is
+    /// false. Waits for what is in flight of the file.
+    pub(crate) async fn invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
+        file.reshaping.take(1).await;
+        let _turn = Turn(file);
+        let _hold = self.writeback.hold(file).await;
+        let mut next = 0;
+        loop {
+            {
+                let mut state = lock(&file.state);
+                let Some(on) = self.forget_clean(file, &mut state, next) else {
+                    // The hold keeps reads away: pages that came meanwhile were written by callers.
+                    let current = state.host_changes == seen;
+                    if current {
+                        take_size(file, &mut state, size);
+                    }
+                    return current;
+                };
+                next = on;
+            }
+            self.base.pass().await;
+        }
+    }
+
+    /// Takes some clean pages out of the cache, from a page on. Where to go on, if there may be more.
+    fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
+        let (cache, mut next) = (&self.base.cache, from);
+        for done in 0..cache.piece(DROP_PAGES) {
+            cache.longest_hold.note(done + 1);
+            let page = file.pages.index.next_present(&cache.nodes, next)?;
+            next = page + 1;
+            let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
+            if !cache.pages.word(frame).any(DIRTY) {
+                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                cache.drop_page(&file.pages, page, frame);
+            }
+        }
+        Some(next)
+    }
+}
+
+/// Fails if the caller was told that the device hangs: what the caller writes after that is not to be cut.
+fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
+    if refused.load(Ordering::Relaxed) { Err(DeviceError::Hung.into()) } else { Ok(()) }
+}
+
+/// Dirty pages reach up to the size that clients know: with them only a larger one is taken.
+fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
+    if state.is_clean() {
+        state.host_size = size;
+        file.pages.size.store(size, Ordering::Release);
+    } else {
+        state.host_size = state.host_size.max(size);
+        file.pages.size.fetch_max(size, Ordering::AcqRel);
+    }
+}
+
+struct Turn<'a>(&'a FileInner);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.reshaping.give_back(1);
+    }
+}

@@ -1,0 +1,196 @@
+//! Which bytes the next write request carries: one run of a file's dirty pages.
+//!
+//! Owns: finding the run, moving its pages from dirty to writeback.
+//! Does not own: which file (`schedule`), submitting, what the outcome means (`complete`).
+//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages that are being
+//! written to, filled, or whose older version is still in flight are left for later. The run ends at
+//! the file's end, not after it. A run has no byte but those that were written to, up to whole blocks of the device:
+//! others may have changed on the host what is clean here.
+
+use std::sync::Arc;
+
+use afflux_frames::{FRAME_BYTES, FrameId};
+
+use crate::cache::Cache;
+use crate::cache::nodes::Tag;
+use crate::devices::file::{FileInner, FileState};
+use crate::memory::{FrameMemory, Piece, Pieces};
+use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+use crate::rare::Rare;
+use crate::units::PAGE_BYTES;
+
+/// A run whose pages are now under writeback.
+pub(super) struct Run {
+    pub(super) offset: u64,
+    pub(super) len: u32,
+    pub(super) memory: FrameMemory,
+    pub(super) sequence: u64,
+    pub(super) pages: u64,
+    /// It begins where the last request ended, and that is in flight: the device has no way to it.
+    pub(super) continues: bool,
+}
+
+/// What was found.
+pub(super) enum Claim {
+    Run(Run),
+    /// Nothing with the tag is left that is not waiting for a completion, which queues the file again.
+    Nothing,
+    /// Only pages that somebody is copying to at this moment.
+    Busy,
+}
+
+/// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
+    if state.holds > 0 {
+        return Claim::Nothing;
+    }
+    let cursor = state.cursor;
+    let (size, pieces) = (file.size(), Pieces::default());
+    let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
+    let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
+    let Some((first_page, span)) = first else {
+        return if claimer.busy { Claim::Busy } else { Claim::Nothing };
+    };
+    let pages_max = u64::from(bytes_max) / PAGE_BYTES;
+    let mut end = span.1;
+    let mut next = first_page + 1;
+    while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.strikes(Rare::ShortRun) {
+        let Some(more) = claimer.follow(next) else { break };
+        (end, next) = (more, next + 1);
+    }
+    let Claimer { state, pieces, .. } = claimer;
+    let continues = first_page == state.write_end && !state.writes_in_flight.is_empty();
+    (state.cursor, state.write_end) = (next, next);
+    let offset = first_page * PAGE_BYTES + span.0 as u64;
+    let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
+    let sequence = state.next_sequence;
+    state.next_sequence += 1;
+    state.writes_in_flight.insert(sequence);
+    let memory = FrameMemory::new(Arc::clone(&file.cache.arena), pieces);
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, continues })
+}
+
+struct Claimer<'a> {
+    cache: &'a Cache,
+    file: &'a FileInner,
+    size: u64,
+    state: &'a mut FileState,
+    pieces: Pieces,
+    busy: bool,
+}
+
+impl Claimer<'_> {
+    /// Claims the first page from `from` up to `end` that can be, and returns its span of bytes.
+    fn first(&mut self, from: u64, end: u64, tag: Tag) -> Option<(u64, (usize, usize))> {
+        let mut page = self.file.pages.index.next_tagged(&self.cache.nodes, from, tag)?;
+        while page < end {
+            if let Some(frame) = self.cache.frame_at(&self.file.pages, page) {
+                let (first, last) = self.span(page, frame);
+                if first < last && self.claim(page, frame, (first, last)) {
+                    self.push(frame, first, last);
+                    return Some((page, (first, last)));
+                }
+            }
+            page = self.file.pages.index.next_tagged(&self.cache.nodes, page + 1, tag)?;
+        }
+        None
+    }
+
+    /// Claims the page after a run that reached its predecessor's end, if it is dirty and valid from
+    /// its first byte; returns where its bytes end.
+    fn follow(&mut self, page: u64) -> Option<usize> {
+        if !self.file.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
+            return None;
+        }
+        let frame = self.cache.frame_at(&self.file.pages, page)?;
+        if !self.may_carry(frame).contains_span(0, self.cache.pages.dirty(frame).first()) {
+            return None;
+        }
+        let (_, last) = self.span(page, frame);
+        if !self.claim(page, frame, (0, last)) {
+            return None;
+        }
+        self.push(frame, 0, last);
+        Some(last)
+    }
+
+    /// The sectors of a page that a request may carry.
+    fn may_carry(&self, frame: FrameId) -> Sectors {
+        let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
+        if self.writes_whole_pages() { valid } else { valid.intersection(dirty) }
+    }
+
+    fn writes_whole_pages(&self) -> bool {
+        self.file.device.limits().block_bytes as usize > SECTOR_BYTES
+    }
+
+    /// The bytes of the page to write: from its first dirty sector to its last, or to where what may be carried
+    /// ends; the rest is written another time.
+    fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
+        let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.may_carry(frame));
+        if self.writes_whole_pages() {
+            // The file's end may have been in the page's only block when it was written last.
+            dirty = Sectors::ALL;
+        }
+        if dirty == Sectors::ALL && valid == Sectors::ALL {
+            return (0, self.in_file(page));
+        }
+        let first = dirty.first();
+        let mut last = first;
+        while last < dirty.end() && valid.contains_span(last, last + 1) {
+            last += 1;
+        }
+        // Valid sectors up to the end let the run go on into the next page.
+        if last == dirty.end() && valid.contains_span(last, 8) && self.next_is_dirty(page) {
+            last = 8;
+        }
+        let in_file = self.in_file(page);
+        let first = first * SECTOR_BYTES;
+        (first, (last * SECTOR_BYTES).min(in_file).max(first))
+    }
+
+    /// Sectors wholly past the file's end are zeros here and on the device: there is nothing to write,
+    /// and a run that stops at the end would leave them dirty for ever.
+    fn forget_past_end(&self, page: u64, frame: FrameId) {
+        let in_file = Sectors::touched(0..self.in_file(page));
+        let dirty = self.cache.pages.dirty(frame);
+        self.cache.pages.set_dirty(frame, dirty.intersection(in_file));
+    }
+
+    fn in_file(&self, page: u64) -> usize {
+        self.size.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize
+    }
+
+    fn next_is_dirty(&self, page: u64) -> bool {
+        self.file.pages.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
+    }
+
+    fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
+        self.forget_past_end(page, frame);
+        // What this run leaves is dirty still: a sync that marked it waits for it, one that comes while the
+        // run is in flight marks it.
+        let whole = Sectors::touched(span.0..span.1).contains(self.cache.pages.dirty(frame));
+        let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
+        match result {
+            Ok(_) => {
+                if whole {
+                    self.file.untag(self.state, page);
+                }
+                true
+            }
+            Err(word) => {
+                self.busy |= word.being_written_to();
+                false
+            }
+        }
+    }
+
+    fn push(&mut self, frame: FrameId, first: usize, last: usize) {
+        self.pieces.push(Piece { frame, start: first as u16, len: (last - first) as u16 });
+    }
+}
+
+/// The sectors of its page that a piece carries.
+pub(super) fn sectors_of(piece: &Piece) -> Sectors {
+    Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
+}

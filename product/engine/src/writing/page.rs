@@ -1,0 +1,263 @@
+//! What a write does to one page, in each of the page's states.
+//!
+//! Owns: the transitions to dirty, the choice between changing a page and replacing it, which
+//! sectors become valid by a write.
+//! Does not own: what a write needs before (`write`), the copy itself (`cache::hit`).
+//! Invariants: runs under the file's lock and waits for nothing. Bytes of a page that is stable do
+//! not change. Every byte that becomes valid is written here or is zero on the device too.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_frames::{FRAME_BYTES, FrameId};
+
+use super::{Stop, Writing};
+use crate::cache::hit::InPage;
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
+use crate::dirty::Charge;
+use crate::eviction::Admitted;
+use crate::page::{
+    DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
+};
+use crate::platform::Platform;
+use crate::reclaim::Spare;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+
+/// What a write was given to dirty pages with.
+pub(super) struct Means<'a, 'c> {
+    pub(super) spare: &'a mut Spare<'c>,
+    pub(super) charge: &'a mut Charge,
+}
+
+impl Means<'_, '_> {
+    /// A frame to fill. The one after it is on its way meanwhile.
+    fn frame(&mut self) -> Result<FrameId, Stop> {
+        let frame = self.spare.take().ok_or(Stop::Frames)?;
+        self.spare.expect_copy();
+        Ok(frame)
+    }
+}
+
+/// One page's part of a write.
+struct PageWrite<'a> {
+    file: &'a Arc<FileInner>,
+    at: InPage,
+    bytes: &'a [u8],
+    /// The sectors that it dirties: whole blocks of the device.
+    touched: Sectors,
+    /// The sectors that the write, the file's end and the device's end leave no question about.
+    settled: Sectors,
+}
+
+impl<'a> PageWrite<'a> {
+    fn new(file: &'a Arc<FileInner>, state: &FileState, at: InPage, bytes: &'a [u8]) -> Self {
+        let range = at.range();
+        let blocks_are_sectors = file.device.limits().block_bytes as usize == SECTOR_BYTES;
+        let touched = if blocks_are_sectors { Sectors::touched(range.clone()) } else { Sectors::ALL };
+        let in_page = |size: u64| size.saturating_sub(at.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+        // Bytes past the file's end are zeros, so a write up to the end covers its last sector.
+        let end = if range.end >= in_page(file.size()) { FRAME_BYTES } else { range.end };
+        let past_host = Sectors::span(in_page(state.host_size).div_ceil(SECTOR_BYTES), 8);
+        let settled = Sectors::covered(range.start..end).union(past_host);
+        Self { file, at, bytes, touched, settled }
+    }
+
+    fn identity(&self) -> Identity {
+        self.file.pages.identity(self.at.page)
+    }
+
+    /// The sectors of which the write leaves nothing as it was.
+    fn covered(&self) -> Sectors {
+        Sectors::covered(self.at.range())
+    }
+}
+
+impl<P: Platform> Writing<P> {
+    /// Writes pages until something is missing; returns how many bytes, and what.
+    pub(super) fn write_pages(
+        &self,
+        file: &Arc<FileInner>,
+        offset: u64,
+        from: &[u8],
+        mut means: Means<'_, '_>,
+    ) -> (usize, Stop) {
+        let mut state = lock(&file.state);
+        let mut done = 0;
+        while done < from.len() {
+            if state.discarded {
+                return (done, Stop::Discarded);
+            }
+            if state.cutting {
+                return (done, Stop::Cutting);
+            }
+            let at = InPage::first(offset + done as u64, from.len() - done);
+            let write = PageWrite::new(file, &state, at, &from[done..done + at.len]);
+            if let Err(stop) = self.write_page(&mut state, &write, &mut means) {
+                return (done, stop);
+            }
+            done += at.len;
+            let end = offset + done as u64;
+            if end > file.size() {
+                file.pages.size.store(end, Ordering::Release);
+            }
+        }
+        (done, Stop::Done)
+    }
+
+    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_, '_>) -> Result<(), Stop> {
+        match self.base.cache.frame_at(&write.file.pages, write.at.page) {
+            None => self.write_absent(state, write, means),
+            Some(frame) => {
+                let word = self.base.cache.pages.hold(frame, WRITER);
+                let result = if word.stable() {
+                    self.write_elsewhere(state, write, frame, means)
+                } else {
+                    self.write_in_place(state, write, frame, means)
+                };
+                if self.base.cache.pages.unhold(frame, WRITER) {
+                    self.base.cache.release(frame);
+                }
+                result
+            }
+        }
+    }
+
+    fn write_absent(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
+        if !write.settled.contains(write.touched) {
+            return Err(Stop::Page(write.at.page));
+        }
+        let cache = &self.base.cache;
+        let index = &write.file.pages.index;
+        let room = index.room_for(&cache.nodes, write.at.page, || means.spare.take_for_index()).ok_or(Stop::Frames)?;
+        let frame = means.frame()?;
+        let range = write.at.range();
+        cache.zero(frame, 0..range.start);
+        cache.zero(frame, range.end..FRAME_BYTES);
+        cache.fill_bytes(frame, range.start, write.bytes);
+        cache.pages.set_dirty(frame, write.touched);
+        let valid = write.settled.union(write.touched);
+        self.occupy(write, frame, (valid, 0));
+        index.insert(&cache.nodes, write.at.page, frame, room);
+        let runs = write.file.tag_dirty(state, write.at.page, true);
+        cache.admit(&write.file.pages, write.at.page, frame, Admitted::Written);
+        means.charge.spend(runs);
+        self.note_dirtied(write.file, state, false);
+        Ok(())
+    }
+
+    fn write_in_place(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        frame: FrameId,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
+        let cache = &self.base.cache;
+        let valid = cache.pages.valid(frame);
+        // The read that fills a frame would overwrite the bytes; one that completes a page does not.
+        let filling = cache.pages.word(frame).any(READING) && valid.is_empty();
+        if filling || !valid.union(write.settled).contains(write.touched) {
+            return Err(Stop::Page(write.at.page));
+        }
+        self.zero_sectors(frame, write.settled.without(valid).without(write.covered()));
+        cache.fill_bytes(frame, write.at.start, write.bytes);
+        let valid = valid.union(write.settled).union(write.touched);
+        cache.pages.set_valid(frame, valid);
+        cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(write.touched));
+        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
+        let before = cache.pages.change(frame, 0, DIRTY | uptodate);
+        if !before.any(DIRTY) {
+            cache.eviction.dirtied(&cache.pages, frame);
+            means.charge.spend(write.file.tag_dirty(state, write.at.page, true));
+            self.note_dirtied(write.file, state, self.is_unflushed(write));
+            cache.pages.touch(frame);
+        } else {
+            state.watch.note_changed();
+            cache.pages.touch_overwritten(frame);
+        }
+        Ok(())
+    }
+
+    /// The page must not change where it is: the new version goes to another frame.
+    fn write_elsewhere(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        old: FrameId,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
+        let cache = &self.base.cache;
+        let (word, valid) = (cache.pages.word(old), cache.pages.valid(old));
+        if !valid.union(write.settled).contains(write.touched) {
+            return Err(Stop::Page(write.at.page));
+        }
+        let new = means.frame()?;
+        // A writer that came before the page became stable may still be copying into it, and the guard
+        // that made it stable may go at any moment: ours stays until the new version has its place.
+        if !cache.pages.freeze(old) {
+            cache.unguard(old);
+            cache.free_frame(new);
+            return Err(Stop::Busy);
+        }
+        for sector in valid.without(write.covered()).iter() {
+            cache.copy_between(old, new, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
+        }
+        self.zero_sectors(new, Sectors::ALL.without(valid).without(write.covered()));
+        cache.fill_bytes(new, write.at.start, write.bytes);
+        // Sectors in flight stay dirty in the new version: their write may fail.
+        cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
+        let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
+        self.occupy(write, new, (valid.union(write.settled).union(write.touched), prior));
+        write.file.pages.index.replace(&cache.nodes, write.at.page, new);
+        let runs = write.file.tag_dirty(state, write.at.page, true);
+        cache.eviction.replaced(&cache.pages, old, new);
+        state.failed_pages -= u64::from(word.has(FAILED));
+        if word.any(DIRTY) {
+            // It takes over the old one's place in the accounts.
+            state.watch.note_changed();
+        } else {
+            means.charge.spend(runs);
+            self.note_dirtied(write.file, state, word.any(WRITEBACK) || self.is_unflushed(write));
+        }
+        self.base.local().count(Counter::PagesCopiedStable, 1);
+        cache.let_go(old);
+        cache.unguard(old);
+        Ok(())
+    }
+
+    /// Makes a filled frame the page. Its dirty sectors are set.
+    fn occupy(&self, write: &PageWrite<'_>, frame: FrameId, (valid, flags): (Sectors, u64)) {
+        let pages = &self.base.cache.pages;
+        pages.set_valid(frame, valid);
+        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
+        pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
+    }
+
+    /// Whether the page was written, and no flush has followed.
+    fn is_unflushed(&self, write: &PageWrite<'_>) -> bool {
+        write.file.pages.index.has_tag(&self.base.cache.nodes, write.at.page, Tag::Unflushed)
+    }
+
+    /// A page has become dirty; `again`: one that has just been written.
+    fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState, again: bool) {
+        let local = self.base.local();
+        local.count(Counter::PagesDirtied, 1);
+        local.count(Counter::PagesRedirtied, u64::from(again));
+        state.watch.note_dirtied(again);
+        file.note_dirtied(state, || self.base.now());
+    }
+
+    fn zero_sectors(&self, frame: FrameId, sectors: Sectors) {
+        for sector in sectors.iter() {
+            self.base.cache.zero(frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How fast a device writes, from the counters that the kernel keeps of it.
+//!
+//! What is learned from is the same estimator that the flush budget has for the engine's own devices: it gets what
+//! passed between two looks at the counters in place of single completions. A look proves a device slow only where the
+//! device was the bottleneck: busy for half of the time at least, with two requests waiting on average. A writer that
+//! syncs each of its writes, or one that writes now and then, is no reason for a lower limit.
+//!
+//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device is the bottleneck all
+//! the time. Then the completed bytes by the clock are its speed, whatever its busy time says.
+//!
+//! Owns: what of two looks is the device's own time. Does not own: what is believed of it (`budget`), reading counters.
+//! Invariants: time without a write in flight, or under writeback, counts for nothing. While nothing completes looks are
+//! one.
+
+use afflux_budget::{Completion, Estimator, Facts, RememberedPrices, Side};
+
+use super::SECOND;
+use super::backlog::{Backlog, Since};
+
+const MIB: u64 = 1 << 20;
+/// What an unknown device may owe: 32 MiB, eight times this, and twice of what it has written more, but no more than
+/// twice what it would write in its budget as it has written so far.
+const FIRST_PREFERRED_BYTES: u64 = 4 * MIB;
+const FIRST_BYTES: u64 = 8 * FIRST_PREFERRED_BYTES;
+/// Requests that wait on average where a device is the bottleneck.
+const DEPTH: u64 = 2;
+
+/// What a block device has done since it was there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Completed reads.
+    pub reads: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// The sum of their times.
+    pub read_ns: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Their bytes.
+    pub write_bytes: u64,
+    /// The sum of their times.
+    pub write_ns: u64,
+    /// Requests in flight now.
+    pub in_flight: u64,
+    /// Time with any request in flight.
+    pub busy_ns: u64,
+    /// The sum of the times of flushes.
+    pub flush_ns: u64,
+}
+
+/// What there was at a look.
+#[derive(Clone, Debug)]
+struct Look {
+    now_ns: u64,
+    counters: Counters,
+    /// Nothing where it cannot be seen.
+    backlog: Option<Backlog>,
+}
+
+/// What is known of a device's speed.
+#[derive(Clone, Debug)]
+pub struct Speed {
+    estimator: Estimator,
+    last: Option<Look>,
+    clocks: Facts,
+    written_bytes: u64,
+    is_known: bool,
+}
+
+impl Speed {
+    /// Of a device of which this was kept.
+    pub fn new(remembered: Option<&RememberedPrices>) -> Self {
+        let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
+        Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known: remembered.is_some() }
+    }
+
+    /// A look at the counters, where the backlog cannot be seen.
+    pub fn look(&mut self, now_ns: u64, counters: &Counters) {
+        self.look_behind(now_ns, counters, None);
+    }
+
+    /// A look at the counters, and at what is under writeback.
+    pub fn look_behind(&mut self, now_ns: u64, counters: &Counters, backlog: Option<Backlog>) {
+        let look = Look { now_ns, counters: *counters, backlog };
+        let Some(before) = &self.last else {
+            self.last = Some(look);
+            return;
+        };
+        let Some(done) = counters.since(&before.counters) else {
+            // Another device, or counters that begin again.
+            self.last = Some(look);
+            return;
+        };
+        let since = look.backlog.as_ref().zip(before.backlog.as_ref()).map(|(now, then)| now.since(then));
+        let idle = done.writes == 0 && done.reads == 0;
+        let waits =
+            counters.in_flight > 0 || look.backlog.as_ref().is_some_and(|backlog| backlog.writeback_bytes() > 0);
+        if idle && waits {
+            return;
+        }
+        let passed_ns = now_ns.saturating_sub(before.now_ns);
+        self.last = Some(look);
+        if !idle {
+            self.learn(passed_ns, now_ns, &done, counters.in_flight, since.unwrap_or(Since::MayBeDry));
+        }
+    }
+
+    fn learn(&mut self, passed_ns: u64, now_ns: u64, done: &Counters, in_flight: u64, since: Since) {
+        let never_dry = since == Since::NeverDry;
+        let busy_ns = if never_dry { passed_ns } else { done.busy_ns.min(passed_ns) };
+        let write_ns = if never_dry { busy_ns } else { done.write_ns };
+        let (reads_ns, writes_ns) = (done.read_ns.min(busy_ns), write_ns.min(busy_ns));
+        let transfers_ns = (reads_ns + writes_ns).min(busy_ns);
+        let clocks = &mut self.clocks;
+        clocks.now_ns = now_ns;
+        clocks.reads_ns += reads_ns;
+        clocks.writes_ns += writes_ns;
+        clocks.transfers_ns += transfers_ns;
+        clocks.held_up_ns += done.flush_ns.min(transfers_ns);
+        clocks.more_to_write = in_flight > 0 || never_dry;
+        let had_queue = busy_ns >= passed_ns / 2 && done.write_ns >= writes_ns.saturating_mul(DEPTH);
+        let was_bottleneck = never_dry || had_queue;
+        // The disk itself may have done this in no time, and something above it hold back what is left.
+        let write_bytes = if since == Since::FallsBehind && !was_bottleneck { 0 } else { done.write_bytes };
+        let doubtful_ns = if was_bottleneck { 0 } else { writes_ns };
+        for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
+            if bytes > 0 {
+                let completion = Completion { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns };
+                self.estimator.completed(clocks, completion);
+            }
+        }
+        self.written_bytes = self.written_bytes.saturating_add(done.write_bytes);
+        self.is_known |= !self.estimator.is_cold();
+    }
+
+    /// Bytes a second, once enough is known.
+    pub fn bytes_per_second(&self) -> Option<u64> {
+        let mib_ns = self.estimator.learned(Side::Write).mib_ns.max(1);
+        self.is_known.then(|| MIB * SECOND / mib_ns)
+    }
+
+    /// What the device writes in so long, as far as it has shown: a bound for one that is not known yet.
+    pub fn bytes_in(&self, budget_ns: u64) -> u64 {
+        let mib_ns = self.estimator.prices(budget_ns, FIRST_PREFERRED_BYTES).mib_ns.max(1);
+        let bytes = u128::from(budget_ns) * u128::from(MIB) / u128::from(mib_ns);
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if self.is_known {
+            return bytes;
+        }
+        // Else the limit of a slow one rises for seconds before it falls, and who writes then has to wait for that.
+        let so_far = u128::from(self.written_bytes) * 2 * u128::from(budget_ns);
+        let so_far = so_far.checked_div(u128::from(self.clocks.writes_ns)).unwrap_or(0);
+        bytes.min(u64::try_from(so_far).unwrap_or(u64::MAX).max(FIRST_BYTES))
+    }
+
+    /// What to keep until the next start; nothing before enough is known.
+    pub fn remembered(&self) -> Option<RememberedPrices> {
+        self.estimator.remembered()
+    }
+}
+
+impl Counters {
+    /// What was done since; nothing if any counter has gone back.
+    fn since(&self, before: &Self) -> Option<Self> {
+        Some(Self {
+            reads: self.reads.checked_sub(before.reads)?,
+            read_bytes: self.read_bytes.checked_sub(before.read_bytes)?,
+            read_ns: self.read_ns.checked_sub(before.read_ns)?,
+            writes: self.writes.checked_sub(before.writes)?,
+            write_bytes: self.write_bytes.checked_sub(before.write_bytes)?,
+            write_ns: self.write_ns.checked_sub(before.write_ns)?,
+            in_flight: self.in_flight,
+            busy_ns: self.busy_ns.checked_sub(before.busy_ns)?,
+            flush_ns: self.flush_ns.checked_sub(before.flush_ns)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Reads of pages that are not in the cache, to be counted by callgrind: `miss_instructions COUNT`.
+//!
+//! Pages of 4 KiB in scattered order from a file 128 times as large as the cache, which is too small for reclaim ahead
+//! of need, on a device that completes each request at once: what is counted is the engine's way from the miss to the bytes,
+//! an eviction and the copy included, and no system call.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
+
+use std::sync::Arc;
+
+use afflux_engine::settings::Settings;
+use afflux_engine::{Backing, Device, Engine, Limits, Request};
+use afflux_frames::Frames;
+use afflux_linux::{IoChoice, Reactors};
+
+const PAGES: u64 = 65_536;
+
+/// Completes all at once.
+struct Instant(Limits);
+
+impl Device for Instant {
+    fn limits(&self) -> &Limits {
+        &self.0
+    }
+
+    fn submit(&self, request: Request) {
+        request.complete(Ok(()));
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+fn main() {
+    let count: u64 = std::env::args().nth(1).unwrap().parse().unwrap();
+    // System calls instead of a ring: valgrind knows them all.
+    let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
+    let platform = reactors.platform();
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(2 << 20).unwrap());
+    let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, ..Limits::default() };
+    let id = engine.add_device("instant", Arc::new(Instant(limits)));
+    let file = engine.open(id, Backing::new(Arc::new(())), PAGES * 4096);
+    platform.block_on(async {
+        let mut bytes = [0; 4096];
+        for at in 0..count {
+            // An odd factor: every page once before any comes again.
+            let page = at * 40_503 % PAGES;
+            assert_eq!(engine.read(&file, page * 4096, &mut bytes).await, Ok(4096));
+        }
+    });
+}

@@ -1,0 +1,407 @@
+//! Devices over host files: requests become io_uring operations, or calls on worker threads.
+//!
+//! Owns: how a directory's files are reached (O_DIRECT or not), the way of each request to a ring
+//! or a thread, the guess at the free space.
+//! Does not own: names (the volume), what to write when (the engine).
+//! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in
+//! `block_on`, is done on that thread's own ring; from any other thread it is handed to a reactor. A reservation
+//! is done on a thread of the device's own: a frozen file system keeps it for as long as it is frozen, and whoever asked
+//! for it need not wait so long.
+//! The memory of a request belongs to the reactor until the kernel has reported.
+
+mod file;
+mod flight;
+mod probe;
+mod turns;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
+use rustix::io::{Errno, ReadWriteFlags};
+
+pub use self::file::{HostFile, SpareDescriptors, TakenBack};
+use self::flight::{Flight, Step};
+use self::probe::Access;
+use crate::clock;
+use crate::platform::LinuxPlatform;
+use crate::pool::{Job, WorkerPool};
+use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
+use crate::reactor::{Mail, Reactor};
+use crate::watch::Telling;
+
+/// Most bytes of one request: what one bio of 256 pages carries.
+const REQUEST_BYTES_MAX: u32 = 1 << 20;
+/// Requests in flight that keep fast disks busy; more only wait in their queues.
+const DEPTH: u32 = 64;
+/// Threads for what no ring does. Each carries one request.
+const THREADS_MAX: usize = 16;
+/// From so many bytes on a transfer begins at once, not at the end of the reactor's turn: until then the disk might
+/// have nothing to do while a reader copies what it has read ahead. A call a transfer is nothing beside it.
+const AT_ONCE_BYTES: u32 = 64 << 10;
+/// How old the guess at the free space may get while something is written.
+const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
+
+/// Whether a device uses the host's page cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Caching {
+    /// O_DIRECT where the file system takes it.
+    #[default]
+    Auto,
+    /// Always through the host's page cache.
+    Buffered,
+}
+
+/// A file system of the host, by one directory of it.
+pub struct HostDevice {
+    core: Arc<Core>,
+}
+
+/// What a device is over.
+struct Place {
+    /// Where its free space is asked after, if anything is allocated in it.
+    directory: Option<OwnedFd>,
+    file_bytes_max: u64,
+    free_bytes: u64,
+    grows_files: bool,
+    takes_uncached: bool,
+}
+
+struct Core {
+    platform: LinuxPlatform,
+    directory: Option<OwnedFd>,
+    limits: Limits,
+    access: Access,
+    memory_align: usize,
+    /// Files may be made longer ahead of the writes that need it.
+    grows_files: bool,
+    /// The host may take uncached writes; it is asked by the first.
+    takes_uncached: AtomicBool,
+    pool: WorkerPool,
+    free_bytes: AtomicU64,
+    free_asked: AtomicU64,
+    free_asking: AtomicBool,
+    /// Flights that have ended, with their memory: who writes because memory is short is not to ask for some.
+    #[expect(clippy::vec_box, reason = "flights live in boxes")]
+    spare_flights: Mutex<Vec<Box<Flight>>>,
+}
+
+impl HostDevice {
+    /// The file system of `directory` (a descriptor of any kind, O_PATH too). Asks it what it takes,
+    /// which may block; makes a file without a name in it to try, where it may.
+    pub fn new(platform: &LinuxPlatform, directory: OwnedFd, caching: Caching) -> std::io::Result<Arc<Self>> {
+        let free_bytes = free_bytes(directory.as_fd())?;
+        let access = match caching {
+            Caching::Auto => probe::access(directory.as_fd()),
+            Caching::Buffered => Access::Buffered { reason: "as asked for".to_owned() },
+        };
+        let place = Place {
+            file_bytes_max: probe::file_bytes_max(directory.as_fd()),
+            free_bytes,
+            grows_files: probe::grows_files(directory.as_fd()),
+            takes_uncached: probe::takes_uncached(directory.as_fd()),
+            directory: Some(directory),
+        };
+        Ok(Self::over(platform, place, access))
+    }
+
+    /// A block device, which is one file of `bytes` bytes. Asks it what it takes.
+    pub fn of_block_device(platform: &LinuxPlatform, device: OwnedFd, bytes: u64) -> Arc<Self> {
+        let access = probe::block_device_access(device.as_fd());
+        // Nothing is allocated in it, and its end stays where it is.
+        let place = Place {
+            directory: None,
+            file_bytes_max: bytes,
+            free_bytes: u64::MAX,
+            grows_files: false,
+            takes_uncached: false,
+        };
+        Self::over(platform, place, access)
+    }
+
+    fn over(platform: &LinuxPlatform, place: Place, access: Access) -> Arc<Self> {
+        let (block_bytes, memory_align) = match access {
+            Access::Direct { block_bytes, memory_align } => (block_bytes, memory_align),
+            Access::Buffered { .. } => (512, 1),
+        };
+        let limits = Limits {
+            block_bytes,
+            request_bytes_max: REQUEST_BYTES_MAX,
+            depth: DEPTH,
+            file_bytes_max: place.file_bytes_max,
+            volatile_cache: true,
+            ..Limits::default()
+        };
+        let core = Core {
+            platform: platform.clone(),
+            grows_files: place.grows_files,
+            takes_uncached: AtomicBool::new(place.takes_uncached),
+            directory: place.directory,
+            limits,
+            access,
+            memory_align: memory_align as usize,
+            pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),
+            free_bytes: AtomicU64::new(place.free_bytes),
+            free_asked: AtomicU64::new(clock::monotonic().0),
+            free_asking: AtomicBool::new(false),
+            spare_flights: Mutex::default(),
+        };
+        Arc::new(Self { core: Arc::new(core) })
+    }
+
+    /// Has its threads end once what they do is done, and waits no longer than so long for that: whether they have. To
+    /// be called when its engine's reactors have ended: nothing is carried out any more.
+    #[must_use]
+    pub fn stop_within(&self, patience: Duration) -> bool {
+        self.core.pool.stop_within(patience)
+    }
+
+    /// Whether this thread carries out its requests.
+    pub fn is_own_thread(&self) -> bool {
+        self.core.pool.is_own_thread()
+    }
+
+    /// How its files are read and written, for the log.
+    pub fn describe(&self) -> String {
+        let by = if self.core.platform.uses_ring() { "io_uring" } else { "preadv and pwritev on threads" };
+        match &self.core.access {
+            Access::Direct { block_bytes, .. } => format!("O_DIRECT in blocks of {block_bytes} + {by}"),
+            Access::Buffered { reason } => format!("the host's page cache ({reason}) + {by}"),
+        }
+    }
+
+    /// What its host calls the file system by (`f_fsid`): on many kinds a digest of its UUID. Nothing where it does not
+    /// say. May block shortly.
+    pub fn file_system_id(&self) -> Option<u64> {
+        fstatvfs(self.core.directory.as_ref()?).ok().map(|stat| stat.f_fsid).filter(|id| *id != 0)
+    }
+
+    pub(crate) fn is_direct(&self) -> bool {
+        self.core.is_direct()
+    }
+
+    pub(crate) fn block_bytes(&self) -> u32 {
+        self.core.limits.block_bytes
+    }
+}
+
+impl Device for HostDevice {
+    fn limits(&self) -> &Limits {
+        &self.core.limits
+    }
+
+    fn submit(&self, request: Request) {
+        if !matches!(request.operation(), Operation::Read { .. } | Operation::Sync) {
+            self.core.refresh_free_bytes(HINT_AGE_NS);
+        }
+        let mut flight = Flight::new(request, Arc::clone(&self.core));
+        match flight.share() {
+            Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
+            None => launch(flight),
+        }
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.core.free_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Core {
+    fn is_direct(&self) -> bool {
+        matches!(self.access, Access::Direct { .. })
+    }
+
+    fn takes_uncached(&self) -> bool {
+        self.takes_uncached.load(Ordering::Relaxed)
+    }
+
+    fn refuse_uncached(&self) {
+        self.takes_uncached.store(false, Ordering::Relaxed);
+    }
+
+    fn spare_flight(&self) -> Option<Box<Flight>> {
+        self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps a flight that has ended for the next request; as many as there are in flight at most.
+    fn keep_flight(&self, flight: Box<Flight>) {
+        let mut spare = self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < DEPTH as usize {
+            spare.push(flight);
+        }
+    }
+
+    /// Asks the host for its free space in the background, if that was not done for `age_ns`.
+    fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
+        if self.directory.is_none() {
+            return;
+        }
+        let (now, asked) = (clock::monotonic(), self.free_asked.load(Ordering::Relaxed));
+        if now.since(Nanos(asked)) < age_ns || self.free_asking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.pool.post_job(Arc::clone(self) as _);
+    }
+}
+
+/// Of a device itself, its pool does one thing: it asks for the free space.
+impl Job for Core {
+    fn run(&self) {
+        if let Some(Ok(free)) = self.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
+            self.free_bytes.store(free, Ordering::Relaxed);
+        }
+        self.free_asked.store(clock::monotonic().0, Ordering::Relaxed);
+        self.free_asking.store(false, Ordering::Release);
+    }
+}
+
+fn free_bytes(directory: BorrowedFd<'_>) -> std::io::Result<u64> {
+    let stat = fstatvfs(directory)?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Takes a flight to where its next step is made.
+fn launch(mut flight: Box<Flight>) {
+    let core = Arc::clone(flight.core());
+    if !core.platform.uses_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
+        return block(flight);
+    }
+    match core.platform.current_reactor() {
+        Some(reactor) => go_on(&reactor, flight),
+        None => {
+            // Nothing left to do needs no reactor.
+            if let Step::Answer(result) = flight.next(false) {
+                return answer(flight, result);
+            }
+            let mail = Mail::Run(Box::new(move |reactor| go_on(reactor, flight)));
+            // A platform that has stopped gives it back; dropping it answers the request as lost.
+            drop(core.platform.next_reactor().send(mail));
+        }
+    }
+}
+
+/// Makes the next step on the reactor of this thread.
+fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
+    match flight.next(false) {
+        Step::Answer(result) => answer(flight, result),
+        Step::Block => block(flight),
+        Step::Do(io) => {
+            let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
+            // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and
+            // its descriptor is kept by the flight.
+            if let Err(flight) = unsafe { reactor.start(io, flight) } {
+                block(flight);
+            } else if is_large {
+                reactor.submit();
+            }
+        }
+    }
+}
+
+/// Makes all steps that are left on a worker thread.
+fn block(mut flight: Box<Flight>) {
+    let core = Arc::clone(flight.core());
+    core.pool.post_on(flight.lane(), move || {
+        let result = loop {
+            match flight.next(true) {
+                Step::Answer(result) => break result,
+                Step::Block => unreachable!("blocking is allowed here"),
+                Step::Do(io) => {
+                    // SAFETY: as in `go_on`; the call ends before the flight goes on.
+                    let result = unsafe { perform(&io) };
+                    if let Err(error) = flight.advance(result) {
+                        break Err(error);
+                    }
+                }
+            }
+        };
+        let _telling = Telling::after(0);
+        answer(flight, result);
+    });
+}
+
+fn answer(flight: Box<Flight>, result: Result<(), DeviceError>) {
+    if result == Err(DeviceError::NoSpace) {
+        flight.core().refresh_free_bytes(0);
+    }
+    flight.answer(result);
+}
+
+impl Owner for Flight {
+    fn completed(mut self: Box<Self>, result: i32) {
+        match self.advance(result) {
+            Ok(()) => launch(self),
+            Err(error) => answer(self, Err(error)),
+        }
+    }
+}
+
+/// Does a file operation with a system call that blocks. The result is as io_uring's.
+///
+/// # Safety
+/// What `io` points to is valid and its descriptor open.
+unsafe fn perform(io: &Io) -> i32 {
+    // SAFETY: the caller's promise, for each of the descriptors below.
+    let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
+    let nothing = |result: Result<(), Errno>| result.map(|()| 0);
+    let result = match *io {
+        Io::ReadV { fd, iovecs, count, offset } => {
+            // SAFETY: the caller's promise; the kernel's vector, ours and the standard library's are
+            // laid out alike, and the memory is not read before the call has filled it.
+            let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
+            rustix::io::preadv(file(fd), slices, offset)
+        }
+        Io::WriteV { fd, iovecs, count, offset } => {
+            // SAFETY: as above.
+            let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
+            rustix::io::pwritev(file(fd), slices, offset)
+        }
+        Io::WriteUncached { fd, iovecs, count, offset } => {
+            // SAFETY: as above.
+            let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
+            let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+            rustix::io::pwritev2(file(fd), slices, offset, flags)
+        }
+        Io::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
+        Io::Sync { fd, data_only: false } => nothing(fsync(file(fd))),
+        Io::SetSize { fd, size } => nothing(ftruncate(file(fd), size)),
+        Io::Allocate { fd, mode, offset, len } => {
+            nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))
+        }
+        Io::Accept { .. } | Io::Receive { .. } | Io::Send { .. } => unreachable!("not a file operation"),
+    };
+    match result {
+        Ok(count) => count as i32,
+        Err(error) => -error.raw_os_error(),
+    }
+}
+
+/// # Safety
+/// `iovecs` are `count` valid vectors, `S` is the standard library's form of them, and nobody else
+/// uses them while the result lives.
+unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
+    const {
+        assert!(size_of::<S>() == size_of::<IoVec>() && align_of::<S>() == align_of::<IoVec>());
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(iovecs.cast_mut().cast::<S>(), count as usize) }
+}
+
+/// A host's error number as the engine knows it.
+fn error_of(errno: i32) -> DeviceError {
+    match Errno::from_raw_os_error(errno) {
+        Errno::NOSPC => DeviceError::NoSpace,
+        Errno::DQUOT => DeviceError::Quota,
+        Errno::FBIG => DeviceError::TooLarge,
+        Errno::ROFS => DeviceError::ReadOnly,
+        Errno::ACCESS | Errno::PERM | Errno::TXTBSY => DeviceError::Denied,
+        Errno::STALE => DeviceError::Stale,
+        _ => DeviceError::Io { errno },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,466 @@
+//! A host file as a device knows it: one descriptor it was given, others opened when needed.
+//!
+//! Owns: the descriptors of one file, until its last user is gone, or takes them back; how many more than the one it
+//! was given all files of a pool have.
+//! Does not own: names and identity (whoever opened it), what is read or written.
+//! Invariants: a file is opened for writing only once something is written to it. A descriptor in
+//! use by the kernel stays open, since whoever uses it holds a reference. What a writer had kept stays open, too.
+
+mod spare;
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use afflux_engine::DeviceError;
+use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
+use rustix::io::Errno;
+
+use self::spare::Spare;
+pub use self::spare::SpareDescriptors;
+use super::error_of;
+use super::turns::Turns;
+use crate::reopen::open_without_waiting;
+
+const PAGE_BYTES: u64 = 4096;
+
+/// What a descriptor is wanted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Use {
+    Read,
+    Write,
+}
+
+/// Whether the host's page cache is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Path {
+    Direct,
+    Buffered,
+}
+
+/// What a write does to the size of its file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Growth {
+    /// Nothing.
+    None,
+    /// It makes the file larger; the old end and the new one are pages' ends.
+    WholePages,
+    /// It makes the file larger, and one of them is not.
+    WithinAPage,
+}
+
+/// Of the writes to a file, those for which a descriptor is open and stays so: none, those of whole blocks, all.
+const CARRIES_NONE: u8 = 0;
+const CARRIES_BLOCKS: u8 = 1;
+const CARRIES_ALL: u8 = 2;
+
+/// An open host file; what `Backing` wraps for a [`HostDevice`](crate::HostDevice).
+pub struct HostFile {
+    descriptors: Mutex<Descriptors>,
+    /// Where those are counted that it opens itself.
+    spare: Option<Spare>,
+    turns: Arc<Turns>,
+    /// Which writes can be carried out whatever happens to the process's descriptors.
+    carries: AtomicU8,
+    /// The host's file has at least this size, unless somebody else cut it.
+    size_seen: AtomicU64,
+    growth_refused: AtomicBool,
+    /// How often somebody wanted times and mode durable with the bytes.
+    wholly_wanted: AtomicU64,
+    /// Of these, up to which it was so.
+    wholly_synced: AtomicU64,
+}
+
+#[derive(Default)]
+struct Descriptors {
+    /// What the others are opened through; none while it is not lent to the device.
+    given: Option<Arc<OwnedFd>>,
+    direct: Option<Descriptor>,
+    buffered: Option<Descriptor>,
+    /// The host does not take O_DIRECT for this file.
+    direct_refused: bool,
+}
+
+/// Descriptors that a file has no longer. Dropping this closes them, which the host may be long at.
+pub struct TakenBack(Descriptors);
+
+impl TakenBack {
+    /// The one that the file was given.
+    pub fn given(&self) -> Option<&OwnedFd> {
+        self.0.given.as_deref()
+    }
+}
+
+#[derive(Clone)]
+struct Descriptor {
+    fd: Arc<OwnedFd>,
+    writable: bool,
+    /// Opened here: it can be closed and opened anew.
+    is_spare: bool,
+}
+
+impl Descriptors {
+    /// What can be done with a descriptor that somebody gave us.
+    fn of(fd: OwnedFd) -> Self {
+        let given = Arc::new(fd);
+        // With O_NONBLOCK the ring answers 'try again' in place of waiting.
+        let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
+        let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
+        let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
+            return descriptors;
+        };
+        let writable = match flags & OFlags::RWMODE {
+            OFlags::RDWR => true,
+            OFlags::RDONLY => false,
+            _ => return descriptors,
+        };
+        let descriptor = Some(Descriptor { fd: given, writable, is_spare: false });
+        if flags.contains(OFlags::DIRECT) {
+            descriptors.direct = descriptor;
+        } else {
+            descriptors.buffered = descriptor;
+        }
+        descriptors
+    }
+
+    /// Takes out descriptors that can be opened anew. One in use by a request stays, and one kept by a writer.
+    fn take_spare(&mut self, carries: u8) -> Vec<Arc<OwnedFd>> {
+        let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
+        let (direct, buffered) = (&mut self.direct, &mut self.buffered);
+        let closable = [Some(direct), Some(buffered).filter(|_| carries < CARRIES_ALL)];
+        closable.into_iter().flatten().filter_map(|place| place.take_if(idle)).map(|it| it.fd).collect()
+    }
+
+    /// Which writes can be carried out by what was given, which stays.
+    fn carries(&self) -> u8 {
+        let has = |place: &Option<Descriptor>| place.as_ref().is_some_and(|found| found.writable && !found.is_spare);
+        match () {
+            () if has(&self.buffered) => CARRIES_ALL,
+            () if has(&self.direct) && !self.direct_refused => CARRIES_BLOCKS,
+            () => CARRIES_NONE,
+        }
+    }
+
+    fn spare_count(&self) -> usize {
+        [&self.direct, &self.buffered].into_iter().flatten().filter(|found| found.is_spare).count()
+    }
+}
+
+impl HostFile {
+    /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
+    /// descriptors for it are opened through /proc when requests need them.
+    pub fn new(fd: OwnedFd) -> Self {
+        Self::with(Some(fd), None)
+    }
+
+    /// A file that has no descriptor yet: [`HostFile::lend`] gives it one. Those that it opens itself are counted in
+    /// `pool`, which has them closed when there are too many.
+    pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
+        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(Spare::new(pool, me.clone()))))
+    }
+
+    fn with(fd: Option<OwnedFd>, spare: Option<Spare>) -> Self {
+        Self {
+            descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
+            spare,
+            turns: Arc::default(),
+            carries: AtomicU8::new(CARRIES_NONE),
+            size_seen: AtomicU64::new(0),
+            growth_refused: AtomicBool::new(false),
+            wholly_wanted: AtomicU64::new(0),
+            wholly_synced: AtomicU64::new(0),
+        }
+    }
+
+    /// Its size is fixed and known, as a block device's, which the host would tell as 0.
+    pub fn has_size(&self, bytes: u64) {
+        self.size_seen.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Says that times and mode of the file as they are now shall be durable with its bytes: the next sync that reaches the
+    /// host makes them so ([`HostFile::is_wholly_synced`]). Returns the number of this wish.
+    pub fn want_wholly_synced(&self) -> u64 {
+        self.wholly_wanted.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Whether a sync since that wish made times and mode durable. None did if there was nothing to make durable of the
+    /// bytes, or it failed.
+    pub fn is_wholly_synced(&self, wanted: u64) -> bool {
+        self.wholly_synced.load(Ordering::SeqCst) >= wanted
+    }
+
+    /// The last wish, if no sync that has ended has fulfilled it.
+    pub(super) fn wholly_to_sync(&self) -> Option<u64> {
+        let wanted = self.wholly_wanted.load(Ordering::SeqCst);
+        (!self.is_wholly_synced(wanted)).then_some(wanted)
+    }
+
+    /// A sync that began after that wish has made everything durable.
+    pub(super) fn note_wholly_synced(&self, wanted: u64) {
+        self.wholly_synced.fetch_max(wanted, Ordering::SeqCst);
+    }
+
+    /// Gives it a descriptor of the same file in place of the one it has, if it has one. What is in flight goes on with
+    /// that.
+    pub fn lend(&self, fd: OwnedFd) {
+        let mut new = Descriptors::of(fd);
+        let mut descriptors = self.lock();
+        new.direct_refused = descriptors.direct_refused;
+        if descriptors.given.is_none() {
+            // Whoever changed it while it had no descriptor may have cut it.
+            self.size_seen.store(0, Ordering::Relaxed);
+        }
+        self.carries.store(new.carries(), Ordering::SeqCst);
+        let old = std::mem::replace(&mut *descriptors, new);
+        drop(descriptors);
+        self.closed(old.spare_count());
+    }
+
+    /// Takes all its descriptors, to be closed by the caller; those in use close as soon as they are no longer. Requests
+    /// fail from now on, until it is lent another. Does not block.
+    #[must_use = "they are closed where this is dropped, which may block"]
+    pub fn take_back(&self) -> TakenBack {
+        let mut descriptors = self.lock();
+        let direct_refused = descriptors.direct_refused;
+        self.carries.store(CARRIES_NONE, Ordering::SeqCst);
+        let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
+        drop(descriptors);
+        self.closed(old.spare_count());
+        TakenBack(old)
+    }
+
+    /// Closes what it opened itself and does not use now.
+    fn close_spare(&self) {
+        let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
+        self.closed(closed.len());
+    }
+
+    fn closed(&self, count: usize) {
+        if let Some(spare) = &self.spare {
+            spare.closed(count);
+        }
+    }
+
+    /// Whether all that is written to the file while it has `size` bytes can be carried out, whatever becomes of the
+    /// process's other descriptors. Of a device that goes past the host's page cache, a file whose end fills no block
+    /// needs a second descriptor. Takes no lock.
+    pub fn can_be_written(&self, device: &crate::HostDevice, size: u64) -> bool {
+        let in_blocks = device.is_direct() && size.is_multiple_of(device.block_bytes().into());
+        self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
+    }
+
+    /// Keeps the descriptor that all writes can be carried out with, if it is open: whether it is.
+    pub fn keep_writable(&self) -> bool {
+        let descriptors = self.lock();
+        let is_open = descriptors.buffered.as_ref().is_some_and(|found| found.writable);
+        if is_open {
+            self.carries.store(CARRIES_ALL, Ordering::SeqCst);
+        }
+        is_open
+    }
+
+    /// Opens a descriptor that all writes can be carried out with, and keeps it. Blocks.
+    ///
+    /// # Errors
+    /// The host's; that of too few descriptors after all that can be opened anew were closed.
+    pub fn open_writable(&self) -> std::io::Result<()> {
+        // While this has it, it is not closed again.
+        let _opened = self.try_open(Path::Buffered, Use::Write)?;
+        self.keep_writable();
+        Ok(())
+    }
+
+    /// Lets the pool close the descriptor that a writer had kept. `is_needed` is asked after that, and takes it back.
+    pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
+        let descriptors = self.lock();
+        let kept = self.carries.swap(descriptors.carries(), Ordering::SeqCst);
+        // A writer that says so from here on finds nothing kept.
+        if is_needed() {
+            self.carries.store(kept, Ordering::SeqCst);
+        }
+    }
+
+    /// The descriptor that it was given.
+    pub fn given(&self) -> Option<Arc<OwnedFd>> {
+        self.lock().given.clone()
+    }
+
+    /// Makes a descriptor that nobody else has one for files of `device`: past the host's page cache where the device
+    /// goes past it, and not `O_NONBLOCK`, with which the ring would not wait. Then a file mostly needs no other.
+    pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd) -> OwnedFd {
+        if let Ok(flags) = fcntl_getfl(&fd) {
+            let flags = flags.difference(OFlags::NONBLOCK);
+            let direct = device.is_direct() && fcntl_setfl(&fd, flags | OFlags::DIRECT).is_ok();
+            if !direct {
+                let _ = fcntl_setfl(&fd, flags);
+            }
+        }
+        fd
+    }
+
+    pub(super) fn turns(&self) -> &Arc<Turns> {
+        &self.turns
+    }
+
+    /// What a write up to `end` does to the file's size. Asks the host, without blocking, when it is not known
+    /// to be large enough already.
+    pub(super) fn growth(&self, end: u64) -> Growth {
+        if end <= self.size_seen.load(Ordering::Relaxed) {
+            return Growth::None;
+        }
+        let Some(given) = self.given() else { return Growth::WithinAPage };
+        let Ok(stat) = fstat(&given) else { return Growth::WithinAPage };
+        let size = stat.st_size as u64;
+        self.size_seen.store(size, Ordering::Relaxed);
+        match end {
+            _ if end <= size => Growth::None,
+            _ if size.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES) => Growth::WholePages,
+            _ => Growth::WithinAPage,
+        }
+    }
+
+    /// The size that the host's file had when it was last asked for or changed, unless somebody else cut it.
+    pub(super) fn size_seen(&self) -> u64 {
+        self.size_seen.load(Ordering::Relaxed)
+    }
+
+    /// The file is about to get this size.
+    pub(super) fn resized(&self, size: u64) {
+        self.size_seen.fetch_min(size, Ordering::Relaxed);
+    }
+
+    /// Whether it can be made longer ahead of writes, as far as is known.
+    pub(super) fn takes_growth(&self) -> bool {
+        !self.growth_refused.load(Ordering::Relaxed)
+    }
+
+    /// It cannot.
+    pub(super) fn refuse_growth(&self) {
+        self.growth_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// The file's path on this host at this moment, for people. A file without a name says so in it.
+    pub fn host_path(&self) -> Option<std::path::PathBuf> {
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.given()?.as_raw_fd())).ok()?;
+        path.is_absolute().then_some(path)
+    }
+
+    /// Opens what requests of `device` will need first, so that they find it open: for callers that
+    /// may block. Not needed, and its failure is seen by the requests.
+    pub fn prepare(&self, device: &crate::HostDevice, write: bool) {
+        let path = if device.is_direct() { Path::Direct } else { Path::Buffered };
+        let _ = self.open(path, if write { Use::Write } else { Use::Read });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Descriptors> {
+        self.descriptors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path that is taken if `wanted` is.
+    pub(super) fn path(&self, wanted: Path) -> Path {
+        if self.lock().direct_refused { Path::Buffered } else { wanted }
+    }
+
+    /// Says that the host does not take O_DIRECT for this file.
+    pub(super) fn refuse_direct(&self) {
+        self.lock().direct_refused = true;
+    }
+
+    /// A descriptor that is open already.
+    pub(super) fn opened(&self, path: Path, wanted: Use) -> Option<Arc<OwnedFd>> {
+        let descriptors = self.lock();
+        let descriptor = match path {
+            Path::Direct => &descriptors.direct,
+            Path::Buffered => &descriptors.buffered,
+        };
+        let usable = descriptor.as_ref().filter(|found| wanted == Use::Read || found.writable);
+        usable.map(|found| Arc::clone(&found.fd))
+    }
+
+    /// A descriptor to make what was written durable: one that it was written with, since that one
+    /// is told of write errors.
+    pub(super) fn opened_for_sync(&self) -> Option<Arc<OwnedFd>> {
+        [(Path::Buffered, Use::Write), (Path::Direct, Use::Write), (Path::Buffered, Use::Read)]
+            .into_iter()
+            .find_map(|(path, wanted)| self.opened(path, wanted))
+    }
+
+    /// Any descriptor that can change the file.
+    pub(super) fn opened_for_change(&self) -> Option<Arc<OwnedFd>> {
+        self.opened(Path::Buffered, Use::Write).or_else(|| self.opened(Path::Direct, Use::Write))
+    }
+
+    /// Opens a descriptor, or finds it open. May block. `None` is 'take the buffered path instead'.
+    pub(super) fn open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, DeviceError> {
+        self.try_open(path, wanted).map_err(|error| error_of(error.raw_os_error()))
+    }
+
+    fn try_open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, Errno> {
+        if let Some(fd) = self.opened(path, wanted) {
+            return Ok(Some(fd));
+        }
+        let access = if wanted == Use::Write { OFlags::RDWR } else { OFlags::RDONLY };
+        let direct = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
+        let given = self.given().ok_or(Errno::BADF)?;
+        if let Some(spare) = &self.spare {
+            spare.make_room();
+        }
+        let opened = || {
+            // Whoever can write has a descriptor for that open, and while it is, nobody else has a lease.
+            open_without_waiting(CWD, &format!("/proc/self/fd/{}", given.as_raw_fd()), access | direct)
+        };
+        let opened = match (opened(), &self.spare) {
+            (Err(Errno::MFILE | Errno::NFILE), Some(spare)) => {
+                spare.close_all();
+                opened()
+            }
+            (result, _) => result,
+        };
+        match opened {
+            Ok(fd) => {
+                let writable = wanted == Use::Write;
+                Ok(Some(self.keep(path, Descriptor { fd: Arc::new(fd), writable, is_spare: true })))
+            }
+            Err(Errno::INVAL) if path == Path::Direct => {
+                self.refuse_direct();
+                Ok(None)
+            }
+            // Who reads and has a pool is told: through the host's page cache everything would take twice the memory.
+            // What is written was accepted.
+            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == Use::Read => Err(error),
+            // What we were given may be all that can be had: permission was asked when it was opened.
+            Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn keep(&self, path: Path, new: Descriptor) -> Arc<OwnedFd> {
+        let mut descriptors = self.lock();
+        let place = match path {
+            Path::Direct => &mut descriptors.direct,
+            Path::Buffered => &mut descriptors.buffered,
+        };
+        match place {
+            // Another thread was faster.
+            Some(found) if found.writable || !new.writable => Arc::clone(&found.fd),
+            _ => {
+                let fd = Arc::clone(&new.fd);
+                let old = place.replace(new);
+                drop(descriptors);
+                if let Some(spare) = &self.spare
+                    && !old.is_some_and(|old| old.is_spare)
+                {
+                    spare.opened();
+                }
+                fd
+            }
+        }
+    }
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        let count = self.lock().spare_count();
+        self.closed(count);
+    }
+}

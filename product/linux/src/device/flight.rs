@@ -1,0 +1,497 @@
+//! A request on its way: which system operation comes next, until it is done.
+//!
+//! Owns: the request, and the vectors and descriptor of the operation in progress.
+//! Does not own: how the operation is made (a ring, or a worker thread): both ask for the next step
+//! and report its result.
+//! Invariants: the request is answered once. A write never makes the file larger than the request
+//! says, at no moment: what is not whole blocks is written through the host's page cache, and what little is written
+//! before it for a sync goes that way with it. But where several make it larger, one has it made as large as was
+//! accepted first, by an operation that makes no file smaller, whatever others do to it meanwhile.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use afflux_engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::file::{Growth, HostFile, Path, Use};
+use super::turns::{Begins, Share, Turn, Turns, Write};
+use super::{Core, error_of};
+use crate::pool::Lane;
+use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
+
+/// Times in a row that the host may ask us to try again.
+const RETRIES_MAX: u32 = 1_000;
+const PAGE_BYTES: u64 = 4096;
+/// A removed file's space comes back a moment after its name is gone: when its last descriptor is
+/// closed, and the host's journal has moved on. A full device is told after 150 ms of trying.
+const SPACE_RETRIES_MAX: u32 = 5;
+const SPACE_PAUSE: Duration = Duration::from_millis(10);
+/// Up to so many bytes of a new end of a file are written in one piece through the host's page cache, where otherwise
+/// whole pages would go past it and the rest would wait for them. From some 400 KiB on the copy takes longer than that.
+pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
+
+/// A request and how far it has come. Without a request it waits for the next one, and has its memory.
+pub(super) struct Flight {
+    request: Option<Request>,
+    core: Option<Arc<Core>>,
+    /// Bytes done; for operations without data, 1 once done.
+    done: u64,
+    retries: u32,
+    /// How often the host had no space to reserve; the next try waits for what was removed lately.
+    space_retries: u32,
+    /// What the operation in progress refers to.
+    iovecs: Vec<IoVec>,
+    fd: Option<Arc<OwnedFd>>,
+    path: Path,
+    /// It is written in one piece through the host's page cache, which keeps nothing of it.
+    uncached: bool,
+    /// A sync with times and mode, for those who wanted it up to this one.
+    wholly: Option<u64>,
+    /// The size to give the file before this is written.
+    pub(super) grows_to: Option<u64>,
+    /// Dropped last, after the request is answered: others begin then.
+    turn: Option<Turn>,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self {
+            request: None,
+            core: None,
+            done: 0,
+            retries: 0,
+            space_retries: 0,
+            iovecs: Vec::new(),
+            fd: None,
+            path: Path::Buffered,
+            uncached: false,
+            wholly: None,
+            grows_to: None,
+            turn: None,
+        }
+    }
+}
+
+// SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
+unsafe impl Send for Flight {}
+
+/// What is to be done next.
+pub(super) enum Step {
+    /// This operation; its result goes to [`Flight::advance`]. What it points to lives in the flight.
+    Do(Io),
+    /// A descriptor must be opened: ask again where blocking is allowed.
+    Block,
+    /// Nothing: answer the request.
+    Answer(Result<(), DeviceError>),
+}
+
+impl Flight {
+    pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
+        let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
+        let mut flight = core.spare_flight().unwrap_or_default();
+        *flight = Self {
+            request: Some(request),
+            core: Some(core),
+            iovecs: std::mem::take(&mut flight.iovecs),
+            path,
+            ..Self::default()
+        };
+        flight
+    }
+
+    /// The turns of the file and how this flight takes part in them; nothing if it need not.
+    pub(super) fn share(&mut self) -> Option<(Arc<Turns>, Share)> {
+        let file = self.file()?;
+        match self.operation() {
+            Operation::Write { offset, len } if self.core().is_direct() => {
+                let end = offset.saturating_add(u64::from(len));
+                let whole =
+                    len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
+                let growth = file.growth(end);
+                let share = match growth {
+                    Growth::None if whole => Share::Together,
+                    Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => Share::Longer,
+                    Growth::WholePages if whole => Share::Together,
+                    _ => Share::Alone,
+                };
+                let turns = Arc::clone(file.turns());
+                self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
+                Some((turns, share))
+            }
+            Operation::SetSize { size } => {
+                file.resized(size);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is for a sync, and writes some whole pages and a part of one after all that a file of `size` bytes
+    /// has: then no page of it has to be read before, and the sync brings it to the device in one piece.
+    fn is_new_end(&self, size: u64) -> bool {
+        let Operation::Write { offset, len } = self.operation() else { return false };
+        let is_small = (PAGE_BYTES..=u64::from(UNCACHED_BYTES_MAX)).contains(&u64::from(len));
+        let ends_inside = offset.is_multiple_of(PAGE_BYTES) && !u64::from(len).is_multiple_of(PAGE_BYTES);
+        self.core().takes_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
+    }
+
+    pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
+        self.turn = Some(turn);
+        self.grows_to = if let Begins::Leads(size) = begins { Some(size) } else { None };
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        self.core.as_ref().unwrap_or_else(|| unreachable!("a flight without a request goes nowhere"))
+    }
+
+    fn request(&self) -> &Request {
+        self.request.as_ref().unwrap_or_else(|| unreachable!("it is answered once"))
+    }
+
+    pub(super) fn operation(&self) -> Operation {
+        self.request().operation()
+    }
+
+    /// How many bytes its request is for.
+    pub(super) fn moves_bytes(&self) -> u32 {
+        match self.operation() {
+            Operation::Read { len, .. } | Operation::Write { len, .. } => len,
+            _ => 0,
+        }
+    }
+
+    /// Where what it writes ends; 0 where it writes nothing.
+    fn end(&self) -> u64 {
+        match self.operation() {
+            Operation::Write { offset, len } => offset.saturating_add(u64::from(len)),
+            _ => 0,
+        }
+    }
+
+    /// Answers the request.
+    pub(super) fn answer(mut self: Box<Self>, result: Result<(), DeviceError>) {
+        let end = self.end();
+        if let (Some(turn), Ok(())) = (&mut self.turn, result) {
+            turn.wrote(end);
+        }
+        if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
+            file.note_wholly_synced(wanted);
+        }
+        if let Some(request) = self.request.take() {
+            request.complete(result);
+        }
+        self.turn = None;
+        self.fd = None;
+        if let Some(core) = self.core.take() {
+            self.iovecs.clear();
+            core.keep_flight(self);
+        }
+    }
+
+    /// The next step. Opens descriptors itself if it `may_block`.
+    pub(super) fn next(&mut self, may_block: bool) -> Step {
+        match self.try_next(may_block) {
+            Ok(step) => step,
+            Err(error) => Step::Answer(Err(error)),
+        }
+    }
+
+    fn try_next(&mut self, may_block: bool) -> Result<Step, DeviceError> {
+        let operation = self.operation();
+        let end = match operation {
+            Operation::Read { offset, len } | Operation::Write { offset, len } => {
+                if self.done == u64::from(len) {
+                    return Ok(Step::Answer(Ok(())));
+                }
+                offset.checked_add(u64::from(len))
+            }
+            Operation::SetSize { size } => Some(size),
+            Operation::Punch { offset, len } | Operation::Reserve { offset, len } => {
+                if len == 0 {
+                    return Ok(Step::Answer(Ok(())));
+                }
+                offset.checked_add(len)
+            }
+            Operation::Sync => Some(0),
+        };
+        if end.is_none_or(|end| end > FILE_BYTES_MAX) {
+            return Err(DeviceError::TooLarge);
+        }
+        if self.done > 0 && !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
+            return Ok(Step::Answer(Ok(())));
+        }
+        if self.space_retries > 0 {
+            if !may_block {
+                return Ok(Step::Block);
+            }
+            std::thread::sleep(SPACE_PAUSE * self.space_retries);
+        }
+        let len = self.lay_out(operation);
+        let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
+        if let Some(size) = self.grows_to {
+            // Its last page alone: the others get their places when they are written. Unlike a new size, this cuts
+            // nothing off where the file was made longer by others since.
+            return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset: size - PAGE_BYTES, len: PAGE_BYTES }));
+        }
+        self.cut(len);
+        if operation == Operation::Sync {
+            self.wholly = self.file().and_then(HostFile::wholly_to_sync);
+        }
+        let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
+        let done = self.done;
+        let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
+        Ok(Step::Do(match operation {
+            Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done },
+            Operation::Write { offset, .. } if self.uncached => {
+                Io::WriteUncached { fd, iovecs, count, offset: offset + done }
+            }
+            Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done },
+            Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
+            Operation::SetSize { size } => Io::SetSize { fd, size },
+            Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len },
+            Operation::Reserve { offset, len } => {
+                Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len }
+            }
+        }))
+    }
+
+    /// For the threads of its device: none is held up by more than its file.
+    pub(super) fn lane(&self) -> Lane {
+        Lane { object: self.file().map(|file| std::ptr::from_ref(file).addr() as u64), user: None }
+    }
+
+    fn file(&self) -> Option<&HostFile> {
+        self.request().backing().get::<HostFile>()
+    }
+
+    fn refuse_direct(&self) {
+        if let Some(file) = self.file() {
+            file.refuse_direct();
+        }
+    }
+
+    /// Decides the path of the next operation and collects its memory; returns how many bytes of it
+    /// the operation is for.
+    fn lay_out(&mut self, operation: Operation) -> u64 {
+        self.iovecs.clear();
+        let (offset, len, is_write) = match operation {
+            Operation::Read { offset, len } => (offset, u64::from(len), false),
+            Operation::Write { offset, len } => (offset, u64::from(len), true),
+            _ => return 0,
+        };
+        if self.core().is_direct() {
+            self.path = Path::Direct;
+        }
+        if let Some(file) = self.file() {
+            self.path = file.path(self.path);
+        }
+        let mut skip = self.done;
+        let request = self.request.as_ref().unwrap_or_else(|| unreachable!("it is answered once"));
+        for (start, bytes) in request.segments() {
+            let bytes = bytes as u64;
+            if skip >= bytes {
+                skip -= bytes;
+                continue;
+            }
+            let (start, bytes) = (start.wrapping_add(skip as usize), (bytes - skip) as usize);
+            skip = 0;
+            match self.iovecs.last_mut() {
+                Some(last) if last.start.wrapping_add(last.len) == start => last.len += bytes,
+                _ => self.iovecs.push(IoVec { start, len: bytes }),
+            }
+        }
+        if self.uncached {
+            self.path = Path::Buffered;
+        }
+        if self.path == Path::Buffered {
+            return len - self.done;
+        }
+        // The part that ends on a block's end; what is left goes another way. Whole pages, so that
+        // no page of the file is written both ways in one request.
+        let block = u64::from(self.core().limits.block_bytes);
+        let whole = if len.is_multiple_of(block) { len } else { whole_pages(offset, len) };
+        if whole <= self.done || !self.is_aligned(offset + self.done, whole - self.done) {
+            self.path = Path::Buffered;
+            return len - self.done;
+        }
+        debug_assert!(is_write || whole == len, "reads are whole blocks");
+        whole - self.done
+    }
+
+    /// Whether the next `len` bytes can be moved past the host's page cache.
+    fn is_aligned(&self, offset: u64, len: u64) -> bool {
+        let block = self.core().limits.block_bytes as usize;
+        let mut left = len as usize;
+        offset.is_multiple_of(block as u64)
+            && self.iovecs.iter().all(|iovec| {
+                let bytes = iovec.len.min(left);
+                left -= bytes;
+                bytes.is_multiple_of(block)
+                    && (bytes == 0 || (iovec.start as usize).is_multiple_of(self.core().memory_align))
+            })
+    }
+
+    /// Shortens the vectors to `len` bytes and to as many pieces as one call takes.
+    fn cut(&mut self, len: u64) {
+        let mut left = len as usize;
+        let mut pieces = 0;
+        for iovec in &mut self.iovecs {
+            if left == 0 || pieces == IOVECS_MAX {
+                break;
+            }
+            iovec.len = iovec.len.min(left);
+            left -= iovec.len;
+            pieces += 1;
+        }
+        self.iovecs.truncate(pieces);
+    }
+
+    /// The descriptor of the next operation; `None` if one must be opened and that may block.
+    fn descriptor(&mut self, operation: Operation, may_block: bool) -> Result<Option<i32>, DeviceError> {
+        let Some(file) = self.file() else {
+            return Err(error_of(Errno::BADF.raw_os_error()));
+        };
+        let mut path = self.path;
+        let (opened, wanted) = match operation {
+            Operation::Read { .. } => (file.opened(path, Use::Read), Use::Read),
+            Operation::Write { .. } => (file.opened(path, Use::Write), Use::Write),
+            Operation::Sync => (file.opened_for_sync(), Use::Read),
+            _ => (file.opened_for_change(), Use::Write),
+        };
+        if opened.is_none() && !may_block {
+            return Ok(None);
+        }
+        if !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
+            path = Path::Buffered;
+        }
+        let fd = match opened {
+            Some(fd) => fd,
+            None => match file.open(path, wanted)? {
+                Some(fd) => fd,
+                None => {
+                    path = Path::Buffered;
+                    file.open(path, wanted)?.ok_or(DeviceError::Lost)?
+                }
+            },
+        };
+        self.path = path;
+        let number = fd.as_raw_fd();
+        self.fd = Some(fd);
+        Ok(Some(number))
+    }
+
+    /// Takes the result of the operation of the last step: a count, or an errno negated.
+    pub(super) fn advance(&mut self, result: i32) -> Result<(), DeviceError> {
+        if let Some(size) = self.grows_to.take() {
+            self.grown(size, result);
+            return Ok(());
+        }
+        let operation = self.operation();
+        if result < 0 {
+            return self.failed(operation, -result);
+        }
+        self.retries = 0;
+        let count = result as u64;
+        let block = u64::from(self.core().limits.block_bytes);
+        match operation {
+            Operation::Read { len, .. } => {
+                self.done += count;
+                // Nothing more, or part of a block, is what is left before the file's end.
+                let end = count == 0 || (self.path == Path::Direct && !self.done.is_multiple_of(block));
+                if end {
+                    self.fill_with_zeros(u64::from(len));
+                }
+            }
+            Operation::Write { .. } => {
+                if count == 0 {
+                    return Err(DeviceError::Io { errno: 0 });
+                }
+                let before = self.done;
+                self.done += count;
+                if self.path == Path::Direct {
+                    self.done -= self.done % block;
+                    // Less than a block is no way to go on.
+                    if self.done == before {
+                        self.refuse_direct();
+                    }
+                }
+            }
+            _ => self.done = 1,
+        }
+        Ok(())
+    }
+
+    /// The file was made longer, or was not: then this makes it as long as it has to itself.
+    fn grown(&mut self, size: u64, result: i32) {
+        if result >= 0 {
+            if let Some(turn) = &mut self.turn {
+                turn.grown(size);
+            }
+        } else if matches!(Errno::from_raw_os_error(-result), Errno::OPNOTSUPP | Errno::NOSYS)
+            && let Some(file) = self.file()
+        {
+            file.refuse_growth();
+        }
+    }
+
+    fn failed(&mut self, operation: Operation, errno: i32) -> Result<(), DeviceError> {
+        let moves_data = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
+        match Errno::from_raw_os_error(errno) {
+            Errno::INTR | Errno::AGAIN if self.retries < RETRIES_MAX => {
+                self.retries += 1;
+                Ok(())
+            }
+            Errno::INVAL | Errno::OPNOTSUPP if self.uncached => {
+                self.uncached = false;
+                self.core().refuse_uncached();
+                Ok(())
+            }
+            Errno::INVAL | Errno::OPNOTSUPP if moves_data && self.path == Path::Direct => {
+                self.refuse_direct();
+                Ok(())
+            }
+            Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV
+                if matches!(operation, Operation::Punch { .. } | Operation::Reserve { .. }) =>
+            {
+                Err(DeviceError::Unsupported)
+            }
+            Errno::NOSPC
+                if matches!(operation, Operation::Reserve { .. }) && self.space_retries < SPACE_RETRIES_MAX =>
+            {
+                self.space_retries += 1;
+                Ok(())
+            }
+            _ => Err(error_of(errno)),
+        }
+    }
+
+    fn fill_with_zeros(&mut self, len: u64) {
+        static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
+        while self.done < len {
+            let count = (len - self.done).min(PAGE_BYTES);
+            if let Some(request) = &mut self.request {
+                request.copy_in(self.done as usize, &ZEROS[..count as usize]);
+            }
+            self.done += count;
+        }
+    }
+}
+
+impl Write for Box<Flight> {
+    fn end(&self) -> u64 {
+        Flight::end(self)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.request().file_bytes()
+    }
+}
+
+/// How many of `len` bytes at `offset` come before the last page that they do not fill.
+fn whole_pages(offset: u64, len: u64) -> u64 {
+    let end = offset + len;
+    (end - end % PAGE_BYTES).saturating_sub(offset)
+}

@@ -1,0 +1,365 @@
+//! Host directories as a volume's tree: every call relative to an open descriptor and one name.
+//!
+//! Owns: the exported directories' descriptors, the file systems met below them, the way of each
+//! call to the worker pool of its device.
+//! Does not own: what is cached of objects (the volume), file bytes (`HostFile` and its device).
+//! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without
+//! following any link; a directory is used only while it is found below an export. So nothing outside
+//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
+//! its device: a file system that hangs stops calls about itself alone.
+
+mod acting;
+mod calls;
+mod climb;
+mod entries;
+mod filesystems;
+mod identity;
+mod journal;
+mod key;
+mod limits;
+mod listing;
+mod marks;
+mod node;
+mod place;
+mod places;
+mod stable;
+mod start;
+mod undo;
+
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, OnceLock};
+
+use afflux_volume::{
+    AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
+    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+};
+use bytes::Bytes;
+use rustix::fs::{fsync, syncfs};
+
+use self::acting::Acting;
+use self::calls::error_of;
+use self::filesystems::FileSystems;
+use self::journal::Covers;
+pub use self::key::{KeyOrigin, handle_key};
+pub use self::limits::connections_max;
+use self::marks::Marks;
+use self::node::HostNode;
+use self::place::Roots;
+pub use self::places::kept_places;
+pub use self::start::{HostError, HostOptions};
+use crate::platform::LinuxPlatform;
+use crate::pool::{DevicePools, KeptCalls, Lane, Piece, Work};
+use crate::{Caching, HostDevice};
+
+/// The exported directories of the host.
+pub struct HostTree {
+    core: Arc<Core>,
+    exports: Vec<Export>,
+    descriptors_max: usize,
+    notes: Vec<String>,
+    sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
+    /// By which other servers know that the directories are served.
+    _marks: Marks,
+}
+
+/// What calls on the pool's threads share.
+struct Core {
+    /// Where calls run, by the device they are about.
+    pools: DevicePools,
+    /// /proc/self/fd: the way to reopen an object that is held by a descriptor alone.
+    descriptors: OwnedFd,
+    /// openat2 is there.
+    beneath: bool,
+    /// open_by_handle_at works for us.
+    by_handle: bool,
+    /// Each export's root, by which climbing ends.
+    roots: Roots,
+    /// Files that were moved out are refused, too.
+    subtree_check: bool,
+    /// The process's mask for the modes of what it makes, when it first made something.
+    umask: OnceLock<u32>,
+    file_systems: FileSystems,
+    /// How many system calls were made to climb up.
+    #[cfg(test)]
+    climbed: std::sync::atomic::AtomicU64,
+}
+
+impl HostTree {
+    /// What was found of the host when the tree was opened that a user may want to know: what it
+    /// cannot do, and what that means. Empty where everything is as it should be.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// As [`HostTree::with`], for a call that is made as the node's user.
+    fn acting<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let acting = Acting::on(node);
+        self.with(node, move |core, node| call(core, node, &acting))
+    }
+
+    /// Runs `call` with the node on a thread of the node's device.
+    fn with<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let (core, lane, node) = (Arc::clone(&self.core), lane_of(node), host_node(node));
+        let pool = node.pool().clone();
+        pool.run_on(lane, move || (call(&core, &node), None)).into()
+    }
+
+    /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
+    /// `durable` and one sync does for it, the thread goes on with that.
+    fn change<T: Send + 'static>(
+        &self,
+        node: &Node,
+        also: Option<&Node>,
+        durable: bool,
+        change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
+        stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
+    ) -> Pending<'static, T> {
+        let (acting, lane) = (Acting::on(node), lane_of(node));
+        let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
+        let pool = node.pool().clone();
+        let work = move || {
+            let mut changed = change(&core, &node, &acting);
+            let mut more = None;
+            if let (Ok(changed), true) = (&mut changed, durable) {
+                more = core.begin_sync(&node, also, stable(changed));
+            }
+            (changed, more)
+        };
+        pool.run_on(lane, work).into()
+    }
+}
+
+impl Core {
+    /// After a change of these: has it made durable by a sync that is shared with others, if one call can. Gives what
+    /// the thread has to do for that when it has told the change.
+    fn begin_sync(
+        self: &Arc<Self>,
+        node: &Arc<HostNode>,
+        also: Option<Arc<HostNode>>,
+        stable: &mut Stable,
+    ) -> Option<Work> {
+        let core = Arc::clone(self);
+        let also = also.filter(|also| !Arc::ptr_eq(also, node));
+        if let Some(shared) = self.file_systems.shared_sync(node.device()) {
+            let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
+            *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
+            let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
+            return leads.then(|| Work::posted(lead));
+        }
+        if also.is_some() {
+            // Two syncs, in an order that the volume knows.
+            return None;
+        }
+        let (round, leads) = node.syncs().ask([()]);
+        *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
+        let node = Arc::clone(node);
+        let lead = move || node.syncs().lead(|_| core.sync(&node));
+        leads.then(|| Work::posted(lead))
+    }
+}
+
+/// A change of attributes, on its thread. COMMIT makes one too, so the memory of these calls stays.
+struct SetNow {
+    core: Arc<Core>,
+    node: Arc<HostNode>,
+    acting: Acting,
+    change: AttributeChange,
+    durable: bool,
+}
+
+impl SetNow {
+    fn set(&self) -> Result<Changed, VolumeError> {
+        self.core.confined(&self.node)?;
+        self.core.apply(&self.node, &self.acting, &self.change)?;
+        Ok(Changed { stat: self.core.stat(&self.node)?, stable: Stable::not_begun() })
+    }
+}
+
+impl Piece<Result<Changed, VolumeError>> for SetNow {
+    fn carry_out(self) -> (Result<Changed, VolumeError>, Option<Work>) {
+        let mut changed = self.set();
+        let more = match &mut changed {
+            Ok(changed) if self.durable => self.core.begin_sync(&self.node, None, &mut changed.stable),
+            _ => None,
+        };
+        (changed, more)
+    }
+}
+
+/// In which lane of its device's pool calls about a node are made.
+fn lane_of(node: &Node) -> Lane {
+    Lane { object: Some(host_node(node).fileid()), user: node.user().map(|user| user.uid) }
+}
+
+/// The host's side of a node.
+///
+/// # Panics
+/// When the node is another tree's.
+fn host_node(node: &Node) -> Arc<HostNode> {
+    let Some(node) = node.share() else { panic!("a node of another tree") };
+    node
+}
+
+/// The device of the file system that an object of a [`HostTree`] is on. May block shortly.
+///
+/// # Panics
+/// When the node is another tree's.
+pub fn host_device(platform: &LinuxPlatform, node: &Node, caching: Caching) -> Result<Arc<HostDevice>, VolumeError> {
+    let node = host_node(node);
+    let directory = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+    HostDevice::new(platform, directory, caching).map_err(|error| calls::io_error(&error))
+}
+
+/// Makes the engine's devices for the file systems of a [`HostTree`].
+pub fn host_devices(platform: &LinuxPlatform, caching: Caching) -> DeviceFactory {
+    let platform = platform.clone();
+    Box::new(move |key, node| {
+        let device = host_device(&platform, node, caching)?;
+        Ok(NewDevice::unknown(filesystems::device_name(key), device))
+    })
+}
+
+impl Directory for HostTree {
+    fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn descriptors_max(&self) -> usize {
+        self.descriptors_max
+    }
+
+    fn opens(&self, identity: &Identity) -> bool {
+        self.core.opens(identity)
+    }
+
+    fn confines_files(&self) -> bool {
+        self.core.subtree_check
+    }
+
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        Pending::by(identity::open_identity(Arc::clone(&self.core), identity))
+    }
+
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        self.with(directory, move |core, directory| core.lookup(directory, &name))
+    }
+
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        self.with(directory, move |core, directory| core.name_all(directory, &names))
+    }
+
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        self.with(directory, |core, directory| core.parent(directory))
+    }
+
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        self.with(directory, move |core, directory| core.list(directory, window))
+    }
+
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        self.with(directory, |core, directory| {
+            core.contained(directory)?;
+            core.identities(directory)
+        })
+    }
+
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        self.with(node, |core, node| core.stat(node))
+    }
+
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        let Some(first) = nodes.first().cloned() else { return Pending::now(Ok(Vec::new())) };
+        // All are of one device.
+        self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
+    }
+
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+        let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
+        let node = host_node(node);
+        let pool = node.pool().clone();
+        self.sets.run_on(&pool, lane, SetNow { core, node, acting, change, durable }).into()
+    }
+
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        self.acting(node, |core, node, acting| core.told(node, core.access(node, acting)))
+    }
+
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        self.with(node, |core, node| core.told(node, calls::read_link(node.fd())))
+    }
+
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+        self.with(node, move |core, node| core.told(node, core.open_data(node, must_write)))
+    }
+
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created> {
+        let create = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.create(directory, acting, &name, &new, &attributes)
+        };
+        self.change(directory, None, durable, create, |created| &mut created.stable)
+    }
+
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+        let remove = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.remove(directory, acting, &name, directory_wanted)
+        };
+        self.change(directory, None, durable, remove, |removed| &mut removed.stable)
+    }
+
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+        let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
+        let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
+            core.rename(acting, (from, &from_name), (&target, &to_name))
+        };
+        self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
+    }
+
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+        let node = host_node(node);
+        let link =
+            move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);
+        self.change(directory, None, durable, link, |linked| &mut linked.stable)
+    }
+
+    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |core, node| core.told(node, core.sync(node)))
+    }
+
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        Pending::by(async {
+            for (device, mount) in self.core.file_systems.all_mounts() {
+                let shared = self.core.file_systems.shared_sync(device);
+                let everything = shared.is_some_and(|shared| shared.covers == Covers::Everything);
+                let sync = move || if everything { fsync(&mount) } else { syncfs(&mount) };
+                self.core.pools.of(device).run(sync).await.map_err(error_of)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn space(&self, node: &Node) -> Pending<'_, Space> {
+        self.with(node, |core, node| core.told(node, calls::space(node.fd())))
+    }
+
+    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+        self.with(node, |core, node| core.told(node, calls::path_limits(node.fd())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! The host's calls, one by one, in the volume's terms.
+//!
+//! Owns: error numbers, attributes and times translated; single calls on a descriptor.
+//! Does not own: whether a call may be made (`climb`), what calls make up an operation (`entries`).
+//! Invariants: no call here takes a path with more than one name, but for climbing up with "..".
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use afflux_volume::{DeviceKey, Kind, PathLimits, Space, Stat, Timestamp, VolumeError};
+use bytes::Bytes;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags, fstatvfs, makedev, openat, readlinkat, statx};
+use rustix::io::Errno;
+
+/// Bytes of directory entries asked for at a time.
+const ENTRIES_BYTES: usize = 32 * 1024;
+
+/// What an error number means to a volume.
+pub(super) fn error_of(errno: Errno) -> VolumeError {
+    match errno {
+        Errno::NOENT => VolumeError::NotFound,
+        Errno::EXIST => VolumeError::Exists,
+        Errno::NOTDIR => VolumeError::NotDirectory,
+        Errno::ISDIR => VolumeError::IsDirectory,
+        Errno::NOTEMPTY => VolumeError::NotEmpty,
+        // Busy: a mount point, or a program that runs.
+        Errno::ACCESS | Errno::BUSY | Errno::TXTBSY => VolumeError::Denied,
+        Errno::PERM => VolumeError::NotPermitted,
+        Errno::NOSPC => VolumeError::NoSpace,
+        Errno::DQUOT => VolumeError::Quota,
+        Errno::FBIG | Errno::OVERFLOW => VolumeError::TooLarge,
+        Errno::ROFS => VolumeError::ReadOnly,
+        Errno::STALE => VolumeError::Stale,
+        Errno::NAMETOOLONG => VolumeError::NameTooLong { bytes: afflux_volume::NAME_BYTES_MAX },
+        Errno::XDEV => VolumeError::CrossDevice,
+        Errno::MLINK => VolumeError::TooManyLinks,
+        Errno::LOOP => VolumeError::Symlink,
+        Errno::INVAL => VolumeError::Invalid { what: "refused by the host" },
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY => VolumeError::NotSupported,
+        Errno::NOMEM | Errno::MFILE | Errno::NFILE => VolumeError::NoMemory,
+        errno => VolumeError::Io { errno: errno.raw_os_error() },
+    }
+}
+
+/// What an error of the standard library means to a volume.
+pub(super) fn io_error(error: &std::io::Error) -> VolumeError {
+    Errno::from_io_error(error).map_or(VolumeError::Io { errno: 0 }, error_of)
+}
+
+fn kind_of(mode: u16) -> Kind {
+    match FileType::from_raw_mode(mode.into()) {
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => Kind::CharDevice,
+        FileType::BlockDevice => Kind::BlockDevice,
+        _ => Kind::Regular,
+    }
+}
+
+fn stamp(time: rustix::fs::StatxTimestamp) -> Timestamp {
+    Timestamp { seconds: time.tv_sec, nanos: time.tv_nsec }
+}
+
+/// The device of an object, as `stat` gives it.
+fn device_of(major: u32, minor: u32) -> DeviceKey {
+    DeviceKey(makedev(major, minor))
+}
+
+/// The attributes of what `path` (empty: the descriptor itself; else only "..") leads to.
+pub(super) fn stat(fd: BorrowedFd<'_>, path: &str) -> Result<Stat, VolumeError> {
+    Ok(stat_of(&raw_stat(fd, path, StatxFlags::BASIC_STATS)?))
+}
+
+pub(super) fn raw_stat(
+    fd: BorrowedFd<'_>,
+    path: impl rustix::path::Arg,
+    wanted: StatxFlags,
+) -> Result<rustix::fs::Statx, VolumeError> {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
+    statx(fd, path, flags, wanted).map_err(error_of)
+}
+
+pub(super) fn stat_of(raw: &rustix::fs::Statx) -> Stat {
+    Stat {
+        kind: kind_of(raw.stx_mode),
+        mode: u32::from(raw.stx_mode) & 0o7777,
+        links: raw.stx_nlink,
+        uid: raw.stx_uid,
+        gid: raw.stx_gid,
+        size: raw.stx_size,
+        used: raw.stx_blocks.saturating_mul(512),
+        device_major: raw.stx_rdev_major,
+        device_minor: raw.stx_rdev_minor,
+        device: device_of(raw.stx_dev_major, raw.stx_dev_minor),
+        // Clients take 0 for 'none'; no host's inode has this number.
+        fileid: if raw.stx_ino == 0 { u64::MAX } else { raw.stx_ino },
+        atime: stamp(raw.stx_atime),
+        mtime: stamp(raw.stx_mtime),
+        ctime: stamp(raw.stx_ctime),
+    }
+}
+
+/// A directory, opened to read its entries or to sync them.
+pub(super) fn open_directory(fd: BorrowedFd<'_>) -> Result<OwnedFd, VolumeError> {
+    openat(fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
+}
+
+/// Shows every entry but "." and "..": its name and number. `Stale` for a directory that was removed.
+pub(super) fn each_entry(directory: BorrowedFd<'_>, mut show: impl FnMut(&[u8], u64)) -> Result<(), VolumeError> {
+    let directory = open_directory(directory)?;
+    let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BYTES];
+    let mut entries = RawDir::new(directory.as_fd(), &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(|errno| if errno == Errno::NOENT { VolumeError::Stale } else { error_of(errno) })?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            show(name, if entry.ino() == 0 { u64::MAX } else { entry.ino() });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn read_link(fd: BorrowedFd<'_>) -> Result<Bytes, VolumeError> {
+    let target = readlinkat(fd, "", Vec::new()).map_err(error_of)?;
+    Ok(Bytes::from(target.into_bytes()))
+}
+
+pub(super) fn space(fd: BorrowedFd<'_>) -> Result<Space, VolumeError> {
+    let stat = fstatvfs(fd).map_err(error_of)?;
+    Ok(Space {
+        total_bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+        free_bytes: stat.f_bfree.saturating_mul(stat.f_frsize),
+        available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        total_files: stat.f_files,
+        free_files: stat.f_ffree,
+        available_files: stat.f_favail,
+    })
+}
+
+pub(super) fn path_limits(fd: BorrowedFd<'_>) -> Result<PathLimits, VolumeError> {
+    let stat = fstatvfs(fd).map_err(error_of)?;
+    let name_max = stat.f_namemax.min(afflux_volume::NAME_BYTES_MAX as u64);
+    Ok(PathLimits {
+        // What ext4 takes, the smallest among usual file systems; others say so when it is passed.
+        links_max: 65_000,
+        name_max: name_max as u32,
+        no_trunc: true,
+        case_insensitive: false,
+        case_preserving: true,
+    })
+}

@@ -1,0 +1,250 @@
+//! Staying below the exports: names resolved beneath a directory, directories found below a root.
+//!
+//! Owns: opening one name, climbing up, reopening what a descriptor holds, how deep directories may lie.
+//! Does not own: what is done with what was opened (`entries`).
+//! Invariants: a directory that was moved out of the exports is not used: it was found below a root
+//! right before and, for what is told, right after. What a name is resolved to is the entry itself, never
+//! what a link says, and was seen inside after it was opened.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use afflux_volume::{Found, Kind, Node, Stat, VolumeError};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::node::HostNode;
+use super::place::Place;
+use crate::reopen::open_without_waiting;
+
+/// Most steps up that are tried: directories further below an export's root are refused. The kernel walks each step
+/// at each call, which for so many takes it about a millisecond.
+const CLIMB_MAX: u32 = 16_384;
+/// Most steps that one path holds: a path is bounded by 4,096 bytes, and each step takes three.
+const STEPS_MAX: u32 = 1024;
+/// How often openat2 is tried while renames elsewhere disturb it.
+const AGAIN_MAX: u32 = 1000;
+/// How often a name is looked up while its directory is moved out and in again.
+const LOOKUPS_MAX: u32 = 20;
+
+impl Core {
+    /// Whether the directory is below an export now. `Stale` if not.
+    pub(super) fn contained(&self, directory: &HostNode) -> Result<(), VolumeError> {
+        if let Some(depth) = directory.depth() {
+            let there = self.above(directory.fd(), depth).and_then(|above| above.stat());
+            if there.is_ok_and(|stat| self.roots.is_root(&stat)) {
+                return Ok(());
+            }
+        }
+        let depth = self.climb(directory)?;
+        directory.set_depth(depth);
+        Ok(())
+    }
+
+    /// How many steps up an export's root is: a step at a time, each from the directory that the one before led to.
+    fn climb(&self, directory: &HostNode) -> Result<u32, VolumeError> {
+        let mut at = Above { opened: None, from: directory.fd(), rest: 0 };
+        let mut below = None;
+        for depth in 0..CLIMB_MAX {
+            self.count_climbing();
+            let stat = at.stat()?;
+            if self.roots.is_root(&stat) {
+                return Ok(depth);
+            }
+            let here = (stat.device, stat.fileid);
+            if below == Some(here) {
+                break; // The root of everything.
+            }
+            below = Some(here);
+            self.count_climbing();
+            at = Above { opened: Some(at.step_up(1)?), ..at };
+        }
+        Err(VolumeError::Stale)
+    }
+
+    /// The directory so many steps above one. Where no path holds the steps it is reached by several.
+    pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Above<'a>, VolumeError> {
+        let mut above = Above { opened: None, from: directory, rest: depth };
+        while above.rest > STEPS_MAX {
+            self.count_climbing();
+            above = Above { opened: Some(above.step_up(STEPS_MAX)?), rest: above.rest - STEPS_MAX, ..above };
+        }
+        self.count_climbing();
+        Ok(above)
+    }
+
+    /// Counts a system call that climbs, for tests of how many there are.
+    fn count_climbing(&self) {
+        #[cfg(test)]
+        self.climbed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// The directory that `directory` is in, if that is below an export.
+    pub(super) fn parent(&self, directory: &HostNode) -> Result<Found, VolumeError> {
+        if self.roots.is_root(&directory.stat()?) {
+            return Err(VolumeError::Invalid { what: "an export's root has no parent" });
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(directory.fd(), "..", flags, Mode::empty()).map_err(error_of)?;
+        let found = self.found(fd, false)?;
+        let parent = super::host_node(&found.node);
+        if let Some(depth) = directory.depth() {
+            parent.set_depth(depth.saturating_sub(1));
+        }
+        self.contained(&parent)?;
+        Ok(found)
+    }
+
+    /// Refuses what must not be used any more: a directory that was moved out of the exports and, where
+    /// that was asked for, anything else that was. To be called after the host was asked for what is told.
+    pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
+        match node.kind() {
+            Kind::Directory => self.contained(node),
+            _ if self.subtree_check && self.place(node.fd(), None) != Place::Inside => Err(VolumeError::Stale),
+            _ => Ok(()),
+        }
+    }
+
+    /// What `name` names in the directory. Not for "..". What is found had a name below an export after it
+    /// was opened, wherever the directory was moved meanwhile.
+    pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
+        self.find(directory, name).or_else(|error| {
+            // Of a directory that was moved out not even that is told.
+            self.contained(directory)?;
+            Err(error)
+        })
+    }
+
+    /// As [`Core::lookup`], but an error may be that of a directory that was moved out.
+    pub(super) fn find(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
+        for _ in 0..LOOKUPS_MAX {
+            let Some(fd) = self.open_inside(directory, name)? else { continue };
+            let found = self.found(fd, false)?;
+            if let (Kind::Directory, Some(depth)) = (found.stat.kind, directory.depth()) {
+                super::host_node(&found.node).set_depth(depth + 1);
+            }
+            return Ok(found);
+        }
+        // It comes and goes.
+        Err(VolumeError::Stale)
+    }
+
+    /// Opens one entry, and makes sure that it is not outside. `None` where that cannot be said this time.
+    fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
+        let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
+        let inside = match self.place(fd.as_fd(), Some(name)) {
+            Place::Inside => true,
+            Place::Outside => {
+                self.contained(directory)?;
+                // It is inside now, so either it was moved meanwhile or the root has another path.
+                self.learn_root_above(directory)?;
+                false
+            }
+            Place::Unknown => {
+                self.contained(directory)?;
+                let again = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
+                let number = |fd: &OwnedFd| calls::stat(fd.as_fd(), "").map(|stat| (stat.device, stat.fileid));
+                let same = number(&fd)? == number(&again)?;
+                self.contained(directory)?;
+                same
+            }
+        };
+        Ok(inside.then_some(fd))
+    }
+
+    /// Opens one entry of a directory; a symbolic link is itself (O_PATH) or an error.
+    pub(super) fn open_entry(
+        &self,
+        directory: &HostNode,
+        name: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, VolumeError> {
+        check_entry(name)?;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if !self.beneath {
+            // One name, no separator, not "..", no link followed: it cannot leave the directory either.
+            return openat(directory.fd(), name, flags, mode).map_err(|errno| here(directory, errno));
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        for _ in 0..AGAIN_MAX {
+            match openat2(directory.fd(), name, flags, mode, resolve) {
+                // Not beneath: what was found was moved away before it was open.
+                Err(Errno::AGAIN | Errno::INTR | Errno::XDEV) => {}
+                result => return result.map_err(|errno| here(directory, errno)),
+            }
+        }
+        Err(VolumeError::Io { errno: Errno::AGAIN.raw_os_error() })
+    }
+
+    /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse. It does not wait
+    /// for a program that has a lease on the file: the host asks that program to give it up.
+    pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
+        let name = node.fd().as_raw_fd().to_string();
+        open_without_waiting(&self.descriptors, &name, flags).map_err(|errno| match errno {
+            Errno::AGAIN => VolumeError::Leased,
+            errno => error_of(errno),
+        })
+    }
+
+    /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
+    pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
+        let (identity, stat) = self.identify(fd.as_fd())?;
+        let node = HostNode::new(fd, real, &stat, self.pools.of(stat.device));
+        Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
+    }
+}
+
+/// What a failed call in a directory means: in one that was removed nothing is found any more.
+pub(super) fn here(directory: &HostNode, errno: Errno) -> VolumeError {
+    if errno == Errno::NOENT && directory.stat().is_ok_and(|stat| stat.links == 0) {
+        return VolumeError::Stale;
+    }
+    error_of(errno)
+}
+
+/// Names were checked by the volume; what would leave a directory is checked here again.
+pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
+    let leaves = name.is_empty() || name == b"." || name == b".." || name.iter().any(|byte| matches!(byte, b'/' | 0));
+    if leaves { Err(VolumeError::Invalid { what: "not the name of an entry" }) } else { Ok(()) }
+}
+
+/// A directory some steps above another one.
+pub(super) struct Above<'a> {
+    /// Opened on the way; else the steps begin at `from`.
+    opened: Option<OwnedFd>,
+    from: BorrowedFd<'a>,
+    /// The steps that are left.
+    rest: u32,
+}
+
+impl Above<'_> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.opened.as_ref().map_or(self.from, AsFd::as_fd)
+    }
+
+    /// Its attributes.
+    pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
+        calls::stat(self.fd(), &up(self.rest))
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<OwnedFd, VolumeError> {
+        self.step_up(self.rest)
+    }
+
+    /// Opens the directory so many of the steps further up.
+    fn step_up(&self, steps: u32) -> Result<OwnedFd, VolumeError> {
+        let path = if steps == 0 { ".".to_owned() } else { up(steps) };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(self.fd(), path, flags, Mode::empty()).map_err(error_of)
+    }
+}
+
+fn up(steps: u32) -> String {
+    let mut path = "../".repeat(steps as usize);
+    path.pop();
+    path
+}

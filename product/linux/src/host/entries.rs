@@ -1,0 +1,382 @@
+//! Operations on the host's objects, each a few calls on one thread of the pool.
+//!
+//! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
+//! Does not own: which of them may run side by side (the volume sees to that).
+//! Invariants: a directory's attributes before and after a change are taken in the same piece of work.
+//! What cannot be made as asked for, or landed outside, is taken away again. A directory is found below an
+//! export before anything is changed in it and, where something was made, afterwards.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use afflux_engine::Backing;
+use afflux_volume::{
+    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stable,
+    Stat, VolumeError,
+};
+use rustix::fs::{
+    Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat,
+    chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::acting::Acting;
+use super::calls::{self, error_of};
+use super::climb::{check_entry, here};
+use super::node::HostNode;
+use super::undo::Made;
+use super::{Core, host_node};
+
+/// Permission bits of what is made without any being asked for.
+const FILE_MODE: u32 = 0o644;
+const DIRECTORY_MODE: u32 = 0o755;
+
+impl Core {
+    pub(super) fn create(
+        &self,
+        parent: &HostNode,
+        acting: &Acting,
+        name: &[u8],
+        new: &New,
+        attributes: &AttributeChange,
+    ) -> Result<Created, VolumeError> {
+        check_entry(name)?;
+        self.contained(parent)?;
+        let before = parent.stat()?;
+        let made = self.make(parent, acting, name, new, attributes.mode)?;
+        let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);
+        let finished = made.and_then(|found| self.finish(found, acting, new, attributes)).and_then(|finished| {
+            // It may have been made in a directory that was moved out after the first look.
+            self.contained(parent)?;
+            Ok(finished)
+        });
+        match finished {
+            Ok((found, data)) => {
+                let parent = Change { before, after: parent.stat()? };
+                Ok(Created { found, data, parent, stable: Stable::not_begun() })
+            }
+            Err(error) => {
+                self.take_back(parent, name, &Made::Object(new, identity));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes an object with a mode. The outer error: nothing was made. The inner one: it cannot be found.
+    fn make(
+        &self,
+        parent: &HostNode,
+        acting: &Acting,
+        name: &[u8],
+        new: &New,
+        mode: Option<u32>,
+    ) -> Result<Result<Found, VolumeError>, VolumeError> {
+        let mode = |default| Mode::from_raw_mode(mode.unwrap_or(default));
+        match new {
+            New::Regular => {
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+                let fd = acting.call(|| self.open_entry(parent, name, flags, mode(FILE_MODE)))?;
+                return Ok(self.found(fd, true));
+            }
+            New::Directory => {
+                let mode = mode(DIRECTORY_MODE);
+                acting.call(|| mkdirat(parent.fd(), name, mode).map_err(|errno| here(parent, errno)))?;
+            }
+            New::Symlink { target } => {
+                acting.call(|| symlinkat(&target[..], parent.fd(), name).map_err(|errno| here(parent, errno)))?;
+            }
+            New::Special(special) => {
+                let (kind, device) = match *special {
+                    SpecialKind::Fifo => (FileType::Fifo, 0),
+                    SpecialKind::Socket => (FileType::Socket, 0),
+                    SpecialKind::CharDevice { major, minor } => (FileType::CharacterDevice, makedev(major, minor)),
+                    SpecialKind::BlockDevice { major, minor } => (FileType::BlockDevice, makedev(major, minor)),
+                };
+                let result = || mknodat(parent.fd(), name, kind, mode(FILE_MODE), device);
+                acting.call(|| {
+                    result().map_err(|errno| match errno {
+                        Errno::INVAL => VolumeError::NotSupported,
+                        errno => here(parent, errno),
+                    })
+                })?;
+            }
+        }
+        Ok(self.lookup(parent, name))
+    }
+
+    /// Gives a new object the attributes that were asked for, and opens a file's bytes.
+    fn finish(
+        &self,
+        mut found: Found,
+        acting: &Acting,
+        new: &New,
+        attributes: &AttributeChange,
+    ) -> Result<(Found, Option<Data>), VolumeError> {
+        let node = host_node(&found.node);
+        let mut change = *attributes;
+        if acting.user().is_some_and(|user| !user.is_root()) {
+            // What somebody makes is that user's, whatever the call says, as with Linux's server.
+            (change.uid, change.gid) = (None, None);
+        }
+        // Changing the owner may take bits away, too.
+        let owned = change.uid.is_some() || change.gid.is_some();
+        let symlink = matches!(new, New::Symlink { .. });
+        change.mode = change.mode.map(|mode| self.finished_mode(mode, &found.stat));
+        change.mode = change.mode.filter(|mode| !symlink && (owned || *mode != found.stat.mode));
+        if change != AttributeChange::default() {
+            self.apply(&node, acting, &change)?;
+            found.stat = node.stat()?;
+        }
+        let data = match new {
+            New::Regular => {
+                let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+                Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
+            }
+            _ => None,
+        };
+        Ok((found, data))
+    }
+
+    /// The mode that a new object is to have which was made with `wanted`. Bits that the process's mask took are
+    /// given back. Others that are missing its directory's default access control list took, and those stay away; what
+    /// a directory got from its directory stays.
+    fn finished_mode(&self, wanted: u32, made: &Stat) -> u32 {
+        const PERMISSIONS: u32 = 0o777;
+        const SET_GROUP: u32 = 0o2000;
+        let missing = wanted & PERMISSIONS & !made.mode;
+        let permissions = if missing & !self.umask() == 0 { wanted } else { made.mode } & PERMISSIONS;
+        let inherited = if made.kind == Kind::Directory { made.mode & SET_GROUP } else { 0 };
+        permissions | wanted & !PERMISSIONS | inherited
+    }
+
+    /// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be
+    /// none where it is not told.
+    fn umask(&self) -> u32 {
+        *self.umask.get_or_init(|| {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+            let row = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+            row.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
+        })
+    }
+
+    pub(super) fn remove(
+        &self,
+        parent: &HostNode,
+        acting: &Acting,
+        name: &[u8],
+        directory_wanted: bool,
+    ) -> Result<Removed, VolumeError> {
+        self.contained(parent)?;
+        let found = self.lookup(parent, name)?;
+        let flags = match (found.stat.kind == Kind::Directory, directory_wanted) {
+            (true, false) => return Err(VolumeError::IsDirectory),
+            (false, true) => return Err(VolumeError::NotDirectory),
+            (true, true) => AtFlags::REMOVEDIR,
+            (false, false) => AtFlags::empty(),
+        };
+        let before = parent.stat()?;
+        acting.call(|| {
+            unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
+                // POSIX lets a host say 'exists' for 'not empty'.
+                Errno::EXIST => VolumeError::NotEmpty,
+                errno => here(parent, errno),
+            })
+        })?;
+        let stat = host_node(&found.node).stat()?;
+        let parent = Change { before, after: parent.stat()? };
+        Ok(Removed { identity: found.identity, stat, parent, stable: Stable::not_begun() })
+    }
+
+    pub(super) fn rename(
+        &self,
+        acting: &Acting,
+        (from, from_name): (&HostNode, &[u8]),
+        (to, to_name): (&HostNode, &[u8]),
+    ) -> Result<Renamed, VolumeError> {
+        check_entry(to_name)?;
+        let one = std::ptr::eq(from, to);
+        self.contained(from)?;
+        if !one {
+            self.contained(to)?;
+        }
+        let moved = self.lookup(from, from_name)?;
+        let replaced = match self.find(to, to_name) {
+            Ok(found) => Some(found),
+            // The directory was found inside before, and is looked for again once the name is taken.
+            Err(VolumeError::NotFound) => None,
+            Err(error) => {
+                self.contained(to)?;
+                return Err(error);
+            }
+        };
+        let stat_both = || -> Result<_, VolumeError> {
+            let stat = from.stat()?;
+            Ok((stat, if one { stat } else { to.stat()? }))
+        };
+        let (from_before, to_before) = stat_both()?;
+        acting.call(|| {
+            renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
+                Errno::EXIST => VolumeError::NotEmpty,
+                Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
+                errno => here(from, errno),
+            })
+        })?;
+        self.still_inside((from, from_name), (to, to_name), &moved)?;
+        let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
+        // Two names of one object: the host leaves both.
+        let replaced = replaced.filter(|found| found.identity != moved.identity);
+        let (from_after, to_after) = stat_both()?;
+        Ok(Renamed {
+            moved: after(&moved)?,
+            replaced: replaced.as_ref().map(after).transpose()?,
+            from: Change { before: from_before, after: from_after },
+            to: Change { before: to_before, after: to_after },
+            stable: Stable::not_begun(),
+        })
+    }
+
+    /// After a rename: what was moved is inside, under its new name, or it gets its old one back.
+    fn still_inside(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8]), moved: &Found) -> Result<(), VolumeError> {
+        let is_moved = || {
+            let fd = self.open_entry(to.0, to.1, OFlags::PATH, Mode::empty()).ok()?;
+            self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == moved.identity)
+        };
+        if self.contained(to.0).is_err() {
+            // It was carried out by the directory that it was to be in.
+            if is_moved().is_some() {
+                self.move_back(from, to);
+            }
+            return Err(VolumeError::Stale);
+        }
+        if !std::ptr::eq(from.0, to.0) && self.contained(from.0).is_err() && is_moved().is_none() {
+            // The old name was given to something else outside: that is what was moved in.
+            self.move_back(from, to);
+            return Err(VolumeError::Stale);
+        }
+        Ok(())
+    }
+
+    pub(super) fn link(
+        &self,
+        acting: &Acting,
+        node: &HostNode,
+        parent: &HostNode,
+        name: &[u8],
+    ) -> Result<Linked, VolumeError> {
+        check_entry(name)?;
+        self.contained(parent)?;
+        let before = parent.stat()?;
+        let held = node.fd().as_raw_fd().to_string();
+        acting.call(|| {
+            linkat(&self.descriptors, held, parent.fd(), name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno {
+                // The object's last name went meanwhile.
+                Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
+                errno => here(parent, errno),
+            })
+        })?;
+        if let Err(error) = self.contained(parent) {
+            let (identity, _) = self.identify(node.fd())?;
+            self.take_back(parent, name, &Made::Name(identity));
+            return Err(error);
+        }
+        let parent = Change { before, after: parent.stat()? };
+        Ok(Linked { stat: node.stat()?, parent, stable: Stable::not_begun() })
+    }
+
+    /// An answer of the host's about an object, if that may still be used.
+    pub(super) fn told<T>(&self, node: &HostNode, answer: Result<T, VolumeError>) -> Result<T, VolumeError> {
+        self.confined(node)?;
+        answer
+    }
+
+    pub(super) fn stat(&self, node: &HostNode) -> Result<Stat, VolumeError> {
+        self.told(node, node.stat())
+    }
+
+    /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
+    pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
+        assert!(change.size.is_none(), "sizes are the engine's");
+        acting.call(|| self.apply_now(node, acting, change))
+    }
+
+    fn apply_now(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
+        if change.uid.is_some() || change.gid.is_some() {
+            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+            chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
+        }
+        // Linux has no permission bits on symbolic links; to set them is no error.
+        if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
+            let mode = Mode::from_raw_mode(mode);
+            let set = || {
+                if node.is_real() {
+                    return fchmod(node.fd(), mode);
+                }
+                chmodat(&self.descriptors, node.fd().as_raw_fd().to_string(), mode, AtFlags::empty())
+            };
+            let changed = if mode.contains(Mode::SGID) { acting.call_in_group(node.stat()?.gid, set) } else { set() };
+            changed.map_err(error_of)?;
+        }
+        if change.atime != SetTime::Keep || change.mtime != SetTime::Keep {
+            let times = Timestamps { last_access: time_of(change.atime), last_modification: time_of(change.mtime) };
+            utimensat(node.fd(), "", &times, AtFlags::EMPTY_PATH).map_err(error_of)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn access(&self, node: &HostNode, acting: &Acting) -> Result<u8, VolumeError> {
+        if node.kind() == Kind::Symlink {
+            return Ok(7);
+        }
+        acting.call(|| self.access_now(node))
+    }
+
+    fn access_now(&self, node: &HostNode) -> Result<u8, VolumeError> {
+        let held = node.fd().as_raw_fd().to_string();
+        let mut rights = 0;
+        for (right, wanted) in [(1, Access::READ_OK), (2, Access::WRITE_OK), (4, Access::EXEC_OK)] {
+            match accessat(&self.descriptors, held.as_str(), wanted, AtFlags::EACCESS) {
+                Ok(()) => rights |= right,
+                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY) => {}
+                Err(errno) => return Err(error_of(errno)),
+            }
+        }
+        Ok(rights)
+    }
+
+    /// Opens a file's bytes; for reading alone unless something is to be written, so that a program
+    /// that is only read can be run on the host meanwhile.
+    pub(super) fn open_data(&self, node: &HostNode, must_write: bool) -> Result<Data, VolumeError> {
+        let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
+        let fd = self.reopen(node, access)?;
+        let stat = calls::stat(fd.as_fd(), "")?;
+        Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
+    }
+
+    /// Makes attributes, and a directory's entries, durable.
+    pub(super) fn sync(&self, node: &HostNode) -> Result<(), VolumeError> {
+        let opened = match node.kind() {
+            _ if node.is_real() => return fsync(node.fd()).map_err(error_of),
+            Kind::Directory => calls::open_directory(node.fd()),
+            Kind::Regular => self.reopen(node, OFlags::RDONLY),
+            // Nothing to open without side effects.
+            _ => Err(VolumeError::Denied),
+        };
+        match opened {
+            Ok(fd) => fsync(fd).map_err(error_of),
+            Err(VolumeError::Denied | VolumeError::NotPermitted | VolumeError::Leased) => {
+                match self.file_systems.mount(node.device()) {
+                    Some(mount) => syncfs(mount).map_err(error_of),
+                    None => Err(VolumeError::Denied),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn time_of(time: SetTime) -> Timespec {
+    match time {
+        SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        SetTime::ServerNow => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        SetTime::To(time) => Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() },
+    }
+}

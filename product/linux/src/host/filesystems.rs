@@ -1,0 +1,191 @@
+//! The file systems met below the exports.
+//!
+//! Owns: an id for each that survives restarts where the host gives one, a descriptor on each by
+//! which handles are opened and syncs are made.
+//! Does not own: devices of the engine (the volume makes them when it meets one).
+//! Invariants: two file systems that are known at a time have different ids.
+
+use std::fs;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_volume::{DeviceKey, Kind, VolumeError};
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, openat2};
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::journal::{Covers, covered_on};
+use super::node::HostNode;
+use super::stable::Group;
+
+/// Most file systems that are remembered: mount points below an export.
+const FILE_SYSTEMS_MAX: usize = 1024;
+
+pub(super) struct FileSystems {
+    known: Mutex<Vec<FileSystem>>,
+    /// The exports' paths on the host, to find mount points below them.
+    paths: Vec<PathBuf>,
+}
+
+struct FileSystem {
+    device: DeviceKey,
+    id: u64,
+    /// Not O_PATH: what open_by_handle_at and syncfs want. `None` where nothing could be opened.
+    mount: Option<Arc<OwnedFd>>,
+    /// How changes share syncs, where they can.
+    shared: Option<Arc<SharedSync>>,
+}
+
+/// How changes of a file system share syncs.
+pub(super) struct SharedSync {
+    pub(super) group: Group<Arc<HostNode>>,
+    pub(super) covers: Covers,
+    pub(super) directory: Arc<OwnedFd>,
+}
+
+impl FileSystems {
+    /// None yet, below these directories.
+    pub(super) fn new(paths: Vec<PathBuf>) -> Self {
+        Self { known: Mutex::new(Vec::new()), paths }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<FileSystem>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The id of a file system of which an object was opened before.
+    pub(super) fn known_id(&self, device: DeviceKey) -> Option<u64> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.id)
+    }
+
+    /// The id of the file system that an object is on.
+    pub(super) fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
+        if let Some(id) = self.known_id(device) {
+            return Ok(id);
+        }
+        let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
+        let mount = match kind {
+            Kind::Directory => calls::open_directory(fd).ok(),
+            // A mounted file: reopened through its own descriptor.
+            Kind::Regular => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                // A program may have a lease on it; that is not waited for.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                rustix::fs::open(path, flags, Mode::empty()).ok()
+            }
+            _ => None,
+        };
+        let mut known = self.lock();
+        if let Some(known) = known.iter().find(|known| known.device == device) {
+            return Ok(known.id);
+        }
+        if known.len() == FILE_SYSTEMS_MAX {
+            return Err(VolumeError::NoMemory);
+        }
+        let mut id = if own == 0 { device.0 } else { own };
+        while known.iter().any(|other| other.id == id) {
+            // Two images of one file system: told apart for as long as this process lives.
+            id = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(device.0 | 1);
+        }
+        let mount = mount.map(Arc::new);
+        let shared = mount.clone().and_then(|directory| {
+            let covers = covered_on(directory.as_fd(), device, kind);
+            let shared = SharedSync { group: Group::new(), covers, directory };
+            (covers != Covers::Nothing).then(|| Arc::new(shared))
+        });
+        known.push(FileSystem { device, id, mount, shared });
+        Ok(id)
+    }
+
+    /// Descriptors on the file system with this id, and its devices.
+    pub(super) fn mounts(&self, id: u64) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter(|known| known.id == id).filter_map(FileSystem::reached).collect()
+    }
+
+    pub(super) fn all_mounts(&self) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter_map(FileSystem::reached).collect()
+    }
+
+    /// How changes on the file system of this device share syncs, if they can.
+    pub(super) fn shared_sync(&self, device: DeviceKey) -> Option<Arc<SharedSync>> {
+        self.lock().iter().find(|known| known.device == device).and_then(|known| known.shared.clone())
+    }
+
+    /// A descriptor on the file system of this device.
+    pub(super) fn mount(&self, device: DeviceKey) -> Option<Arc<OwnedFd>> {
+        self.lock().iter().find(|known| known.device == device).and_then(|known| known.mount.clone())
+    }
+}
+
+impl FileSystem {
+    fn reached(&self) -> Option<(DeviceKey, Arc<OwnedFd>)> {
+        self.mount.clone().map(|mount| (self.device, mount))
+    }
+}
+
+impl Core {
+    /// Meets the file systems that are mounted below the exports now.
+    pub(super) fn meet_mounts(&self) {
+        let Ok(table) = fs::read("/proc/self/mountinfo") else {
+            return;
+        };
+        let points: Vec<_> = table.split(|&byte| byte == b'\n').filter_map(mount_point).collect();
+        for path in &self.file_systems.paths {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let Ok(root) = openat(rustix::fs::CWD, path, flags, Mode::empty()) else {
+                continue;
+            };
+            for point in &points {
+                let Ok(below) = point.strip_prefix(path) else {
+                    continue;
+                };
+                if below.as_os_str().is_empty() {
+                    continue;
+                }
+                let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+                let Ok(fd) = openat2(&root, below, flags, Mode::empty(), resolve) else {
+                    continue;
+                };
+                if let Ok(stat) = calls::stat(fd.as_fd(), "") {
+                    // One that cannot be met now is met when a lookup comes upon it.
+                    let _ = self.file_systems.id(stat.device, fd.as_fd(), stat.kind);
+                }
+            }
+        }
+    }
+}
+
+/// The mount point in a line of mountinfo: its fifth field, with octal escapes.
+fn mount_point(line: &[u8]) -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStringExt;
+    let field = line.split(|&byte| byte == b' ').nth(4)?;
+    let mut path = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal =
+            tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..b'8').contains(digit)));
+        match octal {
+            Some(digits) => {
+                path.push(digits.iter().fold(0u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+                rest = &tail[3..];
+            }
+            None => {
+                path.push(first);
+                rest = tail;
+            }
+        }
+    }
+    Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
+}
+
+/// What people call a device: its name where the host has one, else its numbers.
+pub(super) fn device_name(key: DeviceKey) -> String {
+    let (major, minor) = (major(key.0), minor(key.0));
+    let named = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let named = named.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    named.unwrap_or_else(|| format!("{major}:{minor}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Identity: the kernel's file handle of an object, and back.
+//!
+//! Owns: the two system calls that rustix does not have, the fall-backs where they do not work.
+//! Does not own: the layout of handles for clients (the volume).
+//! Invariants: two objects that live at the same time never share an identity; with a kernel handle,
+//! not even one after the other, since it holds a generation.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use afflux_volume::{Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Named, Stat, VolumeError};
+use rustix::fs::{OFlags, StatxFlags};
+use rustix::io::Errno;
+use siphasher::sip128::{Hasher128, SipHasher24};
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::climb::check_entry;
+use super::node::HostNode;
+
+/// How an identity's bytes were made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Form {
+    /// The kernel's handle; the object can be opened by it, with the privilege.
+    Handle = 1,
+    /// The kernel's handle, good for telling objects apart only (overlayfs).
+    Telling = 2,
+    /// A 128-bit hash of a kernel handle that is too long.
+    Digest = 3,
+    /// Inode number and time of birth: a number used again within one tick of the host's clock is
+    /// not told apart.
+    Inode = 4,
+}
+
+/// The largest handle that a kernel gives.
+const HANDLE_BYTES_MAX: usize = 128;
+/// The first pause for an object that is being made; the following ones double.
+const READY_PAUSE: Duration = Duration::from_micros(20);
+/// 20 µs × (2^13 - 1) = 164 ms.
+const READY_TRIES_MAX: u32 = 13;
+const AT_EMPTY_PATH: i32 = 0x1000;
+/// Since Linux 6.5.
+const AT_HANDLE_FID: i32 = 0x200;
+
+/// `struct file_handle` with room for the largest.
+#[repr(C)]
+struct RawHandle {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; HANDLE_BYTES_MAX],
+}
+
+/// A kernel handle: its type and bytes.
+struct KernelHandle {
+    kind: i32,
+    len: usize,
+    bytes: [u8; HANDLE_BYTES_MAX],
+}
+
+impl KernelHandle {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// The handle of what `name` (empty: the descriptor itself) names, and the number of the mount that it is on.
+fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(KernelHandle, i32), Errno> {
+    let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
+    let mut mount: i32 = 0;
+    // SAFETY: the name is a terminated string; `raw` is a file_handle with as much room as it says,
+    // and `mount` an int; all outlive the call, which keeps no reference.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            fd.as_raw_fd(),
+            name.as_ptr(),
+            &raw mut raw,
+            &raw mut mount,
+            if name.is_empty() { AT_EMPTY_PATH | flags } else { flags },
+        )
+    };
+    if result != 0 {
+        return Err(last_errno());
+    }
+    let len = (raw.bytes as usize).min(HANDLE_BYTES_MAX);
+    Ok((KernelHandle { kind: raw.kind, len, bytes: raw.handle }, mount))
+}
+
+/// Opens what a handle names. While the host makes another object of the same number, it has 'no memory'
+/// (iget finds an inode that is not ready), for microseconds, or until the disk has answered: that is
+/// waited for, a sixth of a second at most.
+fn open_by_handle(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    for doubled in 0..READY_TRIES_MAX {
+        match open_by_handle_once(mount, kind, bytes) {
+            Err(Errno::NOMEM) => std::thread::sleep(READY_PAUSE * (1 << doubled)),
+            other => return other,
+        }
+    }
+    open_by_handle_once(mount, kind, bytes)
+}
+
+fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut raw = RawHandle { bytes: bytes.len() as u32, kind: kind.into(), handle: [0; HANDLE_BYTES_MAX] };
+    raw.handle[..bytes.len()].copy_from_slice(bytes);
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // SAFETY: `raw` is a file_handle of the length that it says and outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &raw mut raw, flags.bits()) };
+    let Ok(fd) = i32::try_from(result) else {
+        return Err(Errno::OVERFLOW);
+    };
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: the kernel has just opened it for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// The best handle that the host gives for an object, and its form. `None` where it gives none.
+fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
+    if let Ok((handle, _)) = name_to_handle(fd, c"", 0) {
+        return Some((Form::Handle, handle));
+    }
+    name_to_handle(fd, c"", AT_HANDLE_FID).ok().map(|(handle, _)| (Form::Telling, handle))
+}
+
+/// How objects on the file system of `fd` are identified.
+pub(super) fn form_of(fd: BorrowedFd<'_>) -> Form {
+    handle_of(fd).map_or(Form::Inode, |(form, handle)| fitting(form, &handle))
+}
+
+fn fitting(form: Form, handle: &KernelHandle) -> Form {
+    let fits = handle.len <= IDENTITY_BYTES_MAX && u8::try_from(handle.kind).is_ok();
+    if fits { form } else { Form::Digest }
+}
+
+/// Whether handles can be opened by this process on the file system of `directory`.
+pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
+    let Ok((handle, _)) = name_to_handle(directory, c"", 0) else {
+        return false;
+    };
+    let (Ok(mount), Ok(kind)) = (calls::open_directory(directory), u8::try_from(handle.kind)) else {
+        return false;
+    };
+    open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
+}
+
+/// Opens an object by its identity: on each file system that it may be on, with that device's threads.
+pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result<Found, VolumeError> {
+    if !core.opens(&identity) {
+        return Err(VolumeError::NotSupported);
+    }
+    let mut mounts = core.file_systems.mounts(identity.fsid());
+    if mounts.is_empty() {
+        let meeting = Arc::clone(&core);
+        core.pools.common().run(move || meeting.meet_mounts()).await;
+        mounts = core.file_systems.mounts(identity.fsid());
+    }
+    if mounts.is_empty() {
+        // A part of a file system that we know, under an id of its own (a subvolume).
+        mounts = core.file_systems.all_mounts();
+    }
+    for (device, mount) in mounts {
+        let opening = Arc::clone(&core);
+        let opened = core.pools.of(device).run(move || opening.open_on(mount.as_fd(), &identity)).await?;
+        if let Some(found) = opened {
+            return Ok(found);
+        }
+    }
+    Err(VolumeError::Stale)
+}
+
+impl Core {
+    /// The identity and attributes of an open object.
+    pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
+        let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        let stat = calls::stat_of(&raw);
+        let fsid = self.file_systems.id(stat.device, fd, stat.kind)?;
+        let identity = match handle_of(fd) {
+            Some((form, handle)) => match fitting(form, &handle) {
+                Form::Digest => {
+                    let mut hasher = SipHasher24::new();
+                    std::hash::Hasher::write(&mut hasher, &handle.kind.to_le_bytes());
+                    std::hash::Hasher::write(&mut hasher, handle.bytes());
+                    Identity::new(fsid, Form::Digest as u8, 0, &hasher.finish128().as_bytes())
+                }
+                form => Identity::new(fsid, form as u8, handle.kind as u8, handle.bytes()),
+            },
+            None => {
+                let mut bytes = [0; 20];
+                bytes[..8].copy_from_slice(&stat.fileid.to_le_bytes());
+                bytes[8..16].copy_from_slice(&raw.stx_btime.tv_sec.to_le_bytes());
+                bytes[16..].copy_from_slice(&raw.stx_btime.tv_nsec.to_le_bytes());
+                Identity::new(fsid, Form::Inode as u8, 0, &bytes)
+            }
+        };
+        Ok((identity, stat))
+    }
+
+    /// What a name names in a directory that is known to stay as it is meanwhile, without opening it. `None` where that
+    /// does not do: the host gives no short handle, or has not told of this file system yet.
+    pub(super) fn named_by_path(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Option<Named> {
+        check_entry(name).ok()?;
+        let name = CString::new(name).ok()?;
+        let raw = calls::raw_stat(directory, &*name, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok()?;
+        let (handle, mount) = name_to_handle(directory, &name, 0).ok()?;
+        if u64::try_from(mount) != Ok(raw.stx_mnt_id) || fitting(Form::Handle, &handle) != Form::Handle {
+            return None;
+        }
+        let stat = calls::stat_of(&raw);
+        let fsid = self.file_systems.known_id(stat.device)?;
+        Some(Named { identity: Identity::new(fsid, Form::Handle as u8, handle.kind as u8, handle.bytes()), stat })
+    }
+
+    /// Whether an object of this identity can be opened by it.
+    pub(super) fn opens(&self, identity: &Identity) -> bool {
+        self.by_handle && identity.form() == Form::Handle as u8
+    }
+
+    /// The object of an identity, if it is on the file system of `mount`.
+    pub(super) fn open_on(&self, mount: BorrowedFd<'_>, identity: &Identity) -> Result<Option<Found>, VolumeError> {
+        match open_by_handle(mount, identity.kind(), identity.bytes()) {
+            Ok(fd) => self.accept(fd, identity),
+            Err(Errno::PERM) => Err(VolumeError::NotSupported),
+            Err(Errno::STALE | Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(error_of(errno)),
+        }
+    }
+
+    /// What was opened by a handle, if it is the object, lives and, for a directory, is in an export.
+    fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
+        let found = self.found(fd, false)?;
+        if found.identity != *identity || found.stat.links == 0 {
+            return Ok(None);
+        }
+        self.confined(&super::host_node(&found.node))?;
+        Ok(Some(found))
+    }
+
+    /// The entries of a directory with what they name; those that go away meanwhile are left out.
+    pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
+        let mut names = Vec::new();
+        calls::each_entry(directory.fd(), |name, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
+        let identified = names.into_iter().filter_map(|name| {
+            let found = self.lookup(directory, &name).ok()?;
+            Some(Identified { name, identity: found.identity, directory: found.stat.kind == Kind::Directory })
+        });
+        Ok(identified.collect())
+    }
+}

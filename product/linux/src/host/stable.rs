@@ -1,0 +1,114 @@
+//! Changes of names and attributes made durable: syncs of the host that several changes share.
+//!
+//! Owns: who shares which sync, which thread makes it, who waits for its end.
+//! Does not own: the sync (`entries`), what one covers on a file system (`journal`), the changes.
+//! Invariants: a round's sync begins after every change that shares it has been made. One sync of a group is made at
+//! a time, the next begins when it ends, and none waits for company. A round that was asked for ends, whoever still
+//! waits for it.
+//!
+//! The thread of the pool that made a change goes on with the sync, unless another is at it: then that one makes the
+//! next round, too. So a change alone costs no second way to a thread, and those that come during a sync share the
+//! next one.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use afflux_volume::VolumeError;
+
+use crate::pool::do_what_is_left;
+
+/// Changes that one sync of the host makes durable together.
+pub(super) struct Group<T>(Mutex<Asked<T>>);
+
+struct Asked<T> {
+    /// What was changed since the last sync began, in the order of the changes. Bounded by the calls in progress.
+    changed: Vec<T>,
+    /// The round that makes it durable.
+    next: Option<Arc<Round>>,
+    /// A thread makes syncs.
+    led: bool,
+}
+
+/// One sync.
+pub(super) struct Round(Mutex<Progress>);
+
+enum Progress {
+    /// Not over; who waits for its end.
+    Awaited(Vec<Waker>),
+    Over(Result<(), VolumeError>),
+}
+
+impl<T> Group<T> {
+    /// Nobody asks yet.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Asked { changed: Vec::new(), next: None, led: false }))
+    }
+
+    /// Takes note of objects that were changed. Gives the round that makes them durable, and whether the caller has
+    /// to [`lead`](Self::lead).
+    pub(super) fn ask(&self, changed: impl IntoIterator<Item = T>) -> (Arc<Round>, bool) {
+        let mut asked = lock(&self.0);
+        asked.changed.extend(changed);
+        let next = asked.next.get_or_insert_with(|| Arc::new(Round(Mutex::new(Progress::Awaited(Vec::new())))));
+        let next = Arc::clone(next);
+        (next, !mem::replace(&mut asked.led, true))
+    }
+
+    /// Makes round after round, each by a call of `sync`, until nobody asks for one.
+    pub(super) fn lead(&self, mut sync: impl FnMut(&[T]) -> Result<(), VolumeError>) {
+        while let Some((round, changed)) = self.begin() {
+            round.end(sync(&changed));
+            // There may be no end of rounds for long.
+            do_what_is_left();
+        }
+    }
+
+    fn begin(&self) -> Option<(Arc<Round>, Vec<T>)> {
+        let mut asked = lock(&self.0);
+        let next = asked.next.take();
+        asked.led = next.is_some();
+        next.map(|round| (round, mem::take(&mut asked.changed)))
+    }
+}
+
+impl Round {
+    fn end(&self, result: Result<(), VolumeError>) {
+        let before = mem::replace(&mut *lock(&self.0), Progress::Over(result));
+        if let Progress::Awaited(wakers) = before {
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Waits for its end.
+    pub(super) fn ended(self: Arc<Self>) -> impl Future<Output = Result<(), VolumeError>> + Send + 'static {
+        Ended(self)
+    }
+}
+
+struct Ended(Arc<Round>);
+
+impl Future for Ended {
+    type Output = Result<(), VolumeError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut *lock(&self.0.0) {
+            Progress::Over(result) => Poll::Ready(result.clone()),
+            Progress::Awaited(wakers) => {
+                if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
+                    wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Taking back what landed outside the exports, or could not be made as asked for.
+//!
+//! Owns: how something is taken away or moved back without harm to anything of others.
+//! Does not own: when that is done (`entries`).
+//! Invariants: nothing is removed but what was just made, and is still as it was made: a name may have been
+//! given to something else since, and a file written to. So what has the name is first moved aside, to a
+//! name that nobody else knows, and looked at there; whatever else it is gets its name back. No step
+//! replaces anything.
+
+use std::os::fd::AsFd;
+
+use afflux_volume::{Identity, Kind, New, Stat};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat_with, unlinkat};
+use rustix::io::Errno;
+
+use super::Core;
+use super::calls;
+use super::node::HostNode;
+use crate::clock;
+
+/// What was made.
+pub(super) enum Made<'a> {
+    /// A new object; its identity where that is known for sure.
+    Object(&'a New, Option<Identity>),
+    /// One more name of an object.
+    Name(Identity),
+}
+
+impl Core {
+    /// Takes away what was just made in the directory, wherever that is now. What fails leaves the object
+    /// there, with the serving user's attributes.
+    pub(super) fn take_back(&self, directory: &HostNode, name: &[u8], made: &Made<'_>) {
+        let aside = format!(".afflux-{:016x}{:016x}", clock::random(), clock::random()).into_bytes();
+        let aside = match renameat_with(directory.fd(), name, directory.fd(), &aside[..], RenameFlags::NOREPLACE) {
+            Ok(()) => &aside[..],
+            // The file system cannot rename like this: it is looked at under its name.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => name,
+            Err(_) => return,
+        };
+        if self.is_what_was_made(directory, aside, made) {
+            let is_directory = matches!(made, Made::Object(New::Directory, _));
+            let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+            if unlinkat(directory.fd(), aside, flags).is_ok() {
+                return;
+            }
+        }
+        if aside != name {
+            let _ = renameat_with(directory.fd(), aside, directory.fd(), name, RenameFlags::NOREPLACE);
+        }
+    }
+
+    fn is_what_was_made(&self, directory: &HostNode, name: &[u8], made: &Made<'_>) -> bool {
+        let Ok(fd) = self.open_entry(directory, name, OFlags::PATH, Mode::empty()) else { return false };
+        let Ok((identity, stat)) = self.identify(fd.as_fd()) else { return false };
+        match made {
+            // Not its last name: then others took the one that it had.
+            Made::Name(known) => identity == *known && stat.links > 1,
+            Made::Object(new, known) => {
+                let link = |target: &[u8]| calls::read_link(fd.as_fd()).is_ok_and(|says| *says == *target);
+                known.is_none_or(|known| identity == known)
+                    && match new {
+                        New::Regular => is_untouched(&stat),
+                        New::Directory => stat.kind == Kind::Directory, // An empty one, or it stays.
+                        New::Symlink { target } => stat.kind == Kind::Symlink && link(target),
+                        New::Special(_) => !matches!(stat.kind, Kind::Regular | Kind::Directory | Kind::Symlink),
+                    }
+            }
+        }
+    }
+
+    /// Gives an object that was renamed its old name back, if it has the new one and the old one is free.
+    pub(super) fn move_back(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8])) {
+        // Whatever has the name now, nothing is lost by the move.
+        let _ = renameat_with(to.0.fd(), to.1, from.0.fd(), from.1, RenameFlags::NOREPLACE);
+    }
+}
+
+fn is_untouched(stat: &Stat) -> bool {
+    stat.kind == Kind::Regular && stat.size == 0 && stat.links == 1
+}

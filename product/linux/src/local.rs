@@ -1,0 +1,131 @@
+//! Each thread's counters, found without a lock.
+//!
+//! Owns: the blocks of counters, one for each platform and thread that met; those of threads that
+//! have ended are given to new ones, those of platforms that have ended are given back.
+//! Does not own: what is counted.
+//! Invariants: a block is used by one thread at a time, and is there as long as its platform's counters. Finding the block
+//! of the platform used last costs one comparison. A block can be had at any moment of a thread's life, also at its very
+//! end.
+
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+use afflux_engine::counters::{Counters, Local};
+
+/// Lives as long as the counters that it counts for, and then until its thread, or whoever looks for one that is idle,
+/// comes upon it.
+struct Node {
+    platform: u64,
+    local: Local,
+    next: Cell<Option<&'static Node>>,
+    /// Itself, as it was made: by this it can be given back.
+    made: Cell<*mut Node>,
+}
+
+impl Node {
+    fn new(platform: u64, counters: &Counters) -> &'static Self {
+        let made = Cell::new(std::ptr::null_mut());
+        let raw = Box::into_raw(Box::new(Self { platform, local: Local::new(counters), next: Cell::new(None), made }));
+        // SAFETY: just made, and given back by `let_go_of_forgotten` alone.
+        let node = unsafe { &*raw };
+        node.made.set(raw);
+        node
+    }
+}
+
+/// A block that no thread uses.
+struct Idle(&'static Node);
+
+// SAFETY: its last thread has given up every reference to it, and the next one gets it from under a
+// lock, so that there is one user at a time and each sees what the one before has counted.
+unsafe impl Send for Idle {}
+
+static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The block used last.
+    static NEWEST: Cell<Option<&'static Node>> = const { Cell::new(None) };
+    /// All of this thread's blocks.
+    static ALL: Cell<Option<&'static Node>> = const { Cell::new(None) };
+    static GIVE_BACK: GiveBack = const { GiveBack };
+}
+
+/// Gives this thread's blocks back at its end.
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        NEWEST.set(None);
+        let mut at = ALL.take();
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(node) = at {
+            at = node.next.take();
+            idle.push(Idle(node));
+        }
+        let_go_of_forgotten(&mut idle);
+    }
+}
+
+/// This thread's block of the platform with this number, whose counters are `counters`.
+#[inline]
+pub(crate) fn of(platform: u64, counters: &Counters) -> &Local {
+    match NEWEST.get() {
+        Some(node) if node.platform == platform => &node.local,
+        _ => find(platform, counters),
+    }
+}
+
+#[cold]
+fn find(platform: u64, counters: &Counters) -> &Local {
+    let mut at = ALL.get();
+    while let Some(node) = at.filter(|node| node.platform != platform) {
+        at = node.next.get();
+    }
+    let node = at.unwrap_or_else(|| {
+        give_back_forgotten();
+        let node = take_idle(platform).unwrap_or_else(|| Node::new(platform, counters));
+        node.next.set(ALL.get());
+        ALL.set(Some(node));
+        // At the very end of a thread nobody gives it back any more.
+        let _ = GIVE_BACK.try_with(|_| ());
+        node
+    });
+    NEWEST.set(Some(node));
+    &node.local
+}
+
+fn take_idle(platform: u64) -> Option<&'static Node> {
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let_go_of_forgotten(&mut idle);
+    let at = idle.iter().position(|idle| idle.0.platform == platform)?;
+    Some(idle.swap_remove(at).0)
+}
+
+/// Takes blocks of platforms that have ended out of this thread's list: a thread may outlive very many.
+fn give_back_forgotten() {
+    NEWEST.set(None);
+    let mut at = ALL.take();
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(node) = at {
+        at = node.next.take();
+        if node.local.is_forgotten() {
+            idle.push(Idle(node));
+        } else {
+            node.next.set(ALL.replace(Some(node)));
+        }
+    }
+}
+
+fn let_go_of_forgotten(idle: &mut Vec<Idle>) {
+    for at in (0..idle.len()).rev() {
+        if idle[at].0.local.is_forgotten() {
+            let Idle(node) = idle.swap_remove(at);
+            // SAFETY: it was made from a box; what is idle is in no thread's list and so referred to by no other
+            // block; and `of` gives it out for as long as its counters are borrowed, which are gone.
+            drop(unsafe { Box::from_raw(node.made.get()) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

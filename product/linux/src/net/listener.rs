@@ -1,0 +1,204 @@
+//! Sockets that connections come in by.
+//!
+//! Owns: their descriptors; the path of a local one.
+//! Does not own: accepting (`serve`).
+//! Invariants: an error names the address. A path is taken over only from a server that is gone. A listener
+//! that was dropped takes no connection, whoever else holds a copy of its descriptor.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use afflux_frontend::{Origin, Peer};
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
+    shutdown, socket_with, sockopt,
+};
+
+use super::origin::Origins;
+
+/// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
+/// send first, and they try again.
+const BACKLOG: i32 = 1_024;
+/// How long an address is waited for. A killed server's sockets stay open until the kernel has taken
+/// its rings apart, some hundredths of a second after the process is gone.
+const IN_USE_WAIT: Duration = Duration::from_secs(1);
+const IN_USE_PAUSE: Duration = Duration::from_millis(10);
+/// What the kernel may hold of a peer's bytes while we do not want them. (It takes the double.)
+const RECEIVE_BUFFER_BYTES: usize = 512 << 10;
+/// A peer that acknowledges nothing for this long is gone: three of an NFS client's usual timeouts.
+const USER_TIMEOUT_MS: u32 = 180_000;
+/// How a connection with a process of this host sends, the first that may be chosen: there is no network to be easy on,
+/// and where the host's own way is to pace (BBR), moving a MiB to a client costs a fifth more.
+const LOCAL_CONGESTION: [&str; 2] = ["cubic", "reno"];
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_COUNT: u32 = 6;
+
+/// Why nothing can listen at an address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Another server has it.
+    #[error("cannot listen on {address}: it is in use by another program")]
+    InUse {
+        /// Where.
+        address: String,
+    },
+    /// A path that holds something else than a socket.
+    #[error("cannot listen on {address}: there is a file that is no socket")]
+    NotASocket {
+        /// Where.
+        address: String,
+    },
+    /// The host refused.
+    #[error("cannot listen on {address}: {source}")]
+    Host {
+        /// Where.
+        address: String,
+        /// The host's answer.
+        source: std::io::Error,
+    },
+}
+
+/// A listening socket.
+pub struct Listener {
+    pub(super) fd: Arc<OwnedFd>,
+    address: Address,
+}
+
+enum Address {
+    Internet(SocketAddr),
+    Local(PathBuf),
+}
+
+impl Listener {
+    /// Listens for TCP at `address`; port 0 takes a free one. Blocks up to a second while the address
+    /// is in use, so that a server can be started right after another one was killed.
+    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        let open = || -> Result<(OwnedFd, SocketAddr), Errno> {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            // Before it listens: connections inherit it, and what their windows can grow to.
+            sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES)?;
+            bind(&fd, &address)?;
+            listen(&fd, BACKLOG)?;
+            let bound = SocketAddr::try_from(getsockname(&fd)?)?;
+            Ok((fd, bound))
+        };
+        let deadline = Instant::now() + IN_USE_WAIT;
+        let opened = loop {
+            match open() {
+                Err(Errno::ADDRINUSE) if Instant::now() < deadline => thread::sleep(IN_USE_PAUSE),
+                other => break other,
+            }
+        };
+        let (fd, bound) = opened.map_err(|error| refused(address.to_string(), error))?;
+        Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
+    }
+
+    /// Listens at a path that only this user can connect to. The path of a server that is gone is
+    /// taken over; it is removed when the listener is dropped.
+    pub fn local(path: &Path) -> Result<Self, ListenError> {
+        let name = path.display().to_string();
+        let host = |error: Errno| refused(name.clone(), error);
+        let address = SocketAddrUnix::new(path).map_err(host)?;
+        let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let fd = socket().map_err(host)?;
+        // Its file is made with these permissions, so that nobody gets in before they are set.
+        fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(host)?;
+        match bind(&fd, &address) {
+            Err(Errno::ADDRINUSE) => {
+                match connect(socket().map_err(host)?, &address) {
+                    Err(Errno::CONNREFUSED) => {}
+                    Err(Errno::NOTSOCK | Errno::PROTOTYPE) => {
+                        return Err(ListenError::NotASocket { address: name });
+                    }
+                    _ => return Err(ListenError::InUse { address: name }),
+                }
+                if !is_socket(path) {
+                    return Err(ListenError::NotASocket { address: name });
+                }
+                std::fs::remove_file(path).map_err(|source| ListenError::Host { address: name.clone(), source })?;
+                bind(&fd, &address).map_err(host)?;
+            }
+            other => other.map_err(host)?,
+        }
+        let listener = Self { fd: Arc::new(fd), address: Address::Local(path.to_owned()) };
+        listen(&listener.fd, BACKLOG).map_err(host)?;
+        Ok(listener)
+    }
+
+    /// Where it listens by TCP; with the port that was taken for port 0.
+    pub fn internet_address(&self) -> Option<SocketAddr> {
+        match self.address {
+            Address::Internet(address) => Some(address),
+            Address::Local(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Internet(address) => address.fmt(f),
+            Address::Local(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Closing is not enough: a program that is being started by another thread holds a copy of each
+        // descriptor for a moment, and as long as there is a copy the kernel takes connections.
+        let _ = shutdown(&self.fd, Shutdown::Both);
+        if let Address::Local(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+fn refused(address: String, error: Errno) -> ListenError {
+    match error {
+        Errno::ADDRINUSE => ListenError::InUse { address },
+        _ => ListenError::Host { address, source: error.into() },
+    }
+}
+
+/// Sets up an accepted connection and says who its peer is. The kernel is asked about every peer: a process of this
+/// host may come by any of the host's addresses.
+pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, Errno> {
+    let peer_name = || Ok::<_, Errno>(getpeername(socket.as_fd())?.and_then(|name| SocketAddr::try_from(name).ok()));
+    let Some(address) = peer_name()? else {
+        let owner = sockopt::socket_peercred(socket)?.uid.as_raw();
+        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), port: 0, origin: Origin::User(owner) });
+    };
+    sockopt::set_tcp_nodelay(socket, true)?;
+    if address.ip().to_canonical().is_loopback() {
+        // Where none may be chosen, the host's own stays.
+        let _ = LOCAL_CONGESTION.iter().find(|name| sockopt::set_tcp_congestion(socket, name).is_ok());
+    }
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
+    sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
+    let own = SocketAddr::try_from(getsockname(socket)?)?;
+    // A question that fails ends the connection: its peer may be a process of this host.
+    let origin = origins.of(address, own)?;
+    // The connection still is, so the two addresses were nobody else's while the kernel was asked.
+    peer_name()?;
+    Ok(Peer { address: address.ip().to_canonical(), port: address.port(), origin })
+}

@@ -1,0 +1,753 @@
+//! Serving: connections come in, each gets a protocol machine and a reactor.
+//!
+//! Owns: the acceptors, the bounds on connections and on what they hold, the sums over all of them, the
+//! end; telling connections to go. A connection goes to make room for a new one, because it is silent, because it holds
+//! memory that others wait for, or because nobody could read it for long.
+//! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
+//! Invariants: at most `connections_max` connections. A new one waits for the end of the connection that makes room for
+//! it, and for no peer. A connection that is told to go because it is silent decides itself whether it is: one with
+//! calls in progress or unsent replies stays. Every connection is counted until its last resource is gone.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use afflux_engine::{Nanos, Platform};
+use afflux_frontend::{Machine, Party, Peer};
+use rustix::io::Errno;
+
+use super::connection::Connection;
+use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
+use super::listener::{Listener, accepted};
+use super::origin::Origins;
+use super::room::{Room, Share, UNIT_BYTES};
+use super::socket::accept;
+use crate::clock;
+use crate::platform::LinuxPlatform;
+use crate::reactor::{Mail, Reactor, Sleep};
+
+/// Connections at once, where the limit on descriptors allows it.
+pub const CONNECTIONS_MAX: usize = 1_024;
+/// The least that the bound on what all connections hold can be set to.
+const REQUEST_BYTES_MIN: u64 = 128 << 20;
+/// Pause before accepting again when the host has no descriptor or memory for a connection.
+const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
+/// How often silent connections are looked for. One that is silent for so long gives back the buffer that
+/// it does not need.
+const LOOK_NS: u64 = Nanos::SECOND;
+/// A peer that leaves a record unfinished or does not take its replies while others wait for memory has to
+/// move this much from one look to the next, ...
+const PROGRESS_BYTES_MIN: u64 = 64 << 10;
+/// ... and so many times in a row that it did not its connection goes: a lost packet alone is not enough.
+const STALLS_MAX: u8 = 2;
+/// A connection is stalled whose peer has moved nothing for so long though it is the peer's turn.
+const STALL_NS: u64 = Nanos::SECOND;
+/// What the memory that may be held divides into; only above one such part connections receive more than
+/// they know to come, so that what is left over is enough for whole records.
+const SPARE_PARTS: u64 = 4;
+
+/// The units of all connections that there can be leave as much again of the least bound that can be set.
+const _: () = assert!(2 * CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
+
+/// What has been served so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServeCounts {
+    /// Connections now.
+    pub connections: usize,
+    /// Connections accepted since the start.
+    pub accepted: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Calls received and not yet answered, all connections together.
+    pub calls_in_progress: usize,
+    /// Connections closed because their peers sent what no protocol machine could read.
+    pub protocol_errors: u64,
+    /// Connections closed because they were silent for as long as a connection may be.
+    pub closed_silent: u64,
+    /// Connections closed to make room for new ones.
+    pub closed_for_room: u64,
+    /// Connections refused because all that could have made room were at work.
+    pub refused: u64,
+    /// Bytes that connections hold: received and not answered, or not sent yet.
+    pub request_bytes: u64,
+    /// Connections that wait until others hold less.
+    pub waiting_for_room: usize,
+    /// Connections closed because they held what others waited for and their peers did nothing about it.
+    pub closed_stalled: u64,
+    /// Connections reset because there was no room for what their peers had sent, for as long as that may be.
+    pub closed_unread: u64,
+}
+
+/// What is served to one address now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PeerCounts {
+    /// Connections now.
+    pub connections: usize,
+    /// Bytes received over these.
+    pub bytes_in: u64,
+    /// Bytes sent over these.
+    pub bytes_out: u64,
+}
+
+/// Whether this kernel tells whose the sockets of peers on this host are, and which addresses are this host's; why not if
+/// it does not.
+pub fn peers_are_identified() -> Result<(), std::io::Error> {
+    Ok(Origins::new().are_known()?)
+}
+
+/// A running service. Dropping the handle does not end it.
+#[derive(Clone)]
+pub struct ServeHandle {
+    service: Arc<Service>,
+}
+
+/// How far the service is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub(super) enum Phase {
+    Serving,
+    /// Calls in progress are answered, nothing more is received.
+    Finishing,
+    /// Everything is dropped.
+    Closing,
+}
+
+type Factory = Box<dyn Fn(Peer) -> Box<dyn Machine> + Send + Sync>;
+
+struct Service {
+    platform: LinuxPlatform,
+    factory: Factory,
+    limits: Box<dyn Fn() -> ServeLimits + Send + Sync>,
+    on_refused: Box<dyn Fn(&RefusedConnection) + Send + Sync>,
+    phase: AtomicU8,
+    accepting: AtomicBool,
+    connections: AtomicUsize,
+    accepted: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    calls: AtomicUsize,
+    protocol_errors: AtomicU64,
+    closed_silent: AtomicU64,
+    closed_for_room: AtomicU64,
+    refused: AtomicU64,
+    closed_stalled: AtomicU64,
+    closed_unread: AtomicU64,
+    room: Room,
+    roster: Mutex<Roster>,
+    /// Locked for the questions about one peer.
+    origins: Mutex<Origins>,
+}
+
+#[derive(Default)]
+struct Roster {
+    connections: BTreeMap<u64, Entry>,
+    /// Acceptors, and whoever waits for the end.
+    others: Vec<Waker>,
+}
+
+/// A connection, as the service sees it.
+struct Entry {
+    standing: Arc<Standing>,
+    /// Absent until its task has been polled.
+    waker: Option<Waker>,
+}
+
+/// What a connection does, for others to see.
+struct Standing {
+    party: Party,
+    /// Written by the connection alone.
+    active_ns: AtomicU64,
+    /// Calls in progress, or replies not sent. Written by the connection alone.
+    busy: AtomicBool,
+    /// Why it was told to go, as a number of [`Reason`]; 0 if it was not. Taken back by the connection if
+    /// it is at work.
+    leaving: AtomicU8,
+    share: Share,
+    /// It waits for its peer to finish a record or to take replies. Written by the connection alone.
+    waits_for_peer: AtomicBool,
+    /// Where it connects from.
+    peer: IpAddr,
+    /// Bytes received and sent. Written by the connection alone.
+    received: AtomicU64,
+    sent: AtomicU64,
+    /// The sum of both when it was last looked at, and how many looks in a row found that too few had been added.
+    seen: AtomicU64,
+    stalls: AtomicU8,
+    /// It was told to keep no more buffer than it needs.
+    shrinks: AtomicBool,
+    /// That was so since it last moved anything.
+    rests: AtomicBool,
+    /// Since when nothing is received from it for want of room; 0 while something is. Written by the connection alone.
+    unread_since_ns: AtomicU64,
+}
+
+impl Standing {
+    fn moved_since_seen(&self) -> u64 {
+        let moved = self.received.load(Ordering::Relaxed) + self.sent.load(Ordering::Relaxed);
+        moved - self.seen.swap(moved, Ordering::Relaxed)
+    }
+}
+
+/// Why a connection is told to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Reason {
+    /// It goes if it is idle.
+    Silent = 1,
+    /// A new connection gets its place: it goes even with calls in progress.
+    Room = 2,
+    /// Its peer stands still while others wait for what it holds: it goes even with calls in progress.
+    Stalled = 3,
+    /// Bytes of its peer lay unread for too long: it goes if they still do, even with calls in progress.
+    Unread = 4,
+}
+
+/// Accepts connections from `listeners` and gives each a machine from `factory`, which is called on
+/// the connection's reactor and must not block. `on_refused` is told of each connection for which there
+/// is no room, and must not block either.
+pub fn serve(
+    platform: &LinuxPlatform,
+    listeners: Vec<Listener>,
+    limits: impl Fn() -> ServeLimits + Send + Sync + 'static,
+    on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
+    factory: impl Fn(Peer) -> Box<dyn Machine> + Send + Sync + 'static,
+) -> ServeHandle {
+    let room = Room::new(limits().connections_max);
+    let service = Arc::new(Service {
+        platform: platform.clone(),
+        factory: Box::new(factory),
+        limits: Box::new(limits),
+        on_refused: Box::new(on_refused),
+        phase: AtomicU8::new(Phase::Serving as u8),
+        accepting: AtomicBool::new(true),
+        connections: AtomicUsize::new(0),
+        accepted: AtomicU64::new(0),
+        bytes_in: AtomicU64::new(0),
+        bytes_out: AtomicU64::new(0),
+        calls: AtomicUsize::new(0),
+        protocol_errors: AtomicU64::new(0),
+        closed_silent: AtomicU64::new(0),
+        closed_for_room: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
+        closed_stalled: AtomicU64::new(0),
+        closed_unread: AtomicU64::new(0),
+        room,
+        roster: Mutex::default(),
+        origins: Mutex::new(Origins::new()),
+    });
+    for listener in listeners {
+        if !platform.uses_ring() {
+            // Between poll(2) and accept a peer may have gone; a ring waits by itself.
+            let _ = rustix::io::ioctl_fionbio(&listener.fd, true);
+        }
+        let service = Arc::clone(&service);
+        let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
+            reactor.add_task("accept", Box::pin(accept_all(service, listener)));
+        }));
+        drop(platform.reactor(0).send(start));
+    }
+    let looking = Arc::clone(&service);
+    let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
+        reactor.add_task("silent connections", Box::pin(look_for_silent(looking)));
+    }));
+    drop(platform.reactor(0).send(start));
+    ServeHandle { service }
+}
+
+impl ServeHandle {
+    /// What has been served so far.
+    pub fn counts(&self) -> ServeCounts {
+        let service = &self.service;
+        ServeCounts {
+            connections: service.connections.load(Ordering::Relaxed),
+            accepted: service.accepted.load(Ordering::Relaxed),
+            bytes_in: service.bytes_in.load(Ordering::Relaxed),
+            bytes_out: service.bytes_out.load(Ordering::Relaxed),
+            calls_in_progress: service.calls.load(Ordering::Relaxed),
+            protocol_errors: service.protocol_errors.load(Ordering::Relaxed),
+            closed_silent: service.closed_silent.load(Ordering::Relaxed),
+            closed_for_room: service.closed_for_room.load(Ordering::Relaxed),
+            refused: service.refused.load(Ordering::Relaxed),
+            request_bytes: service.request_bytes(),
+            waiting_for_room: service.room.waiters(),
+            closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
+            closed_unread: service.closed_unread.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What is served to whom, for each address that has connections. Connections that are over are not in it.
+    pub fn peers(&self) -> BTreeMap<IpAddr, PeerCounts> {
+        let mut peers = BTreeMap::<IpAddr, PeerCounts>::new();
+        for entry in self.service.lock().connections.values() {
+            let peer = peers.entry(entry.standing.peer).or_default();
+            peer.connections += 1;
+            peer.bytes_in += entry.standing.received.load(Ordering::Relaxed);
+            peer.bytes_out += entry.standing.sent.load(Ordering::Relaxed);
+        }
+        peers
+    }
+
+    /// Accepts no more connections, and soon closes the listeners. Those that are, go on.
+    pub fn stop_accepting(&self) {
+        self.service.accepting.store(false, Ordering::SeqCst);
+        self.service.wake_all();
+    }
+
+    /// Stops accepting and receiving, lets calls in progress be answered, closes each connection
+    /// when that is done, and at `deadline` those that are left. Ends with how many were left, when
+    /// everything of all connections is gone.
+    pub async fn finish(&self, deadline: Nanos) -> usize {
+        self.service.enter(Phase::Finishing);
+        self.stop_accepting();
+        {
+            let mut time = pin!(self.service.platform.sleep_until(deadline));
+            let mut gone = pin!(self.all_gone());
+            poll_fn(|cx| match gone.as_mut().poll(cx) {
+                Poll::Pending => time.as_mut().poll(cx),
+                ready => ready,
+            })
+            .await;
+        }
+        let left = self.counts().connections;
+        self.service.enter(Phase::Closing);
+        self.all_gone().await;
+        left
+    }
+
+    fn all_gone(&self) -> impl Future<Output = ()> + '_ {
+        poll_fn(|cx| {
+            self.service.keep_other(cx.waker());
+            if self.service.connections.load(Ordering::SeqCst) == 0 { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+}
+
+impl Service {
+    fn lock(&self) -> MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        let mut roster = self.lock();
+        let connections: Vec<_> = roster.connections.values().filter_map(|entry| entry.waker.clone()).collect();
+        let others = std::mem::take(&mut roster.others);
+        drop(roster);
+        connections.into_iter().chain(others).for_each(Waker::wake);
+    }
+
+    fn keep_other(&self, waker: &Waker) {
+        let mut roster = self.lock();
+        if !roster.others.iter().any(|known| known.will_wake(waker)) {
+            roster.others.push(waker.clone());
+        }
+    }
+
+    fn wake_others(&self) {
+        let others = std::mem::take(&mut self.lock().others);
+        others.into_iter().for_each(Waker::wake);
+    }
+
+    fn is_accepting(&self) -> bool {
+        self.accepting.load(Ordering::SeqCst)
+    }
+
+    /// Has room made for a connection of `party`. False when there will be none.
+    fn room(&self, party: Party) -> impl Future<Output = bool> + '_ {
+        poll_fn(move |cx| {
+            self.keep_other(cx.waker());
+            if !self.is_accepting() {
+                return Poll::Ready(false);
+            }
+            match self.choose(party) {
+                Choice::Serve => Poll::Ready(true),
+                Choice::Wait => Poll::Pending,
+                Choice::MakeRoom(number) => {
+                    self.tell_to_go(number, Reason::Room);
+                    Poll::Pending
+                }
+                Choice::Refuse => {
+                    self.refuse(party);
+                    Poll::Ready(false)
+                }
+            }
+        })
+    }
+
+    fn choose(&self, party: Party) -> Choice {
+        let limits = (self.limits)();
+        choose(&self.members(), party, &limits)
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let now = clock::monotonic();
+        let member = |(&number, entry): (&u64, &Entry)| {
+            let standing = &entry.standing;
+            let active_ns = standing.active_ns.load(Ordering::Relaxed);
+            let waits_for_peer = standing.waits_for_peer.load(Ordering::SeqCst);
+            Member {
+                number,
+                party: standing.party,
+                idle: !standing.busy.load(Ordering::SeqCst),
+                stalled: waits_for_peer && now.since(Nanos(active_ns)) >= STALL_NS,
+                leaving: standing.leaving.load(Ordering::Relaxed) != 0,
+                active_ns,
+            }
+        };
+        self.lock().connections.iter().map(member).collect()
+    }
+
+    /// Tells a connection to go, if it does for that reason.
+    fn tell_to_go(&self, number: u64, reason: Reason) {
+        self.tell(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
+    }
+
+    fn tell(&self, number: u64, what: impl FnOnce(&Standing)) {
+        let roster = self.lock();
+        let Some(entry) = roster.connections.get(&number) else { return };
+        what(&entry.standing);
+        let waker = entry.waker.clone();
+        drop(roster);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn refuse(&self, party: Party) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let connections = self.members().iter().filter(|member| member.party == party).count();
+        (self.on_refused)(&RefusedConnection { party, connections });
+    }
+
+    /// Tells connections to go that have been silent for as long as one may be.
+    fn close_silent(&self) {
+        let idle_ns = (self.limits)().idle_ns;
+        if idle_ns == 0 {
+            return;
+        }
+        let now = clock::monotonic();
+        for member in self.members() {
+            if member.idle && !member.leaving && Nanos(member.active_ns).after(idle_ns) <= now {
+                self.tell_to_go(member.number, Reason::Silent);
+            }
+        }
+    }
+
+    /// Tells connections to go that nothing was received from for as long as that may be.
+    fn reset_unread(&self) {
+        let (unread_ns, now) = ((self.limits)().unread_ns, clock::monotonic());
+        if unread_ns == 0 {
+            return;
+        }
+        let is_over = |standing: &Standing| {
+            let since = standing.unread_since_ns.load(Ordering::SeqCst);
+            since != 0 && now.since(Nanos(since)) >= unread_ns
+        };
+        let over: Vec<u64> = {
+            let roster = self.lock();
+            let over = roster.connections.iter().filter(|(_, entry)| is_over(&entry.standing));
+            over.map(|(&number, _)| number).collect()
+        };
+        over.into_iter().for_each(|number| self.tell_to_go(number, Reason::Unread));
+    }
+
+    fn request_bytes(&self) -> u64 {
+        let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
+        // What moves from one connection to another while they are added up would count twice.
+        held.min(self.room.taken())
+    }
+
+    /// Has silent connections give back what they do not need. While others wait for memory, those whose
+    /// peers stand still with more than what each may always have are told to go.
+    fn make_room(&self) {
+        let wanted = self.room.waiters() > 0;
+        let (mut stalled, mut large) = (Vec::new(), Vec::new());
+        for (&number, entry) in &self.lock().connections {
+            let standing = &entry.standing;
+            let moved = standing.moved_since_seen();
+            let more = standing.share.held() > UNIT_BYTES;
+            let stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
+                true => standing.stalls.load(Ordering::Relaxed).saturating_add(1),
+                false => 0,
+            };
+            standing.stalls.store(stalls, Ordering::Relaxed);
+            if wanted && stalls >= STALLS_MAX {
+                stalled.push(number);
+            } else if moved > 0 {
+                standing.rests.store(false, Ordering::Relaxed);
+            } else if !standing.rests.swap(true, Ordering::Relaxed) || more {
+                large.push(number);
+            }
+        }
+        stalled.into_iter().for_each(|number| self.tell_to_go(number, Reason::Stalled));
+        large.into_iter().for_each(|number| self.tell(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
+        self.room.wake_all();
+        if self.room.has_slack() {
+            self.room.give_slack_back();
+        }
+    }
+
+    /// Has a connection served as soon as there is room for it.
+    async fn admit(self: &Arc<Self>, socket: OwnedFd) {
+        // A peer that is gone already has no name.
+        let Ok(peer) = self.identify(&socket) else { return };
+        if self.room(peer.party()).await {
+            self.place(socket, peer);
+        }
+    }
+
+    fn identify(&self, socket: &OwnedFd) -> Result<Peer, Errno> {
+        accepted(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives an accepted connection to a reactor.
+    fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
+        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
+        let standing = Arc::new(Standing {
+            party: peer.party(),
+            active_ns: AtomicU64::new(clock::monotonic().0),
+            busy: AtomicBool::new(false),
+            leaving: AtomicU8::new(0),
+            share: Share::new(),
+            waits_for_peer: AtomicBool::new(false),
+            peer: peer.address.to_canonical(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            stalls: AtomicU8::new(0),
+            shrinks: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
+            unread_since_ns: AtomicU64::new(0),
+        });
+        let entry = Entry { standing: Arc::clone(&standing), waker: None };
+        self.lock().connections.insert(number, entry);
+        if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
+            // Whoever looks for silent connections has waited for the first.
+            self.wake_others();
+        }
+        let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing });
+        let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
+            let machine = (place.service.factory)(peer);
+            reactor.add_task("connection", Box::pin(Connection::new(socket, machine, place)));
+        }));
+        drop(self.platform.reactor(number as usize).send(start));
+    }
+}
+
+async fn accept_all(service: Arc<Service>, listener: Listener) {
+    loop {
+        let mut accepting = accept(&listener.fd);
+        let accepted = poll_fn(|cx| {
+            service.keep_other(cx.waker());
+            if service.is_accepting() { accepting.poll(cx).map(Some) } else { Poll::Ready(None) }
+        });
+        match accepted.await {
+            None => return,
+            Some(Ok(socket)) => service.admit(socket).await,
+            Some(Err(error)) => {
+                let short = matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
+                if short {
+                    let until = clock::monotonic().after(SHORTAGE_PAUSE_NS);
+                    service.platform.sleep_until(until).await;
+                }
+                // Anything else concerns the one peer that has gone again meanwhile.
+            }
+        }
+    }
+}
+
+async fn look_for_silent(service: Arc<Service>) {
+    while service.is_accepting() {
+        service.close_silent();
+        service.reset_unread();
+        service.make_room();
+        let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
+        poll_fn(|cx| {
+            service.keep_other(cx.waker());
+            if !service.is_accepting() {
+                return Poll::Ready(());
+            }
+            // Without connections nothing has to be looked at, and nobody wakes an idle machine. The last one
+            // may have left memory to give back.
+            match service.connections.load(Ordering::SeqCst) {
+                0 if !service.room.has_slack() => Poll::Pending,
+                _ => time.as_mut().poll(cx),
+            }
+        })
+        .await;
+    }
+}
+
+/// A connection's place among all.
+pub(super) struct Place {
+    service: Arc<Service>,
+    number: u64,
+    calls: AtomicUsize,
+    standing: Arc<Standing>,
+}
+
+impl Place {
+    pub(super) fn phase(&self) -> Phase {
+        match self.service.phase.load(Ordering::SeqCst) {
+            phase if phase == Phase::Serving as u8 => Phase::Serving,
+            phase if phase == Phase::Finishing as u8 => Phase::Finishing,
+            _ => Phase::Closing,
+        }
+    }
+
+    /// Says who is to be woken when the phase changes; a task's waker is the same for its life.
+    pub(super) fn keep_waker(&self, waker: &Waker) {
+        let mut roster = self.service.lock();
+        let before = roster.connections.get_mut(&self.number).and_then(|entry| entry.waker.replace(waker.clone()));
+        drop(roster);
+        drop(before);
+    }
+
+    /// Says whether the connection has calls in progress or replies to send.
+    pub(super) fn set_busy(&self, busy: bool) {
+        self.standing.busy.store(busy, Ordering::SeqCst);
+    }
+
+    /// Whether the connection was told to go, and does: it counts as closed for that. A connection that was told to go for
+    /// its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by now, or if
+    /// nothing `lies_there`.
+    pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
+        let leaving = &self.standing.leaving;
+        let reason = leaving.load(Ordering::SeqCst);
+        if reason == 0 {
+            return false;
+        }
+        let stays = match reason {
+            reason if reason == Reason::Stalled as u8 || reason == Reason::Room as u8 => false,
+            reason if reason == Reason::Unread as u8 => {
+                let is_read = self.standing.unread_since_ns.load(Ordering::SeqCst) == 0;
+                is_read || !lies_there()
+            }
+            _ => busy,
+        };
+        if stays {
+            leaving.store(0, Ordering::SeqCst);
+            // Whoever waits for its place has to choose another.
+            self.service.wake_others();
+            return false;
+        }
+        let count = match reason {
+            reason if reason == Reason::Silent as u8 => &self.service.closed_silent,
+            reason if reason == Reason::Stalled as u8 => &self.service.closed_stalled,
+            reason if reason == Reason::Unread as u8 => &self.service.closed_unread,
+            _ => &self.service.closed_for_room,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn request_bytes_max(&self) -> u64 {
+        (self.service.limits)().request_bytes_max
+    }
+
+    /// Counts what the connection holds, and gives back what was reserved beyond.
+    pub(super) fn hold(&self, bytes: u64, before: u64) {
+        self.service.room.settle(&self.standing.share, bytes, before);
+    }
+
+    /// Bytes that the connection was last known to hold.
+    pub(super) fn held(&self) -> u64 {
+        self.standing.share.held()
+    }
+
+    /// Lets the connection hold so much, if it may; `known` if all of it is known to come.
+    pub(super) fn try_hold(&self, bytes: u64, known: bool) -> bool {
+        let max = self.request_bytes_max();
+        let spare = if known { 0 } else { max / SPARE_PARTS };
+        self.service.room.try_hold(&self.standing.share, bytes, spare, max)
+    }
+
+    /// Reserves up to `more` bytes until [`Place::hold`] is called, and says what the connection may hold.
+    pub(super) fn reserve(&self, more: u64) -> u64 {
+        self.service.room.reserve(&self.standing.share, more, self.request_bytes_max())
+    }
+
+    pub(super) fn wait_for_room(&self, waker: &Waker) {
+        self.service.room.wait(self.number, waker);
+    }
+
+    pub(super) fn waits_no_more(&self) {
+        self.service.room.forget(self.number);
+    }
+
+    /// Says whether the connection waits for its peer to finish a record or to take replies.
+    pub(super) fn set_waits_for_peer(&self, waits: bool) {
+        self.standing.waits_for_peer.store(waits, Ordering::SeqCst);
+    }
+
+    /// Says whether bytes of the peer lie unread because there is no room for them.
+    pub(super) fn set_unread(&self, unread: bool) {
+        let since = &self.standing.unread_since_ns;
+        let was_unread = since.load(Ordering::Relaxed) != 0;
+        if unread != was_unread {
+            since.store(if unread { clock::monotonic().0.max(1) } else { 0 }, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether the connection was told to keep no more buffer than it needs; once.
+    pub(super) fn is_to_shrink(&self) -> bool {
+        self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
+    }
+
+    fn set_active(&self) {
+        self.standing.active_ns.store(clock::monotonic().0, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_in(&self, bytes: usize) {
+        self.set_active();
+        self.standing.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.service.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_out(&self, bytes: usize) {
+        self.set_active();
+        self.standing.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.service.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_protocol_error(&self) {
+        self.service.protocol_errors.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_calls(&self, calls: usize) {
+        let before = self.calls.swap(calls, Ordering::Relaxed);
+        if calls >= before {
+            self.service.calls.fetch_add(calls - before, Ordering::Relaxed);
+        } else {
+            self.service.calls.fetch_sub(before - calls, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn sleep_until(&self, deadline: Nanos) -> Sleep {
+        Sleep::new(deadline, Arc::clone(self.service.platform.reactor(self.number as usize)))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.set_calls(0);
+        self.service.room.leave(self.number, &self.standing.share);
+        let mut roster = self.service.lock();
+        let own = roster.connections.remove(&self.number);
+        self.service.connections.fetch_sub(1, Ordering::SeqCst);
+        let others = std::mem::take(&mut roster.others);
+        drop(roster);
+        drop(own);
+        others.into_iter().for_each(Waker::wake);
+    }
+}

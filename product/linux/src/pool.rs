@@ -1,0 +1,407 @@
+//! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
+//!
+//! Owns: its threads (started when needed, gone when idle), who waits for room in the queue.
+//! Does not own: what the work does; the tasks that wait for it; whose work is next (`queue`).
+//! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
+//! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it. A pool that was
+//! stopped takes none. While work is queued that may have a thread, and a thread has none, one is on its way to the queue.
+//!
+//! The thread that has been without work for the shortest time is woken first: its stack is still in the processor's
+//! cache. No more threads are on their way at a time than there are processors: each that takes work wakes
+//! the next if there is more. So short pieces that come together are done by one thread, and one that blocks holds
+//! up none.
+
+mod by_device;
+mod call;
+mod queue;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use afflux_volume::Called;
+
+pub(crate) use self::by_device::DevicePools;
+use self::call::PoolCall;
+pub(crate) use self::call::{KeptCalls, Piece};
+pub(crate) use self::queue::Lane;
+use self::queue::Queue;
+use crate::clock;
+use crate::foreign::{HeldWakes, make_wakes};
+
+/// An idle thread ends after this long.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// What a thread of a pool does.
+pub(crate) enum Work {
+    /// What is in a box of its own.
+    Posted(Box<dyn FnOnce() + Send>),
+    /// What has its memory elsewhere.
+    Job(Arc<dyn Job>),
+}
+
+impl Work {
+    pub(crate) fn posted(work: impl FnOnce() + Send + 'static) -> Self {
+        Self::Posted(Box::new(work))
+    }
+
+    fn run(self) {
+        match self {
+            Self::Posted(work) => work(),
+            Self::Job(job) => job.run(),
+        }
+    }
+}
+
+/// Work whose memory stays, and may serve again.
+pub(crate) trait Job: Send + Sync {
+    /// Does it, on the thread that took it out of the queue.
+    fn run(&self);
+}
+
+/// What became of work that was to be queued.
+enum Entrance {
+    Queued,
+    /// There is no room; with this ticket it is asked for again.
+    Waits(u64),
+    /// The pool takes no more.
+    Closed,
+}
+
+/// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
+/// what is queued still runs and then the threads end.
+#[derive(Clone)]
+pub struct WorkerPool {
+    owner: Arc<Owner>,
+}
+
+struct Owner(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    threads_max: usize,
+    queue_max: usize,
+    /// How many threads may be on their way to the queue.
+    coming_max: usize,
+    state: Mutex<State>,
+    /// The last thread of a pool that is closed has ended.
+    all_ended: Condvar,
+}
+
+struct State {
+    queue: Queue<Work>,
+    threads: usize,
+    /// Those without work, the last one for the shortest time. Who takes one out wakes it.
+    idle: Vec<Thread>,
+    /// Those that were woken or started and have not looked at the queue since.
+    coming: usize,
+    /// Futures that wait for room, oldest first.
+    waiting: BTreeMap<u64, Waker>,
+    /// Futures that were given room and have not used it yet: their places are taken.
+    granted: BTreeSet<u64>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+impl WorkerPool {
+    /// A pool of at most `threads_max` threads called `name`, with room for `queue_max` pieces of
+    /// work that no thread is free for; both at least 1 (0 is taken as 1). Starts no thread yet.
+    pub fn new(name: &str, threads_max: usize, queue_max: usize) -> Self {
+        Self {
+            owner: Arc::new(Owner(Arc::new(Inner {
+                name: name.to_owned(),
+                threads_max: threads_max.max(1),
+                queue_max: queue_max.max(1),
+                coming_max: thread::available_parallelism().map_or(1, usize::from),
+                state: Mutex::new(State::new(threads_max.max(1))),
+                all_ended: Condvar::new(),
+            }))),
+        }
+    }
+
+    /// Another pool of the same name and bounds, with threads and a queue of its own.
+    pub(crate) fn another(&self) -> Self {
+        let inner = &self.owner.0;
+        Self::new(&inner.name, inner.threads_max, inner.queue_max)
+    }
+
+    /// Runs `work` on a thread of the pool and ends with what it returns. Nothing happens before the
+    /// first poll; while the queue is full the future waits for room, first come first served. If it
+    /// is dropped before the work was queued, the work never runs; later, its result is discarded. A
+    /// panic of the work comes out of the future.
+    pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Called<R> {
+        self.run_on(Lane::default(), move || (work(), None))
+    }
+
+    /// As [`WorkerPool::run`], for work of a lane that may leave more to its thread, which does that when it has told
+    /// the result.
+    pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl Piece<R> + 'static) -> Called<R> {
+        Called::waits_for(PoolCall::new(self, lane, work))
+    }
+
+    /// Queues a call if there is room for it, whose turn `ticket` says if it has waited.
+    fn enter(&self, lane: Lane, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
+        let inner = &self.owner.0;
+        let mut state = inner.lock();
+        if state.closed {
+            return Entrance::Closed;
+        }
+        let places_taken = state.queue.len() + state.granted.len() + state.waiting.len();
+        let may_queue = match ticket {
+            Some(ticket) => state.granted.remove(&ticket),
+            None => places_taken < inner.queue_max,
+        };
+        if !may_queue {
+            let ticket = ticket.unwrap_or(state.next_ticket);
+            state.next_ticket = state.next_ticket.max(ticket + 1);
+            state.waiting.insert(ticket, waker.clone());
+            return Entrance::Waits(ticket);
+        }
+        state.queue.push(lane, Work::Job(call));
+        inner.see_to_threads(state);
+        Entrance::Queued
+    }
+
+    /// Who had this ticket waits for room no more.
+    fn leave(&self, ticket: u64) {
+        let mut state = self.owner.0.lock();
+        state.waiting.remove(&ticket);
+        // A place that was given to it goes to the next.
+        let next = if state.granted.remove(&ticket) { state.grant() } else { None };
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
+    }
+
+    /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
+    /// stopped drops it: what it owns answers for itself.
+    pub fn post(&self, work: impl FnOnce() + Send + 'static) {
+        self.post_on(Lane::default(), work);
+    }
+
+    /// As [`WorkerPool::post`], for work of a lane.
+    pub(crate) fn post_on(&self, lane: Lane, work: impl FnOnce() + Send + 'static) {
+        self.post_work(lane, Work::posted(work));
+    }
+
+    /// As [`WorkerPool::post`].
+    pub(crate) fn post_job(&self, job: Arc<dyn Job>) {
+        self.post_work(Lane::default(), Work::Job(job));
+    }
+
+    fn post_work(&self, lane: Lane, work: Work) {
+        let inner = &self.owner.0;
+        let mut state = inner.lock();
+        if state.closed {
+            drop(state);
+            return drop(work);
+        }
+        state.queue.push(lane, work);
+        inner.see_to_threads(state);
+    }
+
+    /// [`WorkerPool::post`], or on one of its own threads: has it done by this one, when the work that it is at has
+    /// been told. That wakes no other thread.
+    pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
+        let mut work = Some(Work::posted(work));
+        let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
+            Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
+            _ => {}
+        });
+        work.into_iter().for_each(|work| self.post_work(Lane::default(), work));
+    }
+
+    /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
+    /// they have.
+    pub fn stop_within(&self, patience: Duration) -> bool {
+        let inner = &self.owner.0;
+        inner.close();
+        let busy = |state: &mut State| state.threads > 0 || !state.queue.is_empty();
+        let waited = inner.all_ended.wait_timeout_while(inner.lock(), patience, busy);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Whether this thread is one of its own.
+    pub fn is_own_thread(&self) -> bool {
+        let own = |left: &RefCell<Option<(Arc<Inner>, Vec<Work>)>>| {
+            left.borrow().as_ref().is_some_and(|(inner, _)| Arc::ptr_eq(inner, &self.owner.0))
+        };
+        LEFT.try_with(own).unwrap_or(false)
+    }
+
+    /// How many pieces of work are queued and not yet begun.
+    pub fn queued(&self) -> usize {
+        self.owner.0.lock().queue.len()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+thread_local! {
+    /// On a thread of a pool: whose it is, and what it does when its work has been told.
+    static LEFT: RefCell<Option<(Arc<Inner>, Vec<Work>)>> = const { RefCell::new(None) };
+}
+
+/// On a thread of a pool, for work that goes on for long: does what was left until it ends.
+pub(crate) fn do_what_is_left() {
+    let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
+    while let Some(work) = next() {
+        // It may panic; the thread goes on.
+        let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// No work comes from here on; threads without any end.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.coming += state.idle.len();
+        let idle = std::mem::take(&mut state.idle);
+        drop(state);
+        idle.iter().for_each(Thread::unpark);
+    }
+
+    /// With work in the queue: sees to it that a thread comes, unless enough are on their way; or does the work here if
+    /// the host gives us no thread at all.
+    fn see_to_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.coming >= self.coming_max {
+            return;
+        }
+        if let Some(idle) = state.idle.pop() {
+            state.coming += 1;
+            drop(state);
+            return idle.unpark();
+        }
+        if state.threads == self.threads_max {
+            return;
+        }
+        state.threads += 1;
+        state.coming += 1;
+        drop(state);
+        let inner = Arc::clone(self);
+        let started = thread::Builder::new().name(self.name.clone()).spawn(move || inner.serve());
+        if started.is_err() {
+            let mut state = self.lock();
+            state.threads -= 1;
+            state.coming -= 1;
+            if state.threads == 0 {
+                let (taken, waker) = state.take();
+                drop(state);
+                waker.into_iter().for_each(Waker::wake);
+                if let Some((lane, work)) = taken {
+                    work.run();
+                    self.lock().queue.end(lane);
+                }
+            }
+        }
+    }
+
+    fn serve(self: Arc<Self>) {
+        LEFT.set(Some((Arc::clone(&self), Vec::new())));
+        let _held = HeldWakes::new();
+        let mut state = self.lock();
+        state.coming -= 1;
+        loop {
+            let (taken, waker) = state.take();
+            if let Some((lane, work)) = taken {
+                if state.queue.is_empty() {
+                    drop(state);
+                } else {
+                    // This one may be long at it.
+                    self.see_to_threads(state);
+                }
+                waker.into_iter().for_each(Waker::wake);
+                make_wakes();
+                // Work that was posted answers for itself: what it owns completes as lost when the
+                // unwinding drops it, and the thread goes on.
+                let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
+                make_wakes();
+                do_what_is_left();
+                make_wakes();
+                state = self.lock();
+                state.queue.end(lane);
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            let (woken, was_idle) = self.wait(state);
+            state = woken;
+            if was_idle {
+                break;
+            }
+        }
+        state.threads -= 1;
+        if state.threads == 0 {
+            self.all_ended.notify_all();
+        }
+        drop(state);
+        LEFT.set(None);
+    }
+
+    /// Waits for work to come. True if it was not woken for so long that it can go.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        let me = thread::current();
+        let until = clock::monotonic().0 + IDLE.as_nanos() as u64;
+        state.idle.push(me.clone());
+        loop {
+            drop(state);
+            let rest = until.saturating_sub(clock::monotonic().0);
+            thread::park_timeout(Duration::from_nanos(rest));
+            state = self.lock();
+            let Some(at) = state.idle.iter().rposition(|idle| idle.id() == me.id()) else {
+                state.coming -= 1;
+                return (state, false);
+            };
+            if clock::monotonic().0 >= until {
+                state.idle.remove(at);
+                return (state, true);
+            }
+        }
+    }
+}
+
+impl State {
+    fn new(threads_max: usize) -> Self {
+        Self {
+            queue: Queue::new(threads_max),
+            threads: 0,
+            idle: Vec::new(),
+            coming: 0,
+            waiting: BTreeMap::new(),
+            granted: BTreeSet::new(),
+            next_ticket: 0,
+            closed: false,
+        }
+    }
+
+    /// The next piece of work that may have a thread, and the future that gets its place in the queue.
+    fn take(&mut self) -> (Option<(Lane, Work)>, Option<Waker>) {
+        match self.queue.take() {
+            Some(taken) => (Some(taken), self.grant()),
+            None => (None, None),
+        }
+    }
+
+    /// Gives a free place to the future that waited longest.
+    fn grant(&mut self) -> Option<Waker> {
+        let (ticket, waker) = self.waiting.pop_first()?;
+        self.granted.insert(ticket);
+        Some(waker)
+    }
+}
+
+#[cfg(test)]
+mod tests;

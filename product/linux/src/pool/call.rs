@@ -1,0 +1,209 @@
+//! Calls that a pool's threads make for those who wait for their results.
+//!
+//! Owns: what is to be done and its result, in one piece of memory, and at which of these a call is.
+//! Does not own: the queue, threads, room (`pool`).
+//! Invariants: work that was queued is done once, whoever waits for it; what was let go before that is not done. No
+//! lock of a call is held while its pool's is taken, nor while work is done or a task is woken.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use afflux_volume::{Call, Called};
+
+use super::{Entrance, Job, Lane, Work, WorkerPool};
+use crate::foreign::make_wakes;
+
+/// What a call does, on its thread: the result, and what more its thread does when it has told that.
+pub(crate) trait Piece<R>: Send {
+    /// Does it.
+    fn carry_out(self) -> (R, Option<Work>);
+}
+
+impl<R, F: FnOnce() -> (R, Option<Work>) + Send> Piece<R> for F {
+    fn carry_out(self) -> (R, Option<Work>) {
+        self()
+    }
+}
+
+/// A call.
+pub(crate) struct PoolCall<W, R>(Mutex<Stage<W, R>>);
+
+enum Stage<W, R> {
+    /// Not queued yet; with its place among those that wait for room.
+    New {
+        pool: WorkerPool,
+        lane: Lane,
+        work: W,
+        ticket: Option<u64>,
+    },
+    /// In the queue, with the task that waits, if one still does.
+    Queued {
+        work: W,
+        waiter: Waiter,
+    },
+    Running {
+        waiter: Waiter,
+    },
+    Done(Result<R, Box<dyn Any + Send>>),
+    /// The result was taken, or nobody wants it.
+    Over,
+}
+
+enum Waiter {
+    Waits(Waker),
+    LetGo,
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
+    pub(crate) fn new(pool: &WorkerPool, lane: Lane, work: W) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
+    }
+
+    /// Makes it another call, if that which it was is over and nobody else has it: or gives the work back.
+    pub(crate) fn renew(call: &mut Arc<Self>, pool: &WorkerPool, lane: Lane, work: W) -> Result<(), W> {
+        let Some(call) = Arc::get_mut(call) else { return Err(work) };
+        let stage = call.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        *stage = Stage::New { pool: pool.clone(), lane, work, ticket: None };
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stage<W, R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn replace(&self, stage: Stage<W, R>) -> Stage<W, R> {
+        std::mem::replace(&mut *self.lock(), stage)
+    }
+
+    /// Queues it, or has it wait for room.
+    fn begin(self: Arc<Self>, cx: &Context<'_>, (pool, lane): (WorkerPool, Lane), work: W, ticket: Option<u64>) {
+        self.replace(Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) });
+        let job: Arc<dyn Job> = Arc::clone(&self) as _;
+        match pool.enter(lane, job, ticket, cx.waker()) {
+            Entrance::Queued => {}
+            Entrance::Waits(ticket) => {
+                let mut stage = self.lock();
+                if let Stage::Queued { work, .. } = std::mem::replace(&mut *stage, Stage::Over) {
+                    *stage = Stage::New { pool, lane, work, ticket: Some(ticket) };
+                }
+            }
+            // Nobody will do it: whoever stopped the pool tells those who wait.
+            Entrance::Closed => drop(self.replace(Stage::Running { waiter: Waiter::LetGo })),
+        }
+    }
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
+    fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
+        let mut stage = self.lock();
+        match std::mem::replace(&mut *stage, Stage::Over) {
+            Stage::New { pool, lane, work, ticket } => {
+                drop(stage);
+                self.begin(cx, (pool, lane), work, ticket);
+                Poll::Pending
+            }
+            Stage::Done(Ok(result)) => Poll::Ready(result),
+            Stage::Done(Err(panic)) => {
+                drop(stage);
+                resume_unwind(panic)
+            }
+            Stage::Queued { work, .. } => {
+                *stage = Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) };
+                Poll::Pending
+            }
+            Stage::Running { .. } => {
+                *stage = Stage::Running { waiter: Waiter::Waits(cx.waker().clone()) };
+                Poll::Pending
+            }
+            Stage::Over => unreachable!("polled after it was ready"),
+        }
+    }
+
+    fn let_go(&self) {
+        let mut stage = self.lock();
+        let before = std::mem::replace(&mut *stage, Stage::Over);
+        match before {
+            Stage::Queued { work, .. } => *stage = Stage::Queued { work, waiter: Waiter::LetGo },
+            Stage::Running { .. } => *stage = Stage::Running { waiter: Waiter::LetGo },
+            Stage::New { pool, work, ticket, .. } => {
+                drop(stage);
+                drop(work);
+                ticket.into_iter().for_each(|ticket| pool.leave(ticket));
+            }
+            before @ (Stage::Done(_) | Stage::Over) => {
+                drop(stage);
+                drop(before);
+            }
+        }
+    }
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
+    fn run(&self) {
+        let mut stage = self.lock();
+        let Stage::Queued { work, waiter } = std::mem::replace(&mut *stage, Stage::Over) else {
+            unreachable!("it is in the queue once")
+        };
+        *stage = Stage::Running { waiter };
+        drop(stage);
+        let (result, more) = match catch_unwind(AssertUnwindSafe(|| work.carry_out())) {
+            Ok((result, more)) => (Ok(result), more),
+            Err(panic) => (Err(panic), None),
+        };
+        let mut stage = self.lock();
+        match std::mem::replace(&mut *stage, Stage::Done(result)) {
+            Stage::Running { waiter: Waiter::Waits(waker) } => {
+                drop(stage);
+                waker.wake();
+                // What is left to do may take long.
+                make_wakes();
+            }
+            _ => {
+                let unwanted = std::mem::replace(&mut *stage, Stage::Over);
+                drop(stage);
+                drop(unwanted);
+            }
+        }
+        more.into_iter().for_each(Work::run);
+    }
+}
+
+/// Most calls of one kind whose memory stays.
+const KEPT: usize = 64;
+/// How many of these are looked at for one that is over.
+const LOOKED_AT: usize = 4;
+
+/// Calls of one kind whose memory serves again, each in use or over, the one that was begun first at the front.
+pub(crate) struct KeptCalls<W, R>(Mutex<VecDeque<Arc<PoolCall<W, R>>>>);
+
+impl<W, R> Default for KeptCalls<W, R> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<W: Piece<R> + 'static, R: Send + 'static> KeptCalls<W, R> {
+    /// As [`WorkerPool::run_on`], in memory that is there.
+    pub(crate) fn run_on(&self, pool: &WorkerPool, lane: Lane, mut work: W) -> Called<R> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..LOOKED_AT.min(kept.len()) {
+            let renewed = PoolCall::renew(&mut kept[0], pool, lane, work).map(|()| Arc::clone(&kept[0]));
+            kept.rotate_left(1);
+            match renewed {
+                Ok(call) => return Called::waits_for(call),
+                Err(unused) => work = unused,
+            }
+        }
+        let call = PoolCall::new(pool, lane, work);
+        if kept.len() < KEPT {
+            kept.push_back(Arc::clone(&call));
+        }
+        Called::waits_for(call)
+    }
+}
+
+#[cfg(test)]
+mod tests;

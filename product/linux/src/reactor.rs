@@ -1,0 +1,542 @@
+//! The reactor: one thread's tasks, timers, sockets and files, driven together.
+//!
+//! Owns: the tasks of its thread, its ring (or its poller), operations in flight, its timers.
+//! Does not own: threads (`platform` starts them), what an operation means (devices, connections).
+//! Invariants: everything but its door (`Remote`) is used by its own thread alone. An operation's
+//! owner lives until the kernel has reported it. Nothing of the reactor is borrowed while a task is
+//! polled or an owner is told. A wake on the reactor's own thread makes no system call.
+
+pub(crate) mod io;
+mod poller;
+mod remote;
+mod ring;
+mod slots;
+mod spare;
+mod timers;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use afflux_engine::Nanos;
+use rustix::event::{EventfdFlags, eventfd};
+
+use self::io::{Io, Owner};
+use self::poller::Poller;
+use self::remote::{ROOT, TaskWake};
+use self::ring::Ring;
+use self::slots::Slots;
+use self::timers::Timers;
+use crate::clock;
+use crate::foreign::make_wakes;
+use crate::watch::Telling;
+
+pub(crate) use self::remote::{Mail, Remote};
+pub(crate) use self::ring::RingAbility;
+pub(crate) use self::spare::SpareRings;
+pub(crate) use self::timers::Sleep;
+
+/// Tasks polled in one turn before sockets and files are looked at again.
+const POLLS_A_TURN: usize = 256;
+/// Owners told of completions in one turn. Whoever is woken by them mostly submits something: with more, a disk that
+/// completes many at once would have nothing to do until the last of them was told.
+const TOLD_A_TURN: usize = 8;
+
+type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A thread's reactor. Used through an `Rc`, by that thread alone.
+pub(crate) struct Reactor {
+    pub(crate) remote: Arc<Remote>,
+    /// The number of the platform it belongs to.
+    platform: u64,
+    /// Which ring to make, if any.
+    ability: Option<RingAbility>,
+    /// Where a thread that waits only now and then has its ring from, and leaves it when it ends. Nothing for a thread
+    /// that does nothing but this.
+    spare: Option<Weak<SpareRings>>,
+    /// Made when first needed.
+    driver: RefCell<Option<Driver>>,
+    operations: RefCell<Slots<Box<dyn Owner>>>,
+    reaped: RefCell<VecDeque<(u64, i32)>>,
+    mail: RefCell<Vec<Mail>>,
+    tasks: RefCell<Slots<Task>>,
+    ready: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// Those that woke themselves while they were polled: they are ready in the next turn.
+    again: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// The key of the task that is being polled.
+    polled: Cell<Option<usize>>,
+    timers: RefCell<Timers>,
+    root: Arc<TaskWake>,
+    root_waker: Waker,
+    root_ready: Cell<bool>,
+    stopping: Cell<bool>,
+    running: Cell<&'static str>,
+    /// When it last looked for completions.
+    looked: Cell<Nanos>,
+    /// Since when those that it found may have been there; nothing if that was noticed at once.
+    there_since: Cell<Option<Nanos>>,
+}
+
+enum Driver {
+    Ring(Box<Ring>),
+    Poller(Poller),
+}
+
+struct Task {
+    name: &'static str,
+    /// Out of its place while it is polled.
+    future: Option<TaskFuture>,
+    wake: Arc<TaskWake>,
+}
+
+/// Names an operation in flight on its reactor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token(usize);
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<Reactor>>> = const { RefCell::new(None) };
+}
+
+impl Reactor {
+    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays (without `spare`) gets
+    /// its doorbell and its ring now, and the error says what was refused; others get them when they
+    /// first start an operation, or do without.
+    pub(crate) fn new(
+        platform: u64,
+        remote: Arc<Remote>,
+        ability: Option<RingAbility>,
+        spare: Option<Weak<SpareRings>>,
+    ) -> std::io::Result<Rc<Self>> {
+        let _ = remote.thread.set(std::thread::current());
+        let root = TaskWake::new(ROOT, &remote);
+        let reactor = Rc::new(Self {
+            root_waker: root.waker(),
+            root,
+            remote,
+            platform,
+            ability,
+            spare,
+            driver: RefCell::new(None),
+            operations: RefCell::new(Slots::new()),
+            reaped: RefCell::default(),
+            mail: RefCell::default(),
+            tasks: RefCell::new(Slots::new()),
+            ready: RefCell::default(),
+            again: RefCell::default(),
+            polled: Cell::new(None),
+            timers: RefCell::default(),
+            root_ready: Cell::new(false),
+            stopping: Cell::new(false),
+            running: Cell::new(""),
+            looked: Cell::new(clock::monotonic()),
+            there_since: Cell::new(None),
+        });
+        if reactor.stays() {
+            reactor.remote.make_doorbell()?;
+            *reactor.driver() = Some(reactor.make_driver()?);
+        }
+        Ok(reactor)
+    }
+
+    /// Calls `with` on the reactor that drives this thread now, if one does. `with` must not run
+    /// code of tasks or owners.
+    pub(crate) fn with_current<R>(with: impl FnOnce(&Rc<Reactor>) -> R) -> Option<R> {
+        CURRENT.try_with(|current| current.borrow().as_ref().map(with)).ok().flatten()
+    }
+
+    /// The reactor that drives this thread now, if it is the platform's.
+    pub(crate) fn current(platform: u64) -> Option<Rc<Self>> {
+        Self::with_current(|reactor| (reactor.platform == platform).then(|| Rc::clone(reactor))).flatten()
+    }
+
+    /// Makes this the thread's current reactor until the guard is dropped.
+    ///
+    /// # Panics
+    /// When the thread is driven by a reactor already.
+    pub(crate) fn enter(self: &Rc<Self>) -> Entered {
+        self.try_enter().unwrap_or_else(|| panic!("a reactor's thread has a reactor already"))
+    }
+
+    /// The same; nothing where that would panic.
+    pub(crate) fn try_enter(self: &Rc<Self>) -> Option<Entered> {
+        let entered = CURRENT.try_with(|current| {
+            let mut current = current.borrow_mut();
+            current.is_none().then(|| {
+                *current = Some(Rc::clone(self));
+                Entered
+            })
+        });
+        // At the very end of a thread it cannot be driven any more either.
+        entered.ok().flatten()
+    }
+
+    /// Whether its thread goes on driving it, and not only until something it waits for has ended.
+    pub(crate) fn stays(&self) -> bool {
+        self.spare.is_none()
+    }
+
+    /// The task that is being polled.
+    pub(crate) fn running(&self) -> &'static str {
+        self.running.get()
+    }
+
+    /// Whether nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.operations.borrow().len() == 0
+    }
+
+    /// Adds a task; it is polled in a later turn.
+    pub(crate) fn add_task(&self, name: &'static str, future: TaskFuture) {
+        let mut tasks = self.tasks.borrow_mut();
+        let wake = TaskWake::new(tasks.next_key(), &self.remote);
+        wake.scheduled.store(true, Ordering::Relaxed);
+        let key = tasks.insert(Task { name, future: Some(future), wake: Arc::clone(&wake) });
+        debug_assert_eq!(key, wake.key);
+        drop(tasks);
+        self.ready.borrow_mut().push_back(wake);
+    }
+
+    /// Starts an operation; `owner` is told its outcome. Gives `owner` back if this thread's driver
+    /// cannot do it (file operations without io_uring).
+    ///
+    /// # Safety
+    /// What `io` points to, and its descriptor, are `owner`'s and stay valid while it lives.
+    pub(crate) unsafe fn start<O: Owner + 'static>(&self, io: Io, owner: Box<O>) -> Result<Token, Box<O>> {
+        let mut driver = self.driver();
+        let driver = driver.get_or_insert_with(|| {
+            // A thread that is refused a ring does without.
+            self.make_driver().unwrap_or_else(|_| Driver::Poller(Poller::default()))
+        });
+        if !driver.takes(&io) {
+            return Err(owner);
+        }
+        if self.is_idle() {
+            self.looked.set(clock::monotonic());
+        }
+        let token = self.operations.borrow_mut().insert(owner);
+        // SAFETY: the owner stays in `operations` until the token is reported.
+        unsafe { driver.start(token as u64, &io) };
+        Ok(Token(token))
+    }
+
+    /// Hands over what was started now, not at the end of the turn: for what the kernel is long at while this thread
+    /// computes.
+    pub(crate) fn submit(&self) {
+        if let Some(driver) = self.driver().as_mut() {
+            driver.submit();
+        }
+    }
+
+    /// Whether all that was started has been handed over.
+    #[cfg(test)]
+    pub(crate) fn has_handed_over(&self) -> bool {
+        match self.driver().as_mut() {
+            Some(Driver::Ring(ring)) => ring.has_submitted(),
+            _ => true,
+        }
+    }
+
+    /// Asks that an operation end soon.
+    pub(crate) fn cancel(&self, token: Token) {
+        if let Some(driver) = self.driver().as_mut() {
+            driver.cancel(token.0 as u64);
+        }
+    }
+
+    fn driver(&self) -> std::cell::RefMut<'_, Option<Driver>> {
+        self.driver.borrow_mut()
+    }
+
+    fn make_driver(&self) -> std::io::Result<Driver> {
+        let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
+        let mut ring = match self.spare().and_then(|spare| spare.take()) {
+            Some(ring) => ring,
+            None => Ring::new(ability, self.stays())?,
+        };
+        ring.listen(self.remote.make_doorbell()?);
+        Ok(Driver::Ring(Box::new(ring)))
+    }
+
+    /// The spare rings, if they are for this thread and the platform is still there.
+    fn spare(&self) -> Option<Arc<SpareRings>> {
+        self.spare.as_ref()?.upgrade()
+    }
+
+    /// Polls `future` until it ends, and drives this thread's operations and timers meanwhile.
+    pub(crate) fn block_on<F: Future>(self: &Rc<Self>, future: F) -> F::Output {
+        let mut context = Context::from_waker(&self.root_waker);
+        let mut future = std::pin::pin!(future);
+        loop {
+            self.root_ready.set(false);
+            if self.root.scheduled.load(Ordering::Relaxed) {
+                self.root.scheduled.swap(false, Ordering::AcqRel);
+            }
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return output;
+            }
+            while !self.root_ready.get() {
+                self.turn();
+            }
+        }
+    }
+
+    /// Turns until told to stop, then drops its tasks and ends its operations.
+    pub(crate) fn run(self: &Rc<Self>) {
+        while !self.stopping.get() {
+            self.turn();
+        }
+        for mail in self.remote.close() {
+            match mail {
+                Mail::Make(due) => due.make(),
+                // Dropped unread, it tells its sender: a request in it completes as lost.
+                Mail::Wake(_) | Mail::Run(_) => drop(mail),
+            }
+        }
+        loop {
+            let key = self.tasks.borrow().any_key();
+            let Some(task) = key.and_then(|key| self.tasks.borrow_mut().remove(key)) else { break };
+            drop(task);
+        }
+        self.drain();
+    }
+
+    /// After this turn, [`Reactor::run`] ends.
+    pub(crate) fn stop(&self) {
+        self.stopping.set(true);
+    }
+
+    /// Waits until nothing is in flight.
+    pub(crate) fn drain(self: &Rc<Self>) {
+        while !self.is_idle() {
+            self.drive(None);
+        }
+    }
+
+    fn turn(self: &Rc<Self>) {
+        self.read_mail();
+        self.fire_timers();
+        self.poll_tasks();
+        // Before the thread waits.
+        make_wakes();
+        let told = self.reaped.borrow().is_empty();
+        let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
+        if busy || !self.remote.fall_asleep() {
+            self.drive(Some(Duration::ZERO));
+        } else {
+            let due = self.timers.borrow().earliest();
+            let wait = due.map(|due| Duration::from_nanos(due.since(clock::monotonic())));
+            self.drive(wait);
+        }
+        make_wakes();
+    }
+
+    fn read_mail(self: &Rc<Self>) {
+        let mut mail = self.mail.take();
+        self.remote.take(&mut mail);
+        for mail in mail.drain(..) {
+            match mail {
+                Mail::Wake(wake) => self.ready.borrow_mut().push_back(wake),
+                Mail::Run(run) => run(self),
+                Mail::Make(due) => due.make(),
+            }
+        }
+        self.mail.replace(mail);
+    }
+
+    fn fire_timers(&self) {
+        if self.timers.borrow().earliest().is_none() {
+            return;
+        }
+        let now = clock::monotonic();
+        loop {
+            let due = self.timers.borrow_mut().take_due(now);
+            let Some(waker) = due else { return };
+            waker.wake();
+        }
+    }
+
+    /// Polls what is ready, and what that wakes: a call that goes through several tasks waits for no turn between them.
+    fn poll_tasks(&self) {
+        for _ in 0..POLLS_A_TURN {
+            let next = self.ready.borrow_mut().pop_front();
+            let Some(wake) = next else { break };
+            if wake.key == ROOT {
+                self.root_ready.set(true);
+            } else {
+                self.poll_task(&wake);
+            }
+        }
+        self.ready.borrow_mut().append(&mut self.again.borrow_mut());
+    }
+
+    /// Notes that a task of this reactor was woken on its own thread. One that wakes itself lets sockets and files be
+    /// looked at first.
+    fn woken(&self, wake: Arc<TaskWake>) {
+        let queue = if self.polled.get() == Some(wake.key) { &self.again } else { &self.ready };
+        queue.borrow_mut().push_back(wake);
+    }
+
+    fn poll_task(&self, wake: &Arc<TaskWake>) {
+        let future = {
+            let mut tasks = self.tasks.borrow_mut();
+            // A wake may come late: its task has ended, and another may have its key.
+            let task = tasks.get_mut(wake.key).filter(|task| Arc::ptr_eq(&task.wake, wake));
+            task.and_then(|task| Some((task.name, task.future.take()?)))
+        };
+        let Some((name, mut future)) = future else { return };
+        // An exchange: what its wakers did before is seen by this poll, or a new wake comes.
+        wake.scheduled.swap(false, Ordering::AcqRel);
+        self.running.set(name);
+        self.polled.set(Some(wake.key));
+        let outcome = future.as_mut().poll(&mut Context::from_waker(&wake.waker()));
+        self.polled.set(None);
+        self.running.set("");
+        if outcome.is_ready() {
+            let task = self.tasks.borrow_mut().remove(wake.key);
+            drop(future);
+            drop(task);
+        } else if let Some(task) = self.tasks.borrow_mut().get_mut(wake.key) {
+            task.future = Some(future);
+        }
+    }
+
+    /// Submits, waits, and tells owners of what has completed. Some are left to the next turn if there are many: then
+    /// it only submits.
+    fn drive(&self, wait: Option<Duration>) {
+        if self.reaped.borrow().is_empty() {
+            self.look(wait);
+        } else {
+            self.submit();
+        }
+        let _telling = if self.reaped.borrow().is_empty() {
+            None
+        } else {
+            let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
+            // Those that are left were there at this look.
+            self.there_since.update(|since| since.or(Some(self.looked.get())));
+            Some(Telling::after(away_ns))
+        };
+        for _ in 0..TOLD_A_TURN {
+            let next = self.reaped.borrow_mut().pop_front();
+            let Some((token, result)) = next else { return };
+            let owner = self.operations.borrow_mut().remove(token as usize);
+            let Some(owner) = owner else { unreachable!("operation {token} was reported twice") };
+            owner.completed(result);
+        }
+    }
+
+    /// Submits, waits, and takes what has completed.
+    fn look(&self, wait: Option<Duration>) {
+        let is_idle = self.is_idle();
+        let were_there = match self.driver().as_mut() {
+            Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
+            None if wait == Some(Duration::ZERO) => false,
+            None => {
+                self.wait_without_driver(wait);
+                false
+            }
+        };
+        self.remote.awake();
+        if !is_idle {
+            let looked = self.looked.replace(clock::monotonic());
+            self.there_since.set(were_there.then_some(looked));
+        }
+    }
+
+    /// A thread that only waits for others needs no ring.
+    fn wait_without_driver(&self, wait: Option<Duration>) {
+        Poller::default().turn(self.remote.doorbell.get(), wait, &mut VecDeque::new());
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        // Only a panic in `block_on` leaves something in flight: the kernel still has its memory.
+        while !self.is_idle() {
+            self.drive(None);
+        }
+        if let (Some(spare), Some(Driver::Ring(ring))) = (self.spare(), self.driver.get_mut().take()) {
+            spare.give(*ring);
+        }
+        // A wake that comes late, and its door, would hold each other for ever.
+        drop(self.remote.close());
+    }
+}
+
+/// While it lives, its thread is driven by a reactor.
+pub(crate) struct Entered;
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let _ = CURRENT.try_with(|current| current.borrow_mut().take());
+    }
+}
+
+impl Driver {
+    fn takes(&self, io: &Io) -> bool {
+        match self {
+            Self::Ring(ring) => ring.takes(io),
+            Self::Poller(poller) => poller.takes(io),
+        }
+    }
+
+    /// # Safety
+    /// What `io` points to stays valid until `token` was reported.
+    unsafe fn start(&mut self, token: u64, io: &Io) {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Ring(ring) => unsafe { ring.start(token, io) },
+            // SAFETY: the caller's promise.
+            Self::Poller(poller) => unsafe { poller.start(token, io) },
+        }
+    }
+
+    fn cancel(&mut self, token: u64) {
+        match self {
+            Self::Ring(ring) => ring.cancel(token),
+            Self::Poller(poller) => poller.cancel(token),
+        }
+    }
+
+    /// Hands over what was started.
+    fn submit(&mut self) {
+        match self {
+            Self::Ring(ring) => ring.submit(),
+            // What it cannot do at once waits for its sockets.
+            Self::Poller(_) => {}
+        }
+    }
+
+    /// Whether completions were there before it looked for them.
+    fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
+        match self {
+            Self::Ring(ring) => ring.turn(wait, reaped),
+            Self::Poller(poller) => {
+                poller.turn(remote.doorbell.get(), wait, reaped);
+                // Files are never polled.
+                false
+            }
+        }
+    }
+}
+
+impl Remote {
+    fn make_doorbell(&self) -> std::io::Result<&OwnedFd> {
+        if let Some(doorbell) = self.doorbell.get() {
+            return Ok(doorbell);
+        }
+        // Blocking on purpose: a ring waits for it only then.
+        let made = eventfd(0, EventfdFlags::CLOEXEC)?;
+        Ok(self.doorbell.get_or_init(|| made))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use afflux_engine::Nanos;
+
+use super::*;
+
+fn reactor() -> Rc<Reactor> {
+    Reactor::new(0, Remote::new(), None, Some(Weak::new())).unwrap()
+}
+
+/// Polls a future once inside `reactor`.
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(std::task::Waker::noop()))
+}
+
+#[test]
+fn dropped_sleeps_leave_no_timer() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let later = clock::monotonic().after(1_000 * Nanos::SECOND);
+    let mut sleeps: Vec<_> =
+        (0..1_000).map(|number| Box::pin(Sleep::new(later.after(number), Remote::new()))).collect();
+    for sleep in &mut sleeps {
+        // Twice: one timer all the same.
+        assert!(poll_once(sleep.as_mut()).is_pending());
+        assert!(poll_once(sleep.as_mut()).is_pending());
+    }
+    assert_eq!(reactor.timers.borrow().len(), 1_000);
+    assert_eq!(reactor.timers.borrow().earliest(), Some(later));
+    sleeps.truncate(10);
+    assert_eq!(reactor.timers.borrow().len(), 10);
+    drop(sleeps);
+    assert_eq!(reactor.timers.borrow().earliest(), None);
+    drop(entered);
+}
+
+#[test]
+fn a_sleep_dropped_elsewhere_is_forgotten_too() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let later = clock::monotonic().after(1_000 * Nanos::SECOND);
+    let mut sleep = Box::pin(Sleep::new(later, Remote::new()));
+    assert!(poll_once(sleep.as_mut()).is_pending());
+    std::thread::spawn(move || drop(sleep)).join().unwrap();
+    reactor.read_mail();
+    assert_eq!(reactor.timers.borrow().len(), 0);
+    drop(entered);
+}
+
+#[test]
+fn what_a_task_wakes_is_polled_in_the_same_turn_and_one_that_wakes_itself_in_the_next() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let (waits, polls) = (Rc::new(RefCell::new(None)), Rc::new(Cell::new((0, 0))));
+    reactor.add_task("waits", {
+        let (waits, polls) = (Rc::clone(&waits), Rc::clone(&polls));
+        Box::pin(std::future::poll_fn(move |cx| {
+            polls.update(|(waiting, waking)| (waiting + 1, waking));
+            *waits.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }))
+    });
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (1, 0));
+    reactor.add_task("wakes it, and itself", {
+        let polls = Rc::clone(&polls);
+        Box::pin(std::future::poll_fn(move |cx| {
+            polls.update(|(waiting, waking)| (waiting, waking + 1));
+            waits.borrow().iter().for_each(std::task::Waker::wake_by_ref);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    });
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (2, 1));
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (3, 2));
+    drop(entered);
+}
+
+#[test]
+fn tasks_that_wake_each_other_leave_the_turn_an_end() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let (wakers, polls) = (Rc::new(RefCell::new([None, None])), Rc::new(Cell::new(0)));
+    for at in [0, 1] {
+        let (wakers, polls) = (Rc::clone(&wakers), Rc::clone(&polls));
+        reactor.add_task(
+            "wakes the other",
+            Box::pin(std::future::poll_fn(move |cx| {
+                polls.update(|polls| polls + 1);
+                wakers.borrow_mut()[at] = Some(cx.waker().clone());
+                let other = wakers.borrow()[1 - at].clone();
+                other.into_iter().for_each(std::task::Waker::wake);
+                Poll::Pending
+            })),
+        );
+    }
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), POLLS_A_TURN);
+    assert!(!reactor.ready.borrow().is_empty(), "the other goes on in the next turn");
+    drop(entered);
+}
+
+#[test]
+fn a_wake_on_the_own_thread_leaves_no_mail() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let polls = Rc::new(Cell::new(0));
+    let waker = Rc::new(RefCell::new(None));
+    reactor.add_task("test", {
+        let (polls, waker) = (Rc::clone(&polls), Rc::clone(&waker));
+        Box::pin(std::future::poll_fn(move |cx| {
+            polls.set(polls.get() + 1);
+            *waker.borrow_mut() = Some(cx.waker().clone());
+            if polls.get() < 3 { Poll::Pending } else { Poll::Ready(()) }
+        }))
+    });
+    reactor.poll_tasks();
+    let own = waker.borrow().clone().unwrap();
+    own.wake_by_ref();
+    own.wake_by_ref();
+    assert_eq!(reactor.ready.borrow().len(), 1, "woken twice, polled once");
+    assert!(reactor.remote.fall_asleep(), "nothing came by mail");
+    reactor.remote.awake();
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), 2);
+    // From another thread it does come by mail, and only that stops a wait.
+    std::thread::spawn(move || own.wake()).join().unwrap();
+    assert!(!reactor.remote.fall_asleep());
+    reactor.read_mail();
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), 3);
+    // A wake that comes after the task's end meets nobody, also if its place was given away.
+    let others = Rc::new(Cell::new(0));
+    let late = waker.borrow().clone().unwrap();
+    reactor.add_task("other", {
+        let others = Rc::clone(&others);
+        Box::pin(std::future::poll_fn(move |_| {
+            others.set(others.get() + 1);
+            Poll::Pending
+        }))
+    });
+    reactor.poll_tasks();
+    late.wake();
+    reactor.poll_tasks();
+    assert_eq!(others.get(), 1);
+    drop(entered);
+}
+
+/// Says when it was dropped and what it was told.
+struct Told(Arc<AtomicUsize>, Box<u8>, OwnedFd);
+
+impl Owner for Told {
+    fn completed(self: Box<Self>, _result: i32) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn an_operation_keeps_its_memory_until_it_was_reported() {
+    for ability in [None, RingAbility::probe().ok()] {
+        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
+        let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
+        let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+        // SAFETY: the byte and the descriptor are the owner's.
+        let token = unsafe { reactor.start(io, owner) }.ok().unwrap();
+        reactor.drive(Some(Duration::ZERO));
+        assert_eq!((told.load(Ordering::SeqCst), Arc::strong_count(&told)), (0, 2));
+        assert!(!reactor.is_idle());
+        reactor.cancel(token);
+        reactor.drain();
+        assert_eq!((told.load(Ordering::SeqCst), Arc::strong_count(&told)), (1, 1));
+        drop(sender);
+    }
+}
+
+#[test]
+fn more_operations_than_the_ring_has_entries() {
+    for ability in [None, RingAbility::probe().ok()] {
+        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
+        for _ in 0..1_000 {
+            let fd = receiver.try_clone().unwrap().into();
+            let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), fd));
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
+            let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+            // SAFETY: the byte and the descriptor are the owner's.
+            assert!(unsafe { reactor.start(io, owner) }.is_ok());
+        }
+        std::io::Write::write_all(&mut &sender, &[1; 1_000]).unwrap();
+        reactor.drain();
+        assert_eq!(told.load(Ordering::SeqCst), 1_000);
+    }
+}
+
+/// Receives a byte on a reactor of this thread's, which waits for it, and is then told something by another thread.
+fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
+    let remote = Remote::new();
+    let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Some(Arc::downgrade(spare))).unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
+    let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+    // SAFETY: the byte and the descriptor are the owner's.
+    assert!(unsafe { reactor.start(io, owner) }.is_ok());
+    std::io::Write::write_all(&mut &sender, &[1]).unwrap();
+    reactor.drain();
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    let woken = Cell::new(false);
+    let waker = reactor.root_waker.clone();
+    let other = std::thread::spawn(move || {
+        // Only a thread that sleeps is rung for.
+        while !remote.is_asleep() {
+            std::thread::yield_now();
+        }
+        waker.wake();
+    });
+    reactor.block_on(std::future::poll_fn(|_| if woken.replace(true) { Poll::Ready(()) } else { Poll::Pending }));
+    other.join().unwrap();
+}
+
+#[test]
+fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
+    let Ok(ability) = RingAbility::probe() else { return };
+    let spare = Arc::new(SpareRings::new());
+    for _ in 0..10 {
+        std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+        assert_eq!(spare.len(), 1);
+    }
+    let taken = spare.take().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+    spare.give(taken);
+    assert_eq!(spare.len(), 2);
+    let taken = spare.take().unwrap();
+    spare.end();
+    spare.give(taken);
+    assert_eq!(spare.len(), 0);
+    std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+    assert_eq!(spare.len(), 0);
+}
+
+#[test]
+fn few_rings_are_kept() {
+    let Ok(ability) = RingAbility::probe() else { return };
+    let spare = SpareRings::new();
+    for _ in 0..40 {
+        spare.give(Ring::new(ability, false).unwrap());
+    }
+    assert_eq!(spare.len(), 32);
+}

@@ -1,0 +1,119 @@
+//! Timers: when a thread's next deadline is, and the future that waits for one.
+//!
+//! Owns: the deadlines of one reactor; the sleep future, which takes its deadline back when dropped.
+//! Does not own: the waiting itself, which the driver does with the earliest deadline as its limit.
+//! Invariants: a sleep never ends early; a dropped sleep leaves no deadline behind.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use afflux_engine::Nanos;
+
+use super::Reactor;
+use super::remote::{Mail, Remote};
+use crate::clock;
+
+/// A deadline and a number that no other timer has.
+type TimerKey = (Nanos, u64);
+
+#[derive(Default)]
+pub(super) struct Timers {
+    wakers: BTreeMap<TimerKey, Waker>,
+}
+
+impl Timers {
+    pub(super) fn earliest(&self) -> Option<Nanos> {
+        self.wakers.first_key_value().map(|(key, _)| key.0)
+    }
+
+    /// Takes the waker of a timer whose deadline has come.
+    pub(super) fn take_due(&mut self, now: Nanos) -> Option<Waker> {
+        let entry = self.wakers.first_entry()?;
+        (entry.key().0 <= now).then(|| entry.remove())
+    }
+
+    pub(super) fn set(&mut self, key: TimerKey, waker: Waker) -> Option<Waker> {
+        self.wakers.insert(key, waker)
+    }
+
+    pub(super) fn forget(&mut self, key: TimerKey) -> Option<Waker> {
+        self.wakers.remove(&key)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.wakers.len()
+    }
+}
+
+/// Ends at its deadline. The timer is kept by the reactor of the thread that polls it, or by `home`
+/// if that thread has none.
+pub(crate) struct Sleep {
+    deadline: Nanos,
+    home: Arc<Remote>,
+    set: Option<(Arc<Remote>, TimerKey)>,
+}
+
+impl Sleep {
+    pub(crate) fn new(deadline: Nanos, home: Arc<Remote>) -> Self {
+        Self { deadline, home, set: None }
+    }
+
+    fn forget(&mut self) {
+        let Some((remote, key)) = self.set.take() else { return };
+        let here = Reactor::with_current(|reactor| {
+            let own = Arc::ptr_eq(&remote, &reactor.remote);
+            // The waker is dropped after the borrow: that may run anything.
+            own.then(|| reactor.timers.borrow_mut().forget(key))
+        });
+        if here.flatten().is_none() {
+            let _ = remote.send(Mail::Run(Box::new(move |reactor| {
+                let waker = reactor.timers.borrow_mut().forget(key);
+                drop(waker);
+            })));
+        }
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        if clock::monotonic() >= self.deadline {
+            self.forget();
+            return Poll::Ready(());
+        }
+        let here = Reactor::with_current(|reactor| Arc::clone(&reactor.remote));
+        let remote = here.clone().unwrap_or_else(|| Arc::clone(&self.home));
+        if self.set.as_ref().is_some_and(|(before, _)| !Arc::ptr_eq(before, &remote)) {
+            self.forget();
+        }
+        let deadline = self.deadline;
+        let (_, key) =
+            self.set.get_or_insert_with(|| (Arc::clone(&remote), (deadline, NEXT.fetch_add(1, Ordering::Relaxed))));
+        let (key, waker) = (*key, cx.waker().clone());
+        if here.is_some() {
+            let before = Reactor::with_current(|reactor| reactor.timers.borrow_mut().set(key, waker));
+            drop(before);
+        } else {
+            let sent = remote.send(Mail::Run(Box::new(move |reactor| {
+                let before = reactor.timers.borrow_mut().set(key, waker);
+                drop(before);
+            })));
+            // Nobody is left to keep time; only a stopped platform comes here.
+            drop(sent);
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}

@@ -1,0 +1,372 @@
+//! The arguments of the 22 procedures of NFSv3 (RFC 1813, section 3.3), as they come in.
+//!
+//! Owns: which bytes are arguments of a procedure at all; the rest is refused as garbage.
+//! Does not own: whether a well-formed call makes sense (the procedures).
+//! Invariants: names and data are slices of the received record, never copies; bytes after the last
+//! argument are ignored, as other servers do. Of a WRITE that was too long to be received whole the data
+//! is what there is of it.
+
+use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
+use bytes::Bytes;
+
+use crate::limits::{HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX};
+use crate::record::RECORD_BYTES_MAX;
+use crate::xdr::{Reader, XdrError};
+
+/// The names of the procedures by number, as counters.
+pub(crate) const PROCEDURES: [&str; 22] = [
+    "nfs_null",
+    "nfs_getattr",
+    "nfs_setattr",
+    "nfs_lookup",
+    "nfs_access",
+    "nfs_readlink",
+    "nfs_read",
+    "nfs_write",
+    "nfs_create",
+    "nfs_mkdir",
+    "nfs_symlink",
+    "nfs_mknod",
+    "nfs_remove",
+    "nfs_rmdir",
+    "nfs_rename",
+    "nfs_link",
+    "nfs_readdir",
+    "nfs_readdirplus",
+    "nfs_fsstat",
+    "nfs_fsinfo",
+    "nfs_pathconf",
+    "nfs_commit",
+];
+
+/// GETATTR's number.
+pub(crate) const GETATTR: u32 = 1;
+/// LOOKUP's number.
+pub(crate) const LOOKUP: u32 = 3;
+/// ACCESS's number.
+pub(crate) const ACCESS: u32 = 4;
+/// READ's number.
+pub(crate) const READ: u32 = 6;
+/// WRITE's number.
+pub(crate) const WRITE: u32 = 7;
+/// COMMIT's number.
+pub(crate) const COMMIT: u32 = 21;
+
+/// READDIR's number.
+const LIST: u32 = 16;
+/// READDIRPLUS's number.
+const LIST_PLUS: u32 = 17;
+
+/// Most bytes of data that the reply to a call will have, before its arguments are decoded.
+pub(crate) fn reply_bytes_max(procedure: u32, arguments: &[u8]) -> u32 {
+    match procedure {
+        READ => read_count(arguments).unwrap_or(0).min(READ_BYTES_MAX),
+        LIST | LIST_PLUS => LISTING_BYTES_MAX,
+        _ => 0,
+    }
+}
+
+fn read_count(arguments: &[u8]) -> Result<u32, XdrError> {
+    let mut reader = Reader::new(arguments);
+    reader.opaque(HANDLE_BYTES_MAX)?;
+    reader.u64()?;
+    reader.u32()
+}
+
+/// A file handle as a client sent it; only its length has been checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Handle {
+    bytes: [u8; HANDLE_BYTES_MAX],
+    len: u8,
+}
+
+impl Handle {
+    /// The bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len.into()]
+    }
+}
+
+/// A name in a directory.
+pub(crate) struct Place {
+    pub(crate) directory: Handle,
+    pub(crate) name: Bytes,
+}
+
+/// When the data of a WRITE must be durable; in the order of strength and with the wire's numbers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stability {
+    Unstable = 0,
+    DataSync = 1,
+    FileSync = 2,
+}
+
+/// How CREATE treats a file that is there.
+pub(crate) enum Creation {
+    Unchecked(AttributeChange),
+    Guarded(AttributeChange),
+    Exclusive([u8; 8]),
+}
+
+/// What MKNOD makes.
+pub(crate) enum Node {
+    Special(SpecialKind, AttributeChange),
+    /// A kind that has a procedure of its own.
+    OtherKind,
+}
+
+/// A range of bytes that READ, WRITE or COMMIT is about.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) object: Handle,
+    pub(crate) offset: u64,
+    pub(crate) count: u32,
+}
+
+/// What a listing asks for. Sizes are bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct ListingRequest {
+    pub(crate) directory: Handle,
+    pub(crate) cookie: u64,
+    /// Most bytes of names, file numbers and cookies.
+    pub(crate) directory_bytes_max: u32,
+    /// Most bytes of the results, status not counted.
+    pub(crate) result_bytes_max: u32,
+    /// READDIRPLUS.
+    pub(crate) with_attributes: bool,
+}
+
+/// A call of NFS.
+pub(crate) enum Arguments {
+    Null,
+    GetAttributes { object: Handle },
+    SetAttributes { object: Handle, change: AttributeChange, guard: Option<Timestamp> },
+    Lookup(Place),
+    Access { object: Handle, wanted: u32 },
+    ReadLink { object: Handle },
+    Read(Extent),
+    Write { extent: Extent, stability: Stability, data: Bytes },
+    Create { place: Place, creation: Creation },
+    MakeDirectory { place: Place, change: AttributeChange },
+    Symlink { place: Place, change: AttributeChange, target: Bytes },
+    MakeNode { place: Place, node: Node },
+    Remove(Place),
+    RemoveDirectory(Place),
+    Rename { from: Place, to: Place },
+    Link { object: Handle, place: Place },
+    List(ListingRequest),
+    FileSystemSpace { object: Handle },
+    FileSystemInformation { object: Handle },
+    PathLimits { object: Handle },
+    Commit(Extent),
+}
+
+impl Arguments {
+    /// Whether running the call twice may do or answer something else than running it once, so that
+    /// its reply is kept for a client that asks again. Every SETATTR and CREATE but the exclusive one
+    /// is among them, not only the guarded: a truncation repeated late would cut off newer data.
+    pub(crate) fn changes_once(&self) -> bool {
+        match self {
+            Self::Create { creation, .. } => !matches!(creation, Creation::Exclusive(_)),
+            Self::SetAttributes { .. }
+            | Self::MakeDirectory { .. }
+            | Self::Symlink { .. }
+            | Self::MakeNode { .. }
+            | Self::Remove(_)
+            | Self::RemoveDirectory(_)
+            | Self::Rename { .. }
+            | Self::Link { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Asks for no more than `bytes_max` bytes of data in the reply.
+    pub(crate) fn shorten(&mut self, bytes_max: u32) {
+        match self {
+            Self::Read(extent) => extent.count = extent.count.min(bytes_max),
+            Self::List(request) => {
+                request.result_bytes_max = request.result_bytes_max.min(bytes_max);
+                request.directory_bytes_max = request.directory_bytes_max.min(bytes_max);
+            }
+            _ => {}
+        }
+    }
+
+    /// Most bytes of data that the reply will have.
+    pub(crate) fn reply_bytes_max(&self) -> u32 {
+        match self {
+            Self::Read(extent) => extent.count.min(READ_BYTES_MAX),
+            Self::List(request) => request.result_bytes_max,
+            _ => 0,
+        }
+    }
+
+    /// Reads the arguments of `procedure`, a number below 22, which start at `at` of `record`.
+    ///
+    /// # Panics
+    /// When there is no such procedure; the caller has answered that.
+    pub(crate) fn decode(procedure: u32, record: &Bytes, at: usize) -> Result<Self, XdrError> {
+        let fields = &mut Fields { record, reader: Reader::new(&record[at..]) };
+        Ok(match procedure {
+            0 => Self::Null,
+            1 => Self::GetAttributes { object: fields.handle()? },
+            2 => fields.set_attributes()?,
+            3 => Self::Lookup(fields.place()?),
+            4 => Self::Access { object: fields.handle()?, wanted: fields.reader.u32()? },
+            5 => Self::ReadLink { object: fields.handle()? },
+            6 => Self::Read(fields.extent()?),
+            7 => fields.write()?,
+            8 => Self::Create { place: fields.place()?, creation: fields.creation()? },
+            9 => Self::MakeDirectory { place: fields.place()?, change: fields.change()? },
+            10 => Self::Symlink { place: fields.place()?, change: fields.change()?, target: fields.rest()? },
+            11 => Self::MakeNode { place: fields.place()?, node: fields.node()? },
+            12 => Self::Remove(fields.place()?),
+            13 => Self::RemoveDirectory(fields.place()?),
+            14 => Self::Rename { from: fields.place()?, to: fields.place()? },
+            15 => Self::Link { object: fields.handle()?, place: fields.place()? },
+            16 => fields.listing(false)?,
+            17 => fields.listing(true)?,
+            18 => Self::FileSystemSpace { object: fields.handle()? },
+            19 => Self::FileSystemInformation { object: fields.handle()? },
+            20 => Self::PathLimits { object: fields.handle()? },
+            21 => Self::Commit(fields.extent()?),
+            _ => unreachable!("procedure {procedure} of NFS, which has 22"),
+        })
+    }
+}
+
+/// Reads what the arguments are made of.
+struct Fields<'a> {
+    record: &'a Bytes,
+    reader: Reader<'a>,
+}
+
+impl Fields<'_> {
+    fn handle(&mut self) -> Result<Handle, XdrError> {
+        let sent = self.reader.opaque(HANDLE_BYTES_MAX)?;
+        let mut handle = Handle { bytes: [0; HANDLE_BYTES_MAX], len: sent.len() as u8 };
+        handle.bytes[..sent.len()].copy_from_slice(sent);
+        Ok(handle)
+    }
+
+    /// A counted run of bytes whose only limit here is the record; what it is for may know another.
+    fn rest(&mut self) -> Result<Bytes, XdrError> {
+        Ok(self.record.slice_ref(self.reader.opaque(usize::MAX)?))
+    }
+
+    fn place(&mut self) -> Result<Place, XdrError> {
+        Ok(Place { directory: self.handle()?, name: self.rest()? })
+    }
+
+    fn extent(&mut self) -> Result<Extent, XdrError> {
+        Ok(Extent { object: self.handle()?, offset: self.reader.u64()?, count: self.reader.u32()? })
+    }
+
+    fn time(&mut self) -> Result<Timestamp, XdrError> {
+        let (seconds, nanos) = (self.reader.u32()?, self.reader.u32()?);
+        Ok(Timestamp { seconds: seconds.into(), nanos })
+    }
+
+    fn set_time(&mut self) -> Result<SetTime, XdrError> {
+        Ok(match self.reader.u32()? {
+            0 => SetTime::Keep,
+            1 => SetTime::ServerNow,
+            2 => SetTime::To(self.time()?),
+            value => return Err(XdrError::Value { field: "time_how", value }),
+        })
+    }
+
+    fn optional_u32(&mut self, field: &'static str) -> Result<Option<u32>, XdrError> {
+        Ok(if self.reader.bool(field)? { Some(self.reader.u32()?) } else { None })
+    }
+
+    fn change(&mut self) -> Result<AttributeChange, XdrError> {
+        const PERMISSION_BITS: u32 = 0o7777;
+        Ok(AttributeChange {
+            mode: self.optional_u32("set_mode")?.map(|mode| mode & PERMISSION_BITS),
+            uid: self.optional_u32("set_uid")?,
+            gid: self.optional_u32("set_gid")?,
+            size: if self.reader.bool("set_size")? { Some(self.reader.u64()?) } else { None },
+            atime: self.set_time()?,
+            mtime: self.set_time()?,
+        })
+    }
+
+    fn set_attributes(&mut self) -> Result<Arguments, XdrError> {
+        let (object, change) = (self.handle()?, self.change()?);
+        let guard = if self.reader.bool("sattrguard")? { Some(self.time()?) } else { None };
+        Ok(Arguments::SetAttributes { object, change, guard })
+    }
+
+    fn write(&mut self) -> Result<Arguments, XdrError> {
+        let extent = self.extent()?;
+        let stability = match self.reader.u32()? {
+            0 => Stability::Unstable,
+            1 => Stability::DataSync,
+            2 => Stability::FileSync,
+            value => return Err(XdrError::Value { field: "stable_how", value }),
+        };
+        let data = if self.record.len() < RECORD_BYTES_MAX {
+            self.rest()?
+        } else {
+            self.record.slice_ref(self.reader.opaque_beginning()?)
+        };
+        Ok(Arguments::Write { extent, stability, data })
+    }
+
+    fn creation(&mut self) -> Result<Creation, XdrError> {
+        Ok(match self.reader.u32()? {
+            0 => Creation::Unchecked(self.change()?),
+            1 => Creation::Guarded(self.change()?),
+            2 => Creation::Exclusive(self.reader.fixed()?),
+            value => return Err(XdrError::Value { field: "createmode", value }),
+        })
+    }
+
+    fn node(&mut self) -> Result<Node, XdrError> {
+        const FIRST: u32 = 1;
+        const BLOCK: u32 = 3;
+        const CHARACTER: u32 = 4;
+        const SOCKET: u32 = 6;
+        const FIFO: u32 = 7;
+        let kind = self.reader.u32()?;
+        if !(FIRST..=FIFO).contains(&kind) {
+            return Err(XdrError::Value { field: "ftype", value: kind });
+        }
+        if !matches!(kind, BLOCK | CHARACTER | SOCKET | FIFO) {
+            return Ok(Node::OtherKind);
+        }
+        let change = self.change()?;
+        Ok(match kind {
+            SOCKET => Node::Special(SpecialKind::Socket, change),
+            FIFO => Node::Special(SpecialKind::Fifo, change),
+            _ => {
+                let (major, minor) = (self.reader.u32()?, self.reader.u32()?);
+                let kind = if kind == BLOCK {
+                    SpecialKind::BlockDevice { major, minor }
+                } else {
+                    SpecialKind::CharDevice { major, minor }
+                };
+                Node::Special(kind, change)
+            }
+        })
+    }
+
+    fn listing(&mut self, with_attributes: bool) -> Result<Arguments, XdrError> {
+        let (directory, cookie) = (self.handle()?, self.reader.u64()?);
+        // The verifier sent back to us is not looked at: cookies stay valid while entries come and go.
+        let _verifier: [u8; 8] = self.reader.fixed()?;
+        let first = self.reader.u32()?;
+        let second = if with_attributes { self.reader.u32()? } else { first };
+        Ok(Arguments::List(ListingRequest {
+            directory,
+            cookie,
+            directory_bytes_max: if with_attributes { first } else { u32::MAX },
+            result_bytes_max: second.min(LISTING_BYTES_MAX),
+            with_attributes,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

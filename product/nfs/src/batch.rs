@@ -1,0 +1,210 @@
+//! The replies of one poll, and how much of what was handed out has not been sent.
+//!
+//! Owns: one buffer for the headers of all replies of a poll, the order of data between them, the buffers that
+//! came back, and the count of reply bytes that the world still holds.
+//! Does not own: what replies say.
+//! Invariants: bytes of a reply are counted from when it is written until the world has let go of the
+//! headers of its poll; when they are let go, a connection that waits for room is woken. At most
+//! [`BUFFERS_KEPT`] buffers are kept, none larger than [`KEPT_BYTES_MAX`], so that a connection in use asks for no memory
+//! to answer short calls, and a silent one holds little.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use afflux_frontend::{Lent, LentBytes, Output, Segment};
+use bytes::Bytes;
+use futures_util::task::AtomicWaker;
+
+use crate::record::MARK_BYTES;
+use crate::reply::{Data, Reply};
+use crate::xdr::Writer;
+
+/// Reply records from this length on are handed out as they are; shorter ones are copied together.
+const COPY_BYTES_MAX: usize = 4096;
+const BUFFER_BYTES_MIN: usize = 1024;
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// One is being sent while the next is written.
+const BUFFERS_KEPT: usize = 2;
+const KEPT_BYTES_MAX: usize = 16 << 10;
+
+/// Reply bytes that the world holds.
+#[derive(Default)]
+pub(crate) struct Outstanding {
+    bytes: AtomicU64,
+    waker: AtomicWaker,
+}
+
+impl Outstanding {
+    /// How many bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Whom to wake when they become fewer.
+    pub(crate) fn wake_when_fewer(&self, waker: &std::task::Waker) {
+        self.waker.register(waker);
+    }
+}
+
+/// The buffer of one poll, lent to the world in parts.
+struct Sent {
+    buffer: Vec<u8>,
+    reply_bytes: u64,
+    /// Parts that the world has not let go of, and one more while they are handed out.
+    parts: AtomicUsize,
+    outstanding: Arc<Outstanding>,
+}
+
+impl Lent for Sent {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    fn given_back(&self) {
+        if self.parts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.outstanding.bytes.fetch_sub(self.reply_bytes, Ordering::AcqRel);
+            self.outstanding.waker.wake();
+        }
+    }
+}
+
+/// Hands out a part of a buffer.
+fn lend(buffer: &Arc<Sent>, range: Range<usize>) -> Segment {
+    buffer.parts.fetch_add(1, Ordering::Relaxed);
+    Segment::Lent(LentBytes::new(Arc::clone(buffer) as _, range))
+}
+
+/// Replies that wait for the end of the poll.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// The replies but for their data. Whole records are appended here.
+    pub(crate) writer: Writer,
+    /// What goes between the bytes before and those after a place in the buffer.
+    inserts: Vec<(usize, Segment)>,
+    insert_bytes: usize,
+    /// What the last poll wrote: the best guess at what the next will.
+    capacity: usize,
+    /// Buffers that were handed out; those that nobody else has are used again.
+    kept: Vec<Arc<Sent>>,
+    outstanding: Arc<Outstanding>,
+}
+
+impl Batch {
+    /// Makes room for the replies of a poll. Not before there is one: an idle connection has no buffer.
+    pub(crate) fn begin(&mut self) {
+        if self.writer.len() > 0 {
+            return;
+        }
+        if self.writer.capacity() == 0
+            && let Some(back) = self.kept.iter_mut().find_map(Arc::get_mut)
+        {
+            self.writer = Writer::reusing(std::mem::take(&mut back.buffer));
+        }
+        self.writer.reserve(self.capacity);
+    }
+
+    /// What is handed out now: a buffer that came back, or another.
+    fn sent(&mut self, buffer: Vec<u8>, reply_bytes: u64) -> Arc<Sent> {
+        let may_keep = buffer.capacity() <= KEPT_BYTES_MAX;
+        let back = self.kept.iter().position(|kept| Arc::strong_count(kept) == 1);
+        if let Some(at) = back.filter(|_| may_keep)
+            && let Some(sent) = Arc::get_mut(&mut self.kept[at])
+        {
+            (sent.buffer, sent.reply_bytes, *sent.parts.get_mut()) = (buffer, reply_bytes, 1);
+            return Arc::clone(&self.kept[at]);
+        }
+        let outstanding = Arc::clone(&self.outstanding);
+        let sent = Arc::new(Sent { buffer, reply_bytes, parts: AtomicUsize::new(1), outstanding });
+        if may_keep && self.kept.len() < BUFFERS_KEPT {
+            self.kept.push(Arc::clone(&sent));
+        }
+        sent
+    }
+
+    /// How many bytes the replies are.
+    pub(crate) fn len(&self) -> usize {
+        self.writer.len() + self.insert_bytes
+    }
+
+    /// What the world holds of earlier batches.
+    pub(crate) fn outstanding(&self) -> &Arc<Outstanding> {
+        &self.outstanding
+    }
+
+    /// Appends the data of a READ, and its padding.
+    pub(crate) fn data(&mut self, data: Data) {
+        let len = data.len();
+        match data {
+            Data::Copied(bytes) if len < COPY_BYTES_MAX => self.writer.raw(&bytes),
+            Data::Copied(bytes) => self.insert(Segment::Bytes(bytes)),
+            Data::Pages(pages) => self.insert(Segment::Pages(pages)),
+        }
+        self.writer.pad(len);
+    }
+
+    fn insert(&mut self, segment: Segment) {
+        if !segment.is_empty() {
+            self.insert_bytes += segment.len();
+            self.inserts.push((self.writer.len(), segment));
+        }
+    }
+
+    /// Appends a reply that was written elsewhere. Returns the buffer that it was written in if that is free and small.
+    pub(crate) fn reply(&mut self, reply: Reply) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        if reply.record.len() < COPY_BYTES_MAX {
+            self.writer.raw(&reply.record);
+            if reply.record.capacity() <= COPY_BYTES_MAX {
+                buffer = reply.record;
+            }
+        } else {
+            self.record(Bytes::from(reply.record));
+        }
+        if let Some(data) = reply.data {
+            self.data(data);
+        }
+        buffer
+    }
+
+    /// Appends bytes of a reply that were written elsewhere.
+    pub(crate) fn record(&mut self, record: Bytes) {
+        if record.len() < COPY_BYTES_MAX {
+            self.writer.raw(&record);
+        } else {
+            // Its mark goes before it, into the buffer that says how much the world still holds.
+            self.writer.raw(&record[..MARK_BYTES]);
+            self.insert(Segment::Bytes(record.slice(MARK_BYTES..)));
+        }
+    }
+
+    /// Moves everything to `output`. The bytes count as outstanding from here on.
+    pub(crate) fn hand_out(&mut self, output: &mut dyn Output) {
+        if self.len() == 0 {
+            return;
+        }
+        let reply_bytes = self.len() as u64;
+        self.capacity = self.writer.len().clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let buffer = std::mem::take(&mut self.writer).into_bytes();
+        self.outstanding.bytes.fetch_add(reply_bytes, Ordering::AcqRel);
+        let headers = self.sent(buffer, reply_bytes);
+        let mut from = 0;
+        for (at, segment) in self.inserts.drain(..) {
+            if at > from {
+                output.push(lend(&headers, from..at));
+                from = at;
+            }
+            output.push(segment);
+        }
+        if from < headers.buffer.len() {
+            output.push(lend(&headers, from..headers.buffer.len()));
+        }
+        headers.given_back();
+        self.insert_bytes = 0;
+        // Records carry their own lengths: those of one poll leave together.
+        output.end_reply();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! For whom the calls of one connection are carried out.
+//!
+//! Owns: what becomes of what a call claims, by its peer's standing; the callers of the connection's last credentials.
+//! Does not own: peers' standing (`admission`), reading credentials (`rpc`), what callers may do (the volume).
+//! Invariants: the same bytes of a credential mean the same caller on one connection. Whoever is made nobody in
+//! particular keeps nothing of what was claimed. At most [`KNOWN_MAX`] credentials are kept.
+
+use afflux_frontend::Claim;
+use afflux_volume::{Caller, Client};
+
+use crate::admission::{Acts, Squash, Standing};
+use crate::rpc::{self, Refusal};
+
+/// Most credentials that are kept: of users who use one mount at the same time.
+const KNOWN_MAX: usize = 8;
+
+/// Nobody's number: hosts take it for 'no change'.
+const NO_ONE: u32 = u32::MAX;
+const ROOT: u32 = 0;
+
+/// For whom a call is.
+pub(crate) struct Known {
+    credential: Box<[u8]>,
+    /// As whom it is carried out.
+    pub(crate) caller: Caller,
+    /// For whom its writes are counted.
+    pub(crate) client: Client,
+}
+
+impl Known {
+    /// As which user of the host it is carried out, if not as the server's own.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.caller.credentials().map(|user| user.uid)
+    }
+}
+
+/// The callers of one connection.
+pub(crate) struct Callers {
+    standing: Standing,
+    anonymous: (u32, u32),
+    client: Client,
+    known: Vec<Known>,
+    last: usize,
+}
+
+impl Callers {
+    /// None yet. Writes of the connection are `client`'s.
+    pub(crate) fn new(standing: Standing, anonymous: (u32, u32), client: Client) -> Self {
+        Self { standing, anonymous, client, known: Vec::new(), last: 0 }
+    }
+
+    /// Which of the known callers a credential stands for; `user` makes a caller of a user, its group and further ones.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        credential: &[u8],
+        user: impl Fn(u32, u32, &[u32]) -> Caller,
+    ) -> Result<usize, Refusal> {
+        match self.known.get(self.last) {
+            Some(known) if *known.credential == *credential => Ok(self.last),
+            _ => self.meet(credential, user),
+        }
+    }
+
+    /// One of the known callers.
+    pub(crate) fn get(&self, at: usize) -> &Known {
+        &self.known[at]
+    }
+
+    #[cold]
+    fn meet(&mut self, credential: &[u8], user: impl Fn(u32, u32, &[u32]) -> Caller) -> Result<usize, Refusal> {
+        let Standing::Admitted { acts, read_only } = &self.standing else { return Err(Refusal::WeakCredential) };
+        if let Some(at) = self.known.iter().position(|known| *known.credential == *credential) {
+            self.last = at;
+            return Ok(at);
+        }
+        let claim = rpc::claim(credential)?;
+        let mut caller = match identity(acts, self.anonymous, &claim) {
+            None => Caller::SERVER,
+            Some((uid, gid, groups)) => user(uid, gid, &groups),
+        };
+        if *read_only {
+            caller = caller.reading_only();
+        }
+        let uid = match (caller.credentials(), claim) {
+            (Some(user), _) => Some(user.uid),
+            (None, Claim::User { uid, .. }) => Some(uid),
+            _ => None,
+        };
+        let client = uid.map_or_else(|| self.client.clone(), |uid| self.client.of_user(uid));
+        let known = Known { credential: credential.into(), caller, client };
+        // The one after the last goes: those before it were used since.
+        self.last = if self.known.len() < KNOWN_MAX { self.known.len() } else { (self.last + 1) % KNOWN_MAX };
+        match self.known.get_mut(self.last) {
+            Some(replaced) => *replaced = known,
+            None => self.known.push(known),
+        }
+        Ok(self.last)
+    }
+}
+
+/// User, group and further groups as whom a call is carried out that claims something; none: as the server's own user.
+fn identity(acts: &Acts, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
+    let nobody = (anonymous.0, anonymous.1, Vec::new());
+    let squash = match acts {
+        Acts::AsServer => return None,
+        Acts::AsUser { uid, gid, groups } => {
+            return Some((*uid, first_group(claim, *uid, *gid, groups), groups.clone()));
+        }
+        Acts::Anonymously => Squash::All,
+        Acts::AsClaimed { squash } => *squash,
+    };
+    let Claim::User { uid, gid, groups, group_count } = claim else { return Some(nobody) };
+    if squash == Squash::All || *uid == NO_ONE || (*uid == ROOT && squash == Squash::Root) {
+        return Some(nobody);
+    }
+    let squashed = |group: u32| group == NO_ONE || (group == ROOT && squash == Squash::Root);
+    let gid = if squashed(*gid) { anonymous.1 } else { *gid };
+    let groups = groups.iter().take(usize::from(*group_count)).copied();
+    Some((*uid, gid, groups.filter(|group| !squashed(*group)).collect()))
+}
+
+/// The group of what a user of this host makes: the one that its call names if the user is in it, as after newgrp(1).
+fn first_group(claim: &Claim, user: u32, first: u32, groups: &[u32]) -> u32 {
+    match claim {
+        Claim::User { uid, gid, .. } if *uid == user && groups.contains(gid) => *gid,
+        _ => first,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! What all connections of one client hold together.
+//!
+//! Owns: the sum, one for each party that has connections; the tasks to wake when it becomes less.
+//! Does not own: what each connection holds, and the bound (`connection`).
+//! Invariants: a connection's part is given back with it. The list has no more entries than there are connections,
+//! and those that went since the last one came.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
+
+use afflux_frontend::Party;
+
+/// The clients that have connections.
+#[derive(Default)]
+pub(crate) struct Clients(Mutex<BTreeMap<Party, Weak<Held>>>);
+
+/// What the connections of one client hold.
+#[derive(Default)]
+struct Held {
+    bytes: AtomicU64,
+    /// Connections that wait until it is less.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+/// One connection's part of it.
+pub(crate) struct Share {
+    client: Arc<Held>,
+    own: u64,
+}
+
+impl Clients {
+    /// The part of a new connection of this party.
+    pub(crate) fn share(&self, party: Party) -> Share {
+        let mut clients = lock(&self.0);
+        clients.retain(|_, client| client.strong_count() > 0);
+        let known = clients.get(&party).and_then(Weak::upgrade);
+        let client = known.unwrap_or_default();
+        clients.insert(party, Arc::downgrade(&client));
+        Share { client, own: 0 }
+    }
+}
+
+impl Share {
+    /// The connection holds so many bytes now.
+    pub(crate) fn hold(&mut self, bytes: u64) {
+        let before = std::mem::replace(&mut self.own, bytes);
+        if bytes > before {
+            self.client.bytes.fetch_add(bytes - before, Ordering::SeqCst);
+        } else if bytes < before {
+            self.client.bytes.fetch_sub(before - bytes, Ordering::SeqCst);
+            self.wake();
+        }
+    }
+
+    /// What the client's other connections hold.
+    pub(crate) fn others(&self) -> u64 {
+        self.client.bytes.load(Ordering::SeqCst).saturating_sub(self.own)
+    }
+
+    /// Has a task woken when another connection of the client holds less. It looks again after this.
+    pub(crate) fn wake_when_less(&self, waker: &Waker) {
+        let mut waiting = lock(&self.client.waiting);
+        if !waiting.iter().any(|known| known.will_wake(waker)) {
+            waiting.push(waker.clone());
+        }
+    }
+
+    fn wake(&self) {
+        let waiting = std::mem::take(&mut *lock(&self.client.waiting));
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.hold(0);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

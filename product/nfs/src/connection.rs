@@ -1,0 +1,485 @@
+//! One connection: which calls start when, which run at once, in what order replies leave.
+//!
+//! Owns: the records received, the calls running, the replies not yet handed out, and the decision
+//! whether more input is wanted.
+//! Does not own: what calls do (`procedures`), sockets (the world).
+//! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or
+//! waits in `records`). No call is turned away for want of room: it is not read yet. A poll starts and
+//! finishes a bounded number of calls. What a call costs is charged when it starts and given back
+//! when its reply is written; from then on its reply counts, until the world has let go of it. A call for
+//! which the world leaves no room waits, unless it is alone; READs and listings are cut short then.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use afflux_frontend::{Machine, Output, Peer, ProtocolError, RecordedCall, RecordedOperation};
+use afflux_volume::Platform;
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+
+use crate::arguments::{self, Arguments};
+use crate::batch::Batch;
+use crate::callers::Callers;
+use crate::calls::{Event, Tally};
+use crate::client_share::Share;
+use crate::limits::{
+    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
+};
+use crate::procedures::{self, OnBehalf};
+use crate::reply::{Draft, Reply};
+use crate::reply_cache::{KeptReply, Key, SharedCall, Whose};
+use crate::rpc::{self, Call, Incoming, Refusal};
+use crate::server::Server;
+use crate::status::Status;
+use crate::workers::{Free, Work, Workers};
+use crate::xdr::{Reader, XdrError};
+use crate::{mount, record};
+
+const NFS: u32 = 100_003;
+const NFS_VERSION: u32 = 3;
+const MOUNT: u32 = 100_005;
+
+/// A call that runs, and what it is charged with.
+struct Charged<F> {
+    call: F,
+    charge: u64,
+}
+
+impl<F: Future + Unpin> Future for Charged<F> {
+    type Output = (F::Output, u64);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let charge = self.charge;
+        self.call.poll_unpin(cx).map(|reply| (reply, charge))
+    }
+}
+
+/// The server's side of one connection. See [`Server::connection`].
+pub struct Connection<P: Platform> {
+    server: Arc<Server<P>>,
+    /// Who is at the other end.
+    origin: Peer,
+    /// From which address, in its one form.
+    peer: IpAddr,
+    /// For whom its calls are.
+    callers: Callers,
+    /// As of which change of the server's admission.
+    admitted_as_of: u64,
+    records: record::Records,
+    /// Calls that may be dropped: the client will ask again.
+    running: Workers<P>,
+    /// Calls that are run once and to their end, connection or not.
+    changing: FuturesUnordered<Charged<SharedCall>>,
+    /// Bytes of requests and expected replies of the calls in both.
+    charged_bytes: u64,
+    /// What it holds, beside the client's other connections.
+    share: Share,
+    /// How many bytes may be held in all, by the world.
+    room_bytes: u64,
+    /// A call waits for room.
+    lacks_room: bool,
+    batch: Batch,
+    tally: Tally,
+    /// Calls are recorded: looked at once a poll.
+    records_calls: bool,
+    /// Those of the poll.
+    recorded: Vec<RecordedCall>,
+}
+
+impl<P: Platform> Connection<P> {
+    pub(crate) fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
+        let peer = origin.address.to_canonical();
+        // Before the rules are read: a change between the two is then met twice, and not missed.
+        let admitted_as_of = server.admission_changes();
+        Self {
+            share: server.clients.share(origin.party()),
+            callers: server.callers(&origin),
+            admitted_as_of,
+            running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
+            server,
+            origin,
+            peer,
+            records: record::Records::default(),
+            changing: FuturesUnordered::new(),
+            charged_bytes: 0,
+            room_bytes: u64::MAX,
+            lacks_room: false,
+            batch: Batch::default(),
+            tally: Tally::new(),
+            records_calls: false,
+            recorded: Vec::new(),
+        }
+    }
+
+    /// Has the next calls be answered as the server's rules are by now. Calls that run have their callers.
+    fn notice_admission(&mut self) {
+        let changes = self.server.admission_changes();
+        if changes != self.admitted_as_of {
+            self.admitted_as_of = changes;
+            self.callers = self.server.callers(&self.origin);
+        }
+    }
+
+    fn calls_running(&self) -> usize {
+        self.running.len() + self.changing.len()
+    }
+
+    /// Request and reply bytes in progress, records not looked at aside.
+    fn bytes_in_progress(&self) -> u64 {
+        self.charged_bytes + self.batch.len() as u64 + self.batch.outstanding().bytes()
+    }
+
+    /// How many bytes of data the reply to a call may have whose reply has at most `wanted`; none if the call
+    /// has to wait for room, with `waiting` bytes of the chunk that it is in. The first call of a poll is
+    /// told all the room there is; one that is alone never waits.
+    fn reply_room(&self, wanted: u32, waiting: usize, first: bool) -> Option<u32> {
+        let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
+        let room = self.room_bytes.saturating_sub(held);
+        let short = wanted.min(REPLY_BYTES_SHORT);
+        if u64::from(wanted) <= room && held <= self.room_bytes {
+            Some(wanted)
+        } else if (first && u64::from(short) <= room && held <= self.room_bytes) || self.is_alone() {
+            Some((room as u32).clamp(short, wanted))
+        } else {
+            None
+        }
+    }
+
+    /// Whether nothing is in progress but records that wait.
+    fn is_alone(&self) -> bool {
+        self.bytes_in_progress() == 0
+    }
+
+    /// Whether a further call may start. A call that is alone always may.
+    fn has_room(&self, inflight_bytes_max: u64) -> bool {
+        self.calls_running() < CALLS_MAX
+            && self.bytes_in_progress() <= inflight_bytes_max
+            && self.client_has_room(self.bytes_in_progress())
+    }
+
+    /// Whether the connection may hold more than so many bytes beside the client's others. One that holds none may.
+    fn client_has_room(&self, bytes: u64) -> bool {
+        bytes == 0 || self.share.others() + bytes <= self.server.client_bytes_max()
+    }
+
+    /// Tells the client's other connections what this one holds, and has it polled when they hold less if it waits
+    /// for that.
+    fn share_with_others(&mut self, cx: &Context<'_>) {
+        self.share.hold(self.held_bytes());
+        if !self.client_has_room(self.held_bytes()) {
+            self.share.wake_when_less(cx.waker());
+            if self.client_has_room(self.held_bytes()) {
+                cx.waker().wake_by_ref();
+            }
+        }
+    }
+
+    /// Starts calls while there is room. True when it stopped only because it is another's turn.
+    fn start_calls(&mut self) -> bool {
+        self.lacks_room = false;
+        let inflight_bytes_max = self.server.inflight_bytes_max();
+        let mut left = CALLS_PER_POLL_MAX;
+        while let Some(mut chunk) = self.records.pop() {
+            loop {
+                let turn_over = left == 0 || self.batch.len() >= REPLY_BYTES_PER_POLL_MAX;
+                if turn_over || !self.has_room(inflight_bytes_max) {
+                    self.records.put_back(chunk);
+                    return turn_over && self.records.waiting() > 0;
+                }
+                let Some(record) = chunk.next_record() else { break };
+                self.batch.begin();
+                if !self.start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
+                    self.lacks_room = true;
+                    chunk.unlook(&record);
+                    self.records.put_back(chunk);
+                    return false;
+                }
+                left -= 1;
+            }
+        }
+        false
+    }
+
+    /// Starts the call in a record, the first of a poll or not, or refuses it. False if it has to wait.
+    fn start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
+        let bytes = chunk.bytes(record.clone());
+        let waiting = chunk.left() + record.len();
+        match rpc::parse(bytes) {
+            Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
+                Ok((caller, program)) => {
+                    let wanted = match program {
+                        NFS => arguments::reply_bytes_max(call.procedure, &bytes[call.arguments_at..]),
+                        _ => mount::reply_bytes_max(call.procedure),
+                    };
+                    let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+                    if self.records_calls && program == NFS {
+                        self.recorded.extend(recorded(call.procedure, &bytes[call.arguments_at..]));
+                    }
+                    let may_answer = program == NFS && reply_bytes_max == wanted;
+                    if may_answer && self.try_answer(&call, caller, bytes) {
+                        return true;
+                    }
+                    if self.start_slowly(&call, (caller, program), chunk, record, reply_bytes_max).is_err() {
+                        self.refuse(call.xid, Refusal::GarbageArguments);
+                    }
+                }
+                Err(refusal) => self.refuse(call.xid, refusal),
+            },
+            Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
+            Incoming::Reply | Incoming::Nothing => self.tally.count(Event::StrayReply),
+        }
+        true
+    }
+
+    /// For which of the known callers a call is, and the program that has the procedure called.
+    fn caller_and_program(&mut self, call: &Call, record: &[u8]) -> Result<(usize, u32), Refusal> {
+        let (from, to) = call.credential;
+        let volume = &self.server.volume;
+        let caller = self.callers.find(&record[from..to], |uid, gid, groups| volume.caller(uid, gid, groups))?;
+        Ok((caller, self.route(call)?))
+    }
+
+    /// The program that has the procedure called.
+    fn route(&self, call: &Call) -> Result<u32, Refusal> {
+        let (known, (low, high)) = match call.program {
+            NFS => ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, NFS_VERSION)),
+            MOUNT => (
+                mount::Arguments::known(call.version, call.procedure),
+                (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
+            ),
+            _ => return Err(Refusal::ProgramUnavailable),
+        };
+        if !(low..=high).contains(&call.version) {
+            return Err(Refusal::ProgramMismatch { low, high });
+        }
+        if known { Ok(call.program) } else { Err(Refusal::ProcedureUnavailable) }
+    }
+
+    fn refuse(&mut self, xid: u32, refusal: Refusal) {
+        self.tally.count(Event::Refused(refusal));
+        self.batch.writer.refuse(xid, refusal);
+    }
+
+    /// Answers the calls that matter most, if what they need is cached.
+    fn try_answer(&mut self, call: &Call, caller: usize, record: &[u8]) -> bool {
+        let (volume, batch, caller) = (&self.server.volume, &mut self.batch, &self.callers.get(caller).caller);
+        let bytes = &record[call.arguments_at..];
+        let answered = match call.procedure {
+            arguments::GETATTR => procedures::try_get_attributes(volume, call.xid, bytes, batch),
+            arguments::LOOKUP => procedures::try_lookup(volume, caller, call.xid, bytes, batch),
+            arguments::ACCESS => procedures::try_access(volume, caller, call.xid, bytes, batch),
+            arguments::READ => procedures::try_read(volume, caller, call.xid, bytes, batch),
+            arguments::WRITE => procedures::try_write(volume, caller, call.xid, bytes, batch),
+            _ => None,
+        };
+        if answered.is_some() {
+            self.tally.count(Event::Nfs(call.procedure));
+        }
+        answered.is_some()
+    }
+
+    fn start_slowly(
+        &mut self,
+        call: &Call,
+        (caller, program): (usize, u32),
+        chunk: &record::Chunk,
+        record: Range<usize>,
+        reply_bytes_max: u32,
+    ) -> Result<(), XdrError> {
+        if program == MOUNT {
+            let bytes = &chunk.bytes(record)[call.arguments_at..];
+            let arguments = mount::Arguments::decode(call.procedure, bytes)?;
+            self.tally.count(Event::Mount(call.procedure));
+            let draft = Draft::accepted(call.xid, Vec::new());
+            let by = self.callers.get(caller).caller.clone();
+            let bytes_max = reply_bytes_max as usize;
+            let answer = mount::answer(Arc::clone(&self.server), self.peer, by, draft, arguments, bytes_max);
+            let worker = self.running.take();
+            self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(reply_bytes_max));
+            return Ok(());
+        }
+        let mut worker = self.running.take();
+        let record = chunk.keep(record, &mut worker.record);
+        let mut arguments = match Arguments::decode(call.procedure, &record, call.arguments_at) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                self.running.give_back(worker);
+                return Err(error);
+            }
+        };
+        if arguments.reply_bytes_max() > reply_bytes_max {
+            arguments.shorten(reply_bytes_max);
+        }
+        self.tally.count(Event::Nfs(call.procedure));
+        let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
+        let known = self.callers.get(caller);
+        let on_behalf = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
+        if arguments.changes_once() {
+            self.running.give_back(worker);
+            let whose = Whose { party: self.origin.party(), user: known.uid() };
+            let key = self.server.replies.key(self.peer, whose, call.xid, &record);
+            self.run_once(key, call.xid, on_behalf, arguments, charge);
+        } else {
+            let draft = Draft::accepted(call.xid, std::mem::take(&mut worker.draft));
+            self.run(worker, Work::Call(on_behalf, draft, arguments), charge);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, worker: Free, work: Work, charge: u64) {
+        self.charged_bytes += charge;
+        self.running.begin(worker, work, charge);
+    }
+
+    /// Runs a call unless it is running or has been run: then its reply is this one's too.
+    fn run_once(&mut self, key: Key, xid: u32, on_behalf: OnBehalf, arguments: Arguments, charge: u64) {
+        let server = &self.server;
+        let start = || -> BoxFuture<'static, KeptReply> {
+            let volume = Arc::clone(&server.volume);
+            let draft = Draft::accepted(xid, Vec::new());
+            Box::pin(async move {
+                let reply = procedures::carry_out(volume, on_behalf, draft, arguments).await;
+                let Reply { record, status, data: _ } = reply;
+                KeptReply { record: record.into(), status }
+            })
+        };
+        let (call, duplicate) = server.replies.find_or_start(key, start);
+        if duplicate {
+            self.tally.count(Event::Duplicate);
+        }
+        self.charged_bytes += charge;
+        self.changing.push(Charged { call, charge });
+    }
+
+    /// Goes on with the calls that run and takes the replies of those that end.
+    fn finish_calls(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..CALLS_PER_POLL_MAX {
+            if self.batch.len() >= REPLY_BYTES_PER_POLL_MAX {
+                return;
+            }
+            if let Poll::Ready(Some((reply, charge))) = self.changing.poll_next_unpin(cx) {
+                self.batch.begin();
+                self.ended(reply.status, charge);
+                self.batch.record(reply.record);
+            } else if let Some((reply, charge, mut worker)) = self.running.poll_next(cx) {
+                self.batch.begin();
+                self.ended(reply.status, charge);
+                worker.draft = self.batch.reply(reply);
+                self.running.give_back(worker);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn ended(&mut self, status: Status, charge: u64) {
+        self.charged_bytes -= charge;
+        self.tally.ended(status);
+    }
+}
+
+impl<P: Platform> Machine for Connection<P> {
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        self.records.receive(input)
+    }
+
+    fn receive_shared(&mut self, piece: &mut Bytes) -> Result<(), ProtocolError> {
+        self.records.receive_shared(piece)
+    }
+
+    fn wants_input(&self) -> bool {
+        let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
+        in_progress <= self.server.inflight_bytes_max()
+            && self.calls_running() + self.records.waiting() < CALLS_MAX
+            && self.client_has_room(in_progress)
+    }
+
+    fn input_hint(&self, input: &BytesMut) -> usize {
+        self.records.lacking(input)
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
+        self.records_calls = self.server.recording().is_on();
+        self.notice_admission();
+        let turn_over = self.start_calls();
+        if !self.recorded.is_empty() {
+            let engine = self.server.volume.engine();
+            self.server.recording().note(&mut self.recorded, || engine.platform().now().0);
+        }
+        let outstanding = self.batch.outstanding().bytes();
+        if self.records.waiting() > 0 && !turn_over {
+            // Room may come from the world letting go of replies, which polls nobody. Registered
+            // first and looked at again after, so that it cannot happen unseen in between.
+            self.batch.outstanding().wake_when_fewer(cx.waker());
+            let may_start = match self.lacks_room {
+                true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
+                false => self.has_room(self.server.inflight_bytes_max()),
+            };
+            if may_start {
+                cx.waker().wake_by_ref();
+            }
+        }
+        self.finish_calls(cx);
+        self.tally.add_to(&self.server.calls);
+        self.share_with_others(cx);
+        if self.batch.len() == 0 {
+            if turn_over {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        self.batch.hand_out(output);
+        Poll::Ready(())
+    }
+
+    fn calls_in_progress(&self) -> usize {
+        self.calls_running() + self.records.waiting()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.bytes_in_progress() + self.records.waiting_bytes() as u64
+    }
+
+    fn set_room(&mut self, bytes: u64) {
+        self.room_bytes = bytes;
+    }
+
+    fn lacks_room(&self) -> bool {
+        self.lacks_room
+    }
+
+    fn shrink(&mut self) {
+        self.running.shrink();
+    }
+}
+
+/// What is recorded of a call, if it moves bytes or asks for a sync.
+fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
+    let operation = match procedure {
+        arguments::READ => RecordedOperation::Read,
+        arguments::WRITE => RecordedOperation::Write,
+        arguments::COMMIT => RecordedOperation::Sync,
+        _ => return None,
+    };
+    let mut reader = Reader::new(arguments);
+    let file = afflux_volume::handle_number(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
+    let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
+    let bytes = if operation == RecordedOperation::Sync { 0 } else { u64::from(count) };
+    Some(RecordedCall { operation, file, offset, bytes })
+}
+
+impl<P: Platform> Drop for Connection<P> {
+    /// A change that has begun may be done on the host already; its reply is kept for the client that
+    /// comes back. It is not left half-way either: it may hold what others wait for.
+    fn drop(&mut self) {
+        if !self.changing.is_empty() {
+            let mut changing = std::mem::take(&mut self.changing);
+            let rest = async move { while changing.next().await.is_some() {} };
+            self.server.volume.run_to_the_end("nfs calls without a connection", rest);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! NFSv3 (RFC 1813) and MOUNT over RPC (RFC 5531) as a pure protocol machine: bytes in, segments out.
+//!
+//! Owns: the protocol, the calls in progress of each connection, the replies kept against repetition.
+//! Does not own: sockets, threads, clocks (worlds move the bytes and poll); files (the volume).
+//! Invariants: whatever bytes arrive, nothing panics, nothing grows beyond its bound, and every call
+//! that can be read is answered once. Where it cannot keep up it stops wanting input; it never
+//! answers a call with "come back later".
+//!
+//! Both programs are served on one connection, so that one port without a port mapper is enough. A
+//! [`Server`] is what all connections share; [`Server::connection`] gives the [`Machine`] of one.
+//!
+//! [`Machine`]: afflux_frontend::Machine
+
+#![forbid(unsafe_code)]
+
+mod admission;
+mod arguments;
+mod batch;
+mod callers;
+mod calls;
+mod client_share;
+mod connection;
+mod knobs;
+pub mod limits;
+mod mount;
+mod procedures;
+mod record;
+mod reply;
+mod reply_cache;
+pub mod rpc;
+mod server;
+mod status;
+mod workers;
+mod xdr;
+
+pub use admission::{Admission, GroupsOf, Network, Rules, Squash};
+pub use connection::Connection;
+pub use knobs::{KNOBS, NfsKnob};
+pub use mount::MOUNTS_MAX;
+pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
+pub use reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
+pub use server::Server;
+
+/// Reads `record`, one record without its mark, as far as that needs no volume: header, credentials
+/// and arguments. Tells whether a call with readable arguments was in it. For fuzzers: whatever the
+/// bytes, it returns.
+pub fn decodes(record: &bytes::Bytes) -> bool {
+    let rpc::Incoming::Call(call) = rpc::parse(record) else {
+        return false;
+    };
+    if (call.procedure as usize) < arguments::PROCEDURES.len() {
+        let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
+        claimed.is_ok() && arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()
+    } else {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

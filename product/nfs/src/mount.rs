@@ -1,0 +1,168 @@
+//! The MOUNT program (RFC 1813, appendix I): where clients get their first handle.
+//!
+//! Owns: its procedures, and the list of who has mounted what, which is for people to look at.
+//! Does not own: exports and paths (the volume).
+//! Invariants: the list has at most [`MOUNTS_MAX`] lines and is never relied on; handles stay valid
+//! whether or not they are in it.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afflux_volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
+
+use crate::reply::{Draft, Reply};
+use crate::rpc;
+use crate::server::Server;
+use crate::status::Status;
+use crate::xdr::{Reader, XdrError};
+
+/// The names of the procedures by number, as counters.
+pub(crate) const PROCEDURES: [&str; 6] =
+    ["mount_null", "mount_mnt", "mount_dump", "mount_umnt", "mount_umntall", "mount_export"];
+/// Most lines that the list of mounts has; the oldest go first.
+pub const MOUNTS_MAX: usize = 256;
+
+/// Versions that are answered. The first two have handles of 32 bytes for NFSv2, which is not here:
+/// they are for tools that list mounts and exports.
+pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
+const VERSION_WITH_HANDLES: u32 = 3;
+
+const MNT: u32 = 1;
+const DUMP: u32 = 2;
+const UMNT: u32 = 3;
+/// Most bytes of a path that are read at all; above [`MOUNT_PATH_BYTES_MAX`] it is refused by status.
+const PATH_BYTES_READ_MAX: usize = 4096;
+
+/// A call of MOUNT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Arguments {
+    Null,
+    Mount { path: Vec<u8> },
+    Dump,
+    Unmount { path: Vec<u8> },
+    UnmountAll,
+    Export,
+}
+
+impl Arguments {
+    /// Whether `version` has `procedure`.
+    pub(crate) fn known(version: u32, procedure: u32) -> bool {
+        (procedure as usize) < PROCEDURES.len() && (procedure != MNT || version == VERSION_WITH_HANDLES)
+    }
+
+    /// Reads the arguments of a procedure that is known.
+    pub(crate) fn decode(procedure: u32, bytes: &[u8]) -> Result<Self, XdrError> {
+        let mut reader = Reader::new(bytes);
+        Ok(match procedure {
+            0 => Self::Null,
+            MNT => Self::Mount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
+            DUMP => Self::Dump,
+            UMNT => Self::Unmount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
+            4 => Self::UnmountAll,
+            _ => Self::Export,
+        })
+    }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Line {
+    client: IpAddr,
+    path: Vec<u8>,
+}
+
+/// Most bytes that a line takes in a reply beside its path.
+const LINE_BYTES_MAX: usize = 64;
+
+/// Most bytes of data that the reply to a call will have.
+pub(crate) fn reply_bytes_max(procedure: u32) -> u32 {
+    match procedure {
+        DUMP => (MOUNTS_MAX * (LINE_BYTES_MAX + MOUNT_PATH_BYTES_MAX)) as u32,
+        _ => 0,
+    }
+}
+
+/// Who has mounted what, as far as they said.
+#[derive(Default)]
+pub(crate) struct Mounts {
+    lines: Mutex<VecDeque<Line>>,
+}
+
+impl Mounts {
+    fn change(&self, change: impl FnOnce(&mut VecDeque<Line>)) {
+        change(&mut self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn add(&self, client: IpAddr, path: Vec<u8>) {
+        let line = Line { client, path };
+        self.change(|lines| {
+            lines.retain(|known| *known != line);
+            if lines.len() == MOUNTS_MAX {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        });
+    }
+}
+
+/// Answers a call that is made for `caller`; of the list of mounts with as much as fits into `bytes_max`.
+pub(crate) async fn answer<P: Platform>(
+    server: Arc<Server<P>>,
+    client: IpAddr,
+    caller: Caller,
+    mut draft: Draft,
+    arguments: Arguments,
+    bytes_max: usize,
+) -> Reply {
+    match arguments {
+        Arguments::Null => {}
+        Arguments::Mount { path } => mount(&server, client, &caller, &mut draft, path).await,
+        Arguments::Dump => dump(&server, &mut draft, bytes_max),
+        Arguments::Unmount { path } => {
+            server.mounts.change(|lines| lines.retain(|line| line.client != client || line.path != path));
+        }
+        Arguments::UnmountAll => server.mounts.change(|lines| lines.retain(|line| line.client != client)),
+        Arguments::Export => export(&server, &mut draft),
+    }
+    draft.finish()
+}
+
+async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, caller: &Caller, draft: &mut Draft, path: Vec<u8>) {
+    match server.volume.mount_by(caller, &path).await.map_err(Status::from) {
+        Err(status) => {
+            draft.note(status);
+            draft.writer.u32(status.mount_code());
+        }
+        Ok(root) => {
+            draft.writer.u32(Status::Ok.mount_code());
+            draft.writer.opaque(server.volume.handle(&root).as_bytes());
+            draft.writer.u32(rpc::FLAVOURS.len() as u32);
+            rpc::FLAVOURS.iter().for_each(|&flavour| draft.writer.u32(flavour));
+            server.mounts.add(client, path);
+        }
+    }
+}
+
+fn dump<P: Platform>(server: &Server<P>, draft: &mut Draft, bytes_max: usize) {
+    server.mounts.change(|lines| {
+        for line in lines.iter() {
+            if draft.writer.len() + LINE_BYTES_MAX + line.path.len() > bytes_max {
+                break;
+            }
+            draft.writer.bool(true);
+            draft.writer.opaque(line.client.to_string().as_bytes());
+            draft.writer.opaque(&line.path);
+        }
+    });
+    draft.writer.bool(false);
+}
+
+/// The exports, each open to everybody that can reach the port: no groups.
+fn export<P: Platform>(server: &Server<P>, draft: &mut Draft) {
+    for name in server.volume.exports() {
+        draft.writer.bool(true);
+        draft.writer.opaque(name.as_bytes());
+        draft.writer.bool(false);
+    }
+    draft.writer.bool(false);
+}

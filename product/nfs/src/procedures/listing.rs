@@ -1,0 +1,119 @@
+//! READDIR and READDIRPLUS.
+//!
+//! Owns: how many entries fit what the client gave room for.
+//! Does not own: the order of entries and their cookies (the volume).
+//! Invariants: a listing is never longer than asked for, and never empty before the end: where not
+//! one entry fits, it says so. The cookie verifier is constant, since cookies stay valid.
+
+use std::sync::Arc;
+
+use afflux_volume::{Caller, DirectoryEntry, Listing, Platform, Volume};
+
+use super::{attributes_now, resolve};
+use crate::arguments::ListingRequest;
+use crate::reply::{Draft, POST_OP_BYTES, Reply};
+use crate::status::Status;
+use crate::xdr::{Writer, opaque_bytes};
+
+const VERIFIER: [u8; 8] = [0; 8];
+/// What follows the last entry: that none follows, and whether this was the end.
+const TRAILER_BYTES: usize = 4 + 4;
+/// What a listing without entries has: the directory's attributes, the verifier, the trailer.
+const FRAME_BYTES: usize = POST_OP_BYTES + VERIFIER.len() + TRAILER_BYTES;
+/// A name's length for guessing how many entries will fit; too many are read in vain, and each is
+/// a question to the host where attributes are asked for.
+const NAME_BYTES_USUAL: usize = 12;
+const HANDLE_BYTES_USUAL: usize = 40;
+
+/// What an entry needs on the wire as far as `dircount` counts it: file number, name, cookie.
+const fn directory_bytes(name_len: usize) -> usize {
+    8 + opaque_bytes(name_len) + 8
+}
+
+fn entries_max(request: &ListingRequest) -> usize {
+    let room = (request.result_bytes_max as usize).saturating_sub(FRAME_BYTES);
+    let mut entry = 4 + directory_bytes(NAME_BYTES_USUAL);
+    if request.with_attributes {
+        entry += POST_OP_BYTES + 4 + opaque_bytes(HANDLE_BYTES_USUAL);
+    }
+    let by_names = request.directory_bytes_max as usize / directory_bytes(NAME_BYTES_USUAL);
+    (room / entry).min(by_names).max(1)
+}
+
+pub(super) async fn list<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    mut draft: Draft,
+    request: ListingRequest,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &request.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 1),
+    };
+    let most = entries_max(&request);
+    let listed = volume.list_by(&caller, &directory, request.cookie, most, request.with_attributes).await;
+    let status = match &listed {
+        Err(error) => Err(Status::from(error)),
+        Ok(listing) => fill(&mut draft, &request, listing),
+    };
+    if let Err(status) = status {
+        let attributes = match listed {
+            Ok(listing) => Some(listing.directory),
+            Err(_) => attributes_now(volume, &directory).await,
+        };
+        draft.status(status).post_op(attributes.as_ref());
+    }
+    draft.finish()
+}
+
+/// Writes status and results, or nothing if not one entry fits.
+fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Result<(), Status> {
+    let start = draft.writer.len();
+    let writer = draft.status(Status::Ok);
+    let results_at = writer.len();
+    writer.post_op(Some(&listing.directory));
+    writer.raw(&VERIFIER);
+    let mut names_left = request.directory_bytes_max as usize;
+    let mut written = 0;
+    for entry in &listing.entries {
+        let before = writer.len();
+        write_entry(writer, entry, request.with_attributes);
+        let results = writer.len() - results_at + TRAILER_BYTES;
+        let names = directory_bytes(entry.name.len());
+        if results > request.result_bytes_max as usize || names > names_left {
+            writer.truncate(before);
+            break;
+        }
+        names_left -= names;
+        written += 1;
+    }
+    let too_small = FRAME_BYTES > request.result_bytes_max as usize;
+    if too_small || (written == 0 && !listing.entries.is_empty()) {
+        writer.truncate(start);
+        return Err(Status::TooSmall);
+    }
+    writer.bool(false);
+    writer.bool(listing.end && written == listing.entries.len());
+    Ok(())
+}
+
+fn write_entry(writer: &mut Writer, entry: &DirectoryEntry, with_attributes: bool) {
+    writer.bool(true);
+    writer.u64(entry.fileid);
+    writer.opaque(&entry.name);
+    writer.u64(entry.cookie);
+    if !with_attributes {
+        return;
+    }
+    match &entry.object {
+        Some((handle, attributes)) => {
+            writer.post_op(Some(attributes));
+            writer.post_op_handle(handle.as_bytes());
+        }
+        None => {
+            writer.post_op(None);
+            writer.bool(false);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A reply while it is being written, and how file attributes look in it.
+//!
+//! Owns: the encoding of `fattr3`, of optional attributes, of weak cache consistency data and handles.
+//! Does not own: what a procedure answers; the header before its results (`rpc`).
+//! Invariants: a reply is one whole record, its mark patched when its length is known.
+
+use afflux_volume::PinnedPages;
+use afflux_volume::{Attributes, Before, Consistency, Kind, ReadBytes, Timestamp};
+use bytes::Bytes;
+
+use crate::record;
+use crate::rpc::{self, Refusal};
+use crate::status::Status;
+use crate::xdr::{Writer, padding};
+
+/// Bytes of `fattr3`.
+const ATTRIBUTES_BYTES: usize = 84;
+/// Bytes of optional attributes that are there.
+pub(crate) const POST_OP_BYTES: usize = 4 + ATTRIBUTES_BYTES;
+/// Room for most replies: two handles or one with all its attributes and consistency data.
+const REPLY_BYTES_USUAL: usize = 384;
+
+/// File bytes at the end of a READ's reply.
+pub(crate) enum Data {
+    /// In page frames.
+    Pages(PinnedPages),
+    /// In memory of their own.
+    Copied(Bytes),
+}
+
+impl Data {
+    /// How many bytes.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Pages(pages) => pages.len(),
+            Self::Copied(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl From<ReadBytes> for Data {
+    fn from(bytes: ReadBytes) -> Self {
+        match bytes {
+            ReadBytes::Pages(pages) => Self::Pages(pages),
+            ReadBytes::Copied(bytes) => Self::Copied(bytes),
+        }
+    }
+}
+
+/// A finished reply: a whole record, but for the data that follows it and its padding.
+pub(crate) struct Reply {
+    pub(crate) record: Vec<u8>,
+    pub(crate) data: Option<Data>,
+    pub(crate) status: Status,
+}
+
+/// A reply being written, outside of a batch.
+pub(crate) struct Draft {
+    pub(crate) writer: Writer,
+    status: Status,
+}
+
+impl Draft {
+    /// An accepted call's reply, up to its results, in a buffer that was used before or is empty.
+    pub(crate) fn accepted(xid: u32, buffer: Vec<u8>) -> Self {
+        let mut writer = Writer::reusing(buffer);
+        writer.reserve(REPLY_BYTES_USUAL);
+        writer.accept(xid);
+        Self { writer, status: Status::Ok }
+    }
+
+    /// Writes the status, which every NFS procedure's results but those of NULL start with.
+    pub(crate) fn status(&mut self, status: Status) -> &mut Writer {
+        self.status = status;
+        self.writer.u32(status.code());
+        &mut self.writer
+    }
+
+    /// Notes how a call ended whose results write it in another form.
+    pub(crate) fn note(&mut self, status: Status) {
+        self.status = status;
+    }
+
+    /// The reply, with nothing after what was written.
+    pub(crate) fn finish(self) -> Reply {
+        self.finish_with(None)
+    }
+
+    /// The reply, followed by `data`, whose length has been written.
+    pub(crate) fn finish_with(mut self, data: Option<Data>) -> Reply {
+        self.writer.end_record(0, data.as_ref().map_or(0, Data::len));
+        Reply { record: self.writer.into_bytes(), data, status: self.status }
+    }
+
+    /// The reply to a call that failed with nothing to add but absent attributes: `flags` of them.
+    pub(crate) fn failed(mut self, status: Status, flags: usize) -> Reply {
+        let writer = self.status(status);
+        for _ in 0..flags {
+            writer.bool(false);
+        }
+        self.finish()
+    }
+}
+
+impl Writer {
+    /// Starts a record with the header of an accepted call's reply.
+    pub(crate) fn accept(&mut self, xid: u32) {
+        self.u32(0);
+        rpc::write_accepted(self, xid);
+    }
+
+    /// Writes the whole record that refuses a call.
+    pub(crate) fn refuse(&mut self, xid: u32, refusal: Refusal) {
+        let start = self.len();
+        self.u32(0);
+        rpc::write_refusal(self, xid, refusal);
+        self.end_record(start, 0);
+    }
+
+    /// Patches the mark of the record that starts at `start`; `data_bytes` and their padding follow it.
+    pub(crate) fn end_record(&mut self, start: usize, data_bytes: usize) {
+        let len = self.len() - start - record::MARK_BYTES + data_bytes + padding(data_bytes);
+        self.patch_u32(start, record::mark(len));
+    }
+
+    /// `fattr3`.
+    pub(crate) fn attributes(&mut self, attributes: &Attributes) {
+        let mut bytes = [0; ATTRIBUTES_BYTES];
+        let narrow = [
+            (0, kind_code(attributes.kind)),
+            (4, attributes.mode),
+            (8, attributes.links),
+            (12, attributes.uid),
+            (16, attributes.gid),
+            (36, attributes.device_major),
+            (40, attributes.device_minor),
+        ];
+        for (at, value) in narrow {
+            bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        }
+        let wide = [
+            (20, attributes.size),
+            (28, attributes.used),
+            (44, attributes.fsid),
+            (52, attributes.fileid),
+            (60, time_words(attributes.atime)),
+            (68, time_words(attributes.mtime)),
+            (76, time_words(attributes.ctime)),
+        ];
+        for (at, value) in wide {
+            bytes[at..at + 8].copy_from_slice(&value.to_be_bytes());
+        }
+        self.raw(&bytes);
+    }
+
+    /// `post_op_attr`.
+    pub(crate) fn post_op(&mut self, attributes: Option<&Attributes>) {
+        self.bool(attributes.is_some());
+        if let Some(attributes) = attributes {
+            self.attributes(attributes);
+        }
+    }
+
+    fn pre_op(&mut self, before: Option<&Before>) {
+        self.bool(before.is_some());
+        if let Some(before) = before {
+            self.u64(before.size);
+            self.u64(time_words(before.mtime));
+            self.u64(time_words(before.ctime));
+        }
+    }
+
+    /// `wcc_data`.
+    pub(crate) fn consistency(&mut self, consistency: &Consistency) {
+        self.pre_op(consistency.before.as_ref());
+        self.post_op(consistency.after.as_ref());
+    }
+
+    /// `post_op_fh3` with a handle.
+    pub(crate) fn post_op_handle(&mut self, handle: &[u8]) {
+        self.bool(true);
+        self.opaque(handle);
+    }
+}
+
+fn kind_code(kind: Kind) -> u32 {
+    match kind {
+        Kind::Regular => 1,
+        Kind::Directory => 2,
+        Kind::BlockDevice => 3,
+        Kind::CharDevice => 4,
+        Kind::Symlink => 5,
+        Kind::Socket => 6,
+        Kind::Fifo => 7,
+    }
+}
+
+/// `nfstime3`: 32 bits of seconds (what does not fit wraps, as with other servers), 32 of nanoseconds.
+fn time_words(time: Timestamp) -> u64 {
+    u64::from(time.seconds as u32) << 32 | u64::from(time.nanos)
+}

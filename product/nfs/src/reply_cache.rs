@@ -1,0 +1,223 @@
+//! Replies kept for clients that ask again: a call that changes something is run once.
+//!
+//! Owns: the last calls of that kind of all connections, running or answered; how many of them are whose.
+//! Does not own: which calls are of that kind (`arguments`), the running (`connection`), the parties (`frontend`).
+//! Invariants: at most [`ENTRIES_MAX`] calls, and [`USER_ENTRIES_MAX`] of one user of one party. A call is forgotten
+//! for a later one of its own user, or because its party has most, and its user most in that party. So a user who makes
+//! many calls has no call of another user forgotten. Up to [`ROOT_ENTRIES`] of this host's root stay whoever asks. A call that
+//! runs is not forgotten while one of the oldest of the same user is answered. A call that comes
+//! twice runs once, and both get its reply. Numbers and bytes that clients choose are hashed with a key that they do not know.
+//!
+//! A client that lost its connection sends its unanswered calls again over a new one, from another
+//! port; so the key is the peer's address without the port, the user, the call's number, and a hash of all of
+//! the call's bytes (credentials with their stamp included), which keeps two clients of one host
+//! apart unless they number their calls alike and send the same bytes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::future::Future;
+use std::hash::{BuildHasher, Hasher};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+
+use afflux_frontend::Party;
+use bytes::Bytes;
+use futures_util::future::{FutureExt, Shared};
+use siphasher::sip::SipHasher13;
+
+use crate::status::Status;
+
+/// Most calls that are remembered: what a client can have unanswered (its window, and the replies
+/// that fit the socket buffers), several times over.
+pub const ENTRIES_MAX: usize = 16_384;
+/// Most calls of one user of one party.
+const USER_ENTRIES_MAX: usize = ENTRIES_MAX / 4;
+/// So many of this host's root are not forgotten for others.
+const ROOT_ENTRIES: usize = ENTRIES_MAX / 4;
+/// How many of the oldest calls are looked at for one that is answered.
+const EVICTION_TRIES: usize = 64;
+
+/// A reply that can be sent more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptReply {
+    pub(crate) record: Bytes,
+    pub(crate) status: Status,
+}
+
+/// A call that is running or answered; whoever awaits it drives it. Must not own the cache.
+pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Send>>>;
+
+/// The party that a call comes from, and the user that the server carries it out for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Whose {
+    pub(crate) party: Party,
+    pub(crate) user: Option<u32>,
+}
+
+/// What two sendings of the same call have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    peer: IpAddr,
+    /// Two of one host may send the same bytes.
+    whose: Whose,
+    xid: u32,
+    bytes: usize,
+    hash: u64,
+}
+
+/// Hashes numbers and bytes that clients choose.
+#[derive(Clone)]
+struct Keyed([u8; 16]);
+
+impl BuildHasher for Keyed {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_key(&self.0)
+    }
+}
+
+struct Kept {
+    calls: HashMap<Key, SharedCall, Keyed>,
+    /// The same keys, of each from the oldest on.
+    of: BTreeMap<Whose, VecDeque<Key>>,
+    parties: Counts<Party>,
+    users: BTreeMap<Party, Counts<Option<u32>>>,
+}
+
+/// Numbers of calls by their owners, and the owner with the most.
+struct Counts<K> {
+    of: BTreeMap<K, usize>,
+    ordered: BTreeSet<(usize, K)>,
+}
+
+/// The cache, shared by all connections.
+pub(crate) struct ReplyCache {
+    hashes: Keyed,
+    kept: Mutex<Kept>,
+}
+
+impl ReplyCache {
+    /// An empty one. Nobody but the server knows the key.
+    pub(crate) fn new(hash_key: [u8; 16]) -> Self {
+        let hashes = Keyed(hash_key);
+        let kept = Kept {
+            calls: HashMap::with_hasher(hashes.clone()),
+            of: BTreeMap::new(),
+            parties: Counts::default(),
+            users: BTreeMap::new(),
+        };
+        Self { hashes, kept: Mutex::new(kept) }
+    }
+
+    /// The key of a call from its whole record.
+    pub(crate) fn key(&self, peer: IpAddr, whose: Whose, xid: u32, record: &[u8]) -> Key {
+        let mut hasher = self.hashes.build_hasher();
+        hasher.write(record);
+        Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
+    }
+
+    /// The call kept under `key`, and true; or the one that `start` makes, which is kept, and false.
+    /// `start` must not run the call or come back here.
+    pub(crate) fn find_or_start(
+        &self,
+        key: Key,
+        start: impl FnOnce() -> Pin<Box<dyn Future<Output = KeptReply> + Send>>,
+    ) -> (SharedCall, bool) {
+        let (call, found, forgotten) = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(call) = kept.calls.get(&key) {
+                (call.clone(), true, None)
+            } else {
+                let forgotten = kept.make_room(key.whose);
+                let call = start().shared();
+                kept.add(key, call.clone());
+                (call, false, forgotten)
+            }
+        };
+        // Dropping a call may run code of the volume; not under the lock.
+        drop(forgotten);
+        (call, found)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let kept = self.kept.lock().unwrap();
+        let len = kept.calls.len();
+        assert_eq!(kept.of.values().map(VecDeque::len).sum::<usize>(), len);
+        assert_eq!(kept.parties.of.values().sum::<usize>(), len);
+        let users = kept.users.values().flat_map(|users| users.of.values());
+        assert_eq!((users.clone().sum::<usize>(), users.count()), (len, kept.of.len()));
+        assert!(kept.of.values().all(|keys| !keys.is_empty()), "those that have none are forgotten");
+        assert_eq!(kept.parties.of.len(), kept.users.len());
+        len
+    }
+}
+
+impl Kept {
+    fn add(&mut self, key: Key, call: SharedCall) {
+        let Whose { party, user } = key.whose;
+        self.calls.insert(key, call);
+        self.of.entry(key.whose).or_default().push_back(key);
+        self.parties.change(party, |count| count + 1);
+        self.users.entry(party).or_default().change(user, |count| count + 1);
+    }
+
+    /// Forgets a call if one of `whose` is to come and there are as many as may be.
+    fn make_room(&mut self, whose: Whose) -> Option<SharedCall> {
+        if self.of.get(&whose).is_some_and(|keys| keys.len() >= USER_ENTRIES_MAX) {
+            return self.forget_one(whose);
+        }
+        if self.calls.len() < ENTRIES_MAX {
+            return None;
+        }
+        let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
+        let party = self.parties.heaviest_first().find(|&(count, party)| !spared(party, count))?.1;
+        let user = self.users.get(&party)?.heaviest_first().next()?.1;
+        self.forget_one(Whose { party, user })
+    }
+
+    /// Forgets the oldest call that is answered, if that is among the oldest of all, or the oldest.
+    fn forget_one(&mut self, whose: Whose) -> Option<SharedCall> {
+        let Whose { party, user } = whose;
+        let keys = self.of.get_mut(&whose)?;
+        let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
+        let key = keys.remove(keys.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0))?;
+        if keys.is_empty() {
+            self.of.remove(&whose);
+        }
+        self.parties.change(party, |count| count - 1);
+        if let Some(users) = self.users.get_mut(&party) {
+            users.change(user, |count| count - 1);
+            if users.of.is_empty() {
+                self.users.remove(&party);
+            }
+        }
+        self.calls.remove(&key)
+    }
+}
+
+impl<K> Default for Counts<K> {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), ordered: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Copy> Counts<K> {
+    fn change(&mut self, whose: K, change: impl FnOnce(usize) -> usize) {
+        let before = self.of.remove(&whose).unwrap_or(0);
+        self.ordered.remove(&(before, whose));
+        let now = change(before);
+        if now > 0 {
+            self.of.insert(whose, now);
+            self.ordered.insert((now, whose));
+        }
+    }
+
+    fn heaviest_first(&self) -> impl Iterator<Item = (usize, K)> + '_ {
+        self.ordered.iter().rev().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! The RPC envelope (RFC 5531): a call's header and credentials, a reply's header.
+//!
+//! Owns: which calls are refused before any program sees them, and with what; what a credential claims.
+//! Does not own: programs and procedures, record marks.
+//! Invariants: a credential is read only within its own bytes; nothing is allocated for a header.
+
+use afflux_frontend::{Claim, GROUPS_MAX};
+
+use crate::xdr::{Reader, Writer, XdrError};
+
+const CALL: u32 = 0;
+const REPLY: u32 = 1;
+const RPC_VERSION: u32 = 2;
+const AUTH_NONE: u32 = 0;
+const AUTH_SYS: u32 = 1;
+/// Most bytes of a credential or a verifier (RFC 5531, section 8.2).
+const AUTH_BYTES_MAX: usize = 400;
+const MACHINE_NAME_BYTES_MAX: usize = 255;
+
+/// The flavours of credentials that are taken, in the order in which MOUNT offers them.
+pub(crate) const FLAVOURS: [u32; 2] = [AUTH_SYS, AUTH_NONE];
+
+/// The header of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// What the reply must repeat.
+    pub xid: u32,
+    /// The program asked for.
+    pub program: u32,
+    /// Its version.
+    pub version: u32,
+    /// The procedure of it.
+    pub procedure: u32,
+    /// Where in the record the credential is, flavour and length included: see [`claim`].
+    pub credential: (usize, usize),
+    /// Where the procedure's arguments start in the record.
+    pub arguments_at: usize,
+}
+
+/// Why a call was answered without being run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another version of RPC than 2.
+    RpcMismatch,
+    /// A flavour of credentials that is not taken.
+    RejectedCredential,
+    /// A credential whose bytes are not what its flavour says.
+    BadCredential,
+    /// A credential that proves too little: the peer is not one of those that are answered.
+    WeakCredential,
+    /// No such program here.
+    ProgramUnavailable,
+    /// The program is here in other versions.
+    ProgramMismatch {
+        /// The lowest version that is here.
+        low: u32,
+        /// The highest.
+        high: u32,
+    },
+    /// The program has no such procedure.
+    ProcedureUnavailable,
+    /// The arguments cannot be read.
+    GarbageArguments,
+}
+
+/// What a record turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incoming {
+    /// A call to be looked at further.
+    Call(Call),
+    /// A call to be refused.
+    Refused {
+        /// What the reply must repeat.
+        xid: u32,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A reply; nobody here has asked for one.
+    Reply,
+    /// Too short to be anything.
+    Nothing,
+}
+
+/// Reads the header of the call in `record`.
+pub fn parse(record: &[u8]) -> Incoming {
+    let mut reader = Reader::new(record);
+    let (Ok(xid), Ok(direction)) = (reader.u32(), reader.u32()) else {
+        return Incoming::Nothing;
+    };
+    if direction != CALL {
+        return Incoming::Reply;
+    }
+    match parse_call(xid, &mut reader) {
+        Ok(Ok(call)) => Incoming::Call(call),
+        Ok(Err(refusal)) => Incoming::Refused { xid, refusal },
+        Err(_) => Incoming::Refused { xid, refusal: Refusal::GarbageArguments },
+    }
+}
+
+fn parse_call(xid: u32, reader: &mut Reader<'_>) -> Result<Result<Call, Refusal>, XdrError> {
+    if reader.u32()? != RPC_VERSION {
+        return Ok(Err(Refusal::RpcMismatch));
+    }
+    let (program, version, procedure) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let credential_at = reader.position();
+    let flavour = reader.u32()?;
+    match reader.opaque(AUTH_BYTES_MAX) {
+        Err(XdrError::TooLong { .. }) => return Ok(Err(Refusal::BadCredential)),
+        other => other?,
+    };
+    let credential = (credential_at, reader.position());
+    let _verifier_flavour = reader.u32()?;
+    let _verifier = reader.opaque(AUTH_BYTES_MAX)?;
+    if !FLAVOURS.contains(&flavour) {
+        return Ok(Err(Refusal::RejectedCredential));
+    }
+    Ok(Ok(Call { xid, program, version, procedure, credential, arguments_at: reader.position() }))
+}
+
+/// Whom a credential claims to be from; `credential` is what [`Call::credential`] stands for.
+pub fn claim(credential: &[u8]) -> Result<Claim, Refusal> {
+    let mut reader = Reader::new(credential);
+    let flavour = reader.u32().map_err(|_| Refusal::BadCredential)?;
+    let body = reader.opaque(AUTH_BYTES_MAX).map_err(|_| Refusal::BadCredential)?;
+    match flavour {
+        AUTH_NONE => Ok(Claim::Anonymous),
+        AUTH_SYS => parse_user(body).map_err(|_| Refusal::BadCredential),
+        _ => Err(Refusal::RejectedCredential),
+    }
+}
+
+fn parse_user(credential: &[u8]) -> Result<Claim, XdrError> {
+    let mut reader = Reader::new(credential);
+    let _stamp = reader.u32()?;
+    let _machine = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
+    let (uid, gid) = (reader.u32()?, reader.u32()?);
+    let group_count = reader.u32()? as usize;
+    let mut groups = [0; GROUPS_MAX];
+    let listed = groups.get_mut(..group_count).ok_or(XdrError::TooLong { len: group_count, max: GROUPS_MAX })?;
+    for group in listed {
+        *group = reader.u32()?;
+    }
+    Ok(Claim::User { uid, gid, groups, group_count: group_count as u8 })
+}
+
+/// Writes the header of a reply whose results follow.
+pub(crate) fn write_accepted(writer: &mut Writer, xid: u32) {
+    const REST: [u8; 20] = {
+        let mut rest = [0; 20];
+        rest[3] = REPLY as u8;
+        rest
+    };
+    writer.u32(xid);
+    // Accepted, a verifier of AUTH_NONE without bytes, success: all zero.
+    writer.raw(&REST);
+}
+
+/// Writes a whole reply that says why a call is not run.
+pub(crate) fn write_refusal(writer: &mut Writer, xid: u32, refusal: Refusal) {
+    const ACCEPTED: u32 = 0;
+    const DENIED: u32 = 1;
+    let denied: &[u32] = match refusal {
+        Refusal::RpcMismatch => &[0, RPC_VERSION, RPC_VERSION],
+        Refusal::BadCredential => &[1, 1],
+        Refusal::RejectedCredential => &[1, 2],
+        Refusal::WeakCredential => &[1, 5],
+        _ => &[],
+    };
+    writer.u32(xid);
+    writer.u32(REPLY);
+    if !denied.is_empty() {
+        writer.u32(DENIED);
+        denied.iter().for_each(|&word| writer.u32(word));
+        return;
+    }
+    writer.u32(ACCEPTED);
+    writer.u32(AUTH_NONE);
+    writer.u32(0);
+    match refusal {
+        Refusal::ProgramUnavailable => writer.u32(1),
+        Refusal::ProgramMismatch { low, high } => [2, low, high].iter().for_each(|&word| writer.u32(word)),
+        Refusal::ProcedureUnavailable => writer.u32(3),
+        _ => writer.u32(4),
+    }
+}
+
+#[cfg(test)]
+mod tests;

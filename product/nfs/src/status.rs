@@ -1,0 +1,124 @@
+//! Status codes of NFSv3 (RFC 1813, section 2.6) and of MOUNT (section 5.1.5).
+//!
+//! Owns: the codes, their names for counters, and which of them each error of a volume is.
+//! Does not own: errors themselves; when they happen.
+//! Invariants: a client whose call cannot run now is not told to come back (libnfs fails, Finder blocks), its call
+//! waits. `JUKEBOX` is told of one thing, which may last for long and hold up others: a program of the host keeps a
+//! lease on the file. No error is silently a success.
+
+use afflux_volume::VolumeError;
+
+macro_rules! statuses {
+    ($($variant:ident $code:literal $name:literal;)*) => {
+        /// A status of an NFS procedure.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Status {
+            $($variant,)*
+        }
+
+        impl Status {
+            /// All statuses, in the order of their codes.
+            pub(crate) const ALL: &[Status] = &[$(Status::$variant,)*];
+
+            /// What stands for it on the wire.
+            pub(crate) fn code(self) -> u32 {
+                match self {
+                    $(Self::$variant => $code,)*
+                }
+            }
+
+            /// Its name as a counter.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    Ok 0 "nfs_ok";
+    NotPermitted 1 "nfserr_perm";
+    NotFound 2 "nfserr_noent";
+    Io 5 "nfserr_io";
+    Denied 13 "nfserr_acces";
+    Exists 17 "nfserr_exist";
+    CrossDevice 18 "nfserr_xdev";
+    NotDirectory 20 "nfserr_notdir";
+    IsDirectory 21 "nfserr_isdir";
+    Invalid 22 "nfserr_inval";
+    TooLarge 27 "nfserr_fbig";
+    NoSpace 28 "nfserr_nospc";
+    ReadOnly 30 "nfserr_rofs";
+    TooManyLinks 31 "nfserr_mlink";
+    NameTooLong 63 "nfserr_nametoolong";
+    NotEmpty 66 "nfserr_notempty";
+    Quota 69 "nfserr_dquot";
+    Stale 70 "nfserr_stale";
+    BadHandle 10001 "nfserr_badhandle";
+    NotSynchronised 10002 "nfserr_not_sync";
+    BadCookie 10003 "nfserr_bad_cookie";
+    NotSupported 10004 "nfserr_notsupp";
+    TooSmall 10005 "nfserr_toosmall";
+    ServerFault 10006 "nfserr_serverfault";
+    BadType 10007 "nfserr_badtype";
+    Jukebox 10008 "nfserr_jukebox";
+}
+
+impl From<&VolumeError> for Status {
+    fn from(error: &VolumeError) -> Self {
+        match error {
+            VolumeError::NotFound => Self::NotFound,
+            VolumeError::Exists => Self::Exists,
+            VolumeError::NotDirectory => Self::NotDirectory,
+            VolumeError::IsDirectory => Self::IsDirectory,
+            VolumeError::NotEmpty => Self::NotEmpty,
+            VolumeError::Denied => Self::Denied,
+            VolumeError::NotPermitted => Self::NotPermitted,
+            VolumeError::Io { .. } => Self::Io,
+            VolumeError::NoSpace => Self::NoSpace,
+            VolumeError::Quota => Self::Quota,
+            VolumeError::TooLarge => Self::TooLarge,
+            VolumeError::ReadOnly => Self::ReadOnly,
+            VolumeError::Stale => Self::Stale,
+            VolumeError::BadHandle => Self::BadHandle,
+            VolumeError::NameTooLong { .. } => Self::NameTooLong,
+            VolumeError::Invalid { .. } | VolumeError::Symlink => Self::Invalid,
+            VolumeError::CrossDevice => Self::CrossDevice,
+            VolumeError::TooManyLinks => Self::TooManyLinks,
+            VolumeError::NotSupported => Self::NotSupported,
+            VolumeError::NotSynchronised => Self::NotSynchronised,
+            VolumeError::BadCookie => Self::BadCookie,
+            VolumeError::Leased => Self::Jukebox,
+            // Out of memory, and whatever a volume learns to fail with later.
+            _ => Self::ServerFault,
+        }
+    }
+}
+
+impl From<VolumeError> for Status {
+    fn from(error: VolumeError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl Status {
+    /// The nearest of the codes that MOUNT has; where it has the same, they have the same number.
+    pub(crate) fn mount_code(self) -> u32 {
+        match self {
+            Self::Ok
+            | Self::NotPermitted
+            | Self::NotFound
+            | Self::Io
+            | Self::Denied
+            | Self::NotDirectory
+            | Self::Invalid
+            | Self::NameTooLong
+            | Self::NotSupported
+            | Self::ServerFault => self.code(),
+            Self::Stale => Self::NotFound.code(),
+            _ => Self::ServerFault.code(),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Calls that run, each in a future that was there before it.
+//!
+//! Owns: the futures, who of them is to be polled, what is handed to them and what they hand back, the memory that one
+//! call leaves to the next.
+//! Does not own: what calls do (`procedures`), how many may run (`connection`).
+//! Invariants: a worker has one call at a time, and is polled when it was given one or was woken. [`KEPT`] of them
+//! stay without a call, each with a short record's memory and a short reply's, so that a connection in use asks for none
+//! to READ, WRITE and COMMIT, and a silent one holds little. Of those that a busy connection has beyond these, at most
+//! [`SPARES_MAX`] stay over all connections, until theirs is silent. Dropping all drops the calls.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use afflux_volume::{Platform, Volume};
+use bytes::BytesMut;
+use futures_util::task::AtomicWaker;
+
+use crate::arguments::Arguments;
+use crate::procedures::{self, OnBehalf, Running};
+use crate::reply::{Draft, Reply};
+
+/// Workers that stay when they have nothing to do: each takes some 11 KiB.
+const KEPT: usize = 8;
+/// And so many beyond these, of all connections together: a client that reads what is not cached has more calls in
+/// flight, and to make a worker for each and drop it takes a twelfth of what such a READ costs.
+const SPARES_MAX: usize = 256;
+
+/// How many workers without a call all connections keep beyond [`KEPT`].
+#[derive(Default)]
+pub(crate) struct Spares(AtomicUsize);
+
+impl Spares {
+    /// Whether there may be one more.
+    fn add(&self) -> bool {
+        let more = |count| (count < SPARES_MAX).then_some(count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn remove(&self, count: usize) {
+        self.0.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+/// What is to be done.
+#[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
+pub(crate) enum Work {
+    /// A call of NFS.
+    Call(OnBehalf, Draft, Arguments),
+    /// Anything else.
+    Other(Running),
+}
+
+/// A worker without a call, and the memory that its last call had.
+pub(crate) struct Free {
+    place: usize,
+    /// For records that a call needs a copy of.
+    pub(crate) record: BytesMut,
+    /// For the reply.
+    pub(crate) draft: Vec<u8>,
+}
+
+struct Worker {
+    future: Pin<Box<dyn Future<Output = ()> + Send>>,
+    desk: Arc<Desk>,
+    bell: Arc<Bell>,
+    waker: Waker,
+    /// What it is called with, while it has a call: its charge, and what it is free with afterwards.
+    busy: Option<(u64, Free)>,
+}
+
+/// Where a worker finds its call, and leaves the reply.
+#[derive(Default)]
+struct Desk(Mutex<(Option<Work>, Option<Reply>)>);
+
+/// Who is to be polled.
+#[derive(Default)]
+struct Ready {
+    places: Mutex<VecDeque<usize>>,
+    task: AtomicWaker,
+}
+
+/// What wakes a worker.
+struct Bell {
+    place: usize,
+    rung: AtomicBool,
+    ready: Arc<Ready>,
+}
+
+/// The workers of a connection.
+pub(crate) struct Workers<P: Platform> {
+    volume: Arc<Volume<P>>,
+    ready: Arc<Ready>,
+    /// By place.
+    workers: Vec<Option<Worker>>,
+    free: Vec<Free>,
+    spares: Arc<Spares>,
+    calls: usize,
+}
+
+impl<P: Platform> Workers<P> {
+    pub(crate) fn new(volume: Arc<Volume<P>>, spares: Arc<Spares>) -> Self {
+        Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), spares, calls: 0 }
+    }
+
+    /// Calls that were begun and whose replies were not taken.
+    pub(crate) fn len(&self) -> usize {
+        self.calls
+    }
+
+    /// One that has nothing to do, to be given back or begun with.
+    pub(crate) fn take(&mut self) -> Free {
+        if self.free.len() > KEPT {
+            self.spares.remove(1);
+        }
+        self.free.pop().unwrap_or_else(|| self.hire())
+    }
+
+    #[cold]
+    fn hire(&mut self) -> Free {
+        let place = self.workers.iter().position(Option::is_none).unwrap_or(self.workers.len());
+        let (desk, ready) = (Arc::<Desk>::default(), Arc::clone(&self.ready));
+        let bell = Arc::new(Bell { place, rung: AtomicBool::new(false), ready });
+        let future = Box::pin(work(Arc::clone(&self.volume), Arc::clone(&desk)));
+        let worker = Worker { future, desk, waker: Waker::from(Arc::clone(&bell)), bell, busy: None };
+        match self.workers.get_mut(place) {
+            Some(vacant) => *vacant = Some(worker),
+            None => self.workers.push(Some(worker)),
+        }
+        Free { place, record: BytesMut::new(), draft: Vec::new() }
+    }
+
+    /// It has nothing to do again.
+    pub(crate) fn give_back(&mut self, free: Free) {
+        if self.free.len() < KEPT || self.spares.add() {
+            self.free.push(free);
+        } else {
+            self.workers[free.place] = None;
+        }
+    }
+
+    /// Lets go of those that only a busy connection needs.
+    pub(crate) fn shrink(&mut self) {
+        for free in self.free.drain(KEPT.min(self.free.len())..) {
+            self.workers[free.place] = None;
+            self.spares.remove(1);
+        }
+    }
+
+    /// Begins with a call, which is charged with so much.
+    pub(crate) fn begin(&mut self, free: Free, work: Work, charge: u64) {
+        let place = free.place;
+        let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
+        worker.desk.lock().0 = Some(work);
+        worker.busy = Some((charge, free));
+        self.calls += 1;
+        // Whoever begins polls: there is nobody to be woken.
+        if !worker.bell.rung.swap(true, Ordering::AcqRel) {
+            lock(&self.ready.places).push_back(place);
+        }
+    }
+
+    /// Goes on with those that can. The reply of one that has ended, what it was charged with, and who is free now.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Option<(Reply, u64, Free)> {
+        self.ready.task.register(cx.waker());
+        let turns = lock(&self.ready.places).len();
+        for _ in 0..turns {
+            let place = lock(&self.ready.places).pop_front()?;
+            // One that has gone may have been woken before.
+            let Some(worker) = &mut self.workers[place] else { continue };
+            worker.bell.rung.swap(false, Ordering::AcqRel);
+            let ended = worker.future.as_mut().poll(&mut Context::from_waker(&worker.waker)).is_ready();
+            debug_assert!(!ended, "a worker has no end");
+            let reply = worker.desk.lock().1.take();
+            if let Some((reply, (charge, free))) = reply.and_then(|reply| Some((reply, worker.busy.take()?))) {
+                self.calls -= 1;
+                return Some((reply, charge, free));
+            }
+        }
+        if turns > 0 && !lock(&self.ready.places).is_empty() {
+            // They were woken meanwhile: others have their turn first.
+            cx.waker().wake_by_ref();
+        }
+        None
+    }
+}
+
+impl<P: Platform> Drop for Workers<P> {
+    fn drop(&mut self) {
+        self.spares.remove(self.free.len().saturating_sub(KEPT));
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.rung.swap(true, Ordering::AcqRel) {
+            lock(&self.ready.places).push_back(self.place);
+            self.ready.task.wake();
+        }
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, (Option<Work>, Option<Reply>)> {
+        lock(&self.0)
+    }
+}
+
+async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk>) {
+    loop {
+        let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
+        let reply = match work {
+            Work::Call(by, draft, call) => procedures::carry_out(Arc::clone(&volume), by, draft, call).await,
+            Work::Other(call) => call.await,
+        };
+        desk.lock().1 = Some(reply);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

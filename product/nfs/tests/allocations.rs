@@ -1,0 +1,140 @@
+//! What WRITE and COMMIT allocate once a connection has been in use: a server that is in the path of its own host's
+//! reclaim must not ask that host for memory to write.
+//!
+//! Counted are all allocations of the process but those of the thread that plays the client.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, dead_code, reason = "tests")]
+
+#[path = "protocol/peer.rs"]
+mod peer;
+#[path = "protocol/world.rs"]
+mod world;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use afflux_nfs_client::{Client, Kind, Load, Sending, Stability};
+use world::World;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static SIZES: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+thread_local! {
+    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count(bytes: usize) {
+    if !IS_CLIENT.get() {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        SIZES[(bytes / 8).min(SIZES.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: all is the system allocator's; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(at, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const ROUNDS: u64 = 64;
+/// Background work allocates now and then: the repeat with the least is the calls' own.
+const REPEATS: u64 = 8;
+const WARM_UP: u64 = 4;
+
+/// More than fits into the cache.
+const COLD_BYTES: u64 = 128 << 20;
+const COLD_CALLS: u64 = 4_000;
+
+/// Allocations of 8 KiB and more, of READs here and there of what is not cached, 64 in flight.
+fn large_ones_of_cold_reads(client: &mut Client, file: &[u8]) -> u64 {
+    let (kind, sending, duration) = (Kind::Read(4096), Sending::Batched, Duration::MAX);
+    let load = Load { kind, window: 64, sending, file_bytes: COLD_BYTES, sequential: false, duration, seed: 3 };
+    client.load_each_once(file, &load, COLD_CALLS).unwrap();
+    let large = &SIZES[SIZES.len() - 1];
+    large.store(0, Ordering::Relaxed);
+    client.load_each_once(file, &Load { file_bytes: COLD_BYTES / 2, ..load }, COLD_CALLS).unwrap();
+    large.load(Ordering::Relaxed)
+}
+
+/// Allocations of one call, rounded down: the least of several repeats, over the calls of a repeat.
+fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
+    let mut repeat = |at: u64| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        (0..ROUNDS).for_each(|round| call(at * ROUNDS + round));
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    (0..WARM_UP).for_each(|at| {
+        repeat(at);
+    });
+    SIZES.iter().for_each(|size| size.store(0, Ordering::Relaxed));
+    let counts: Vec<u64> = (WARM_UP..WARM_UP + REPEATS).map(&mut repeat).collect();
+    eprintln!("{what}: allocations of {ROUNDS} calls {counts:?}, a call by size");
+    for (at, size) in SIZES.iter().enumerate() {
+        let calls = size.load(Ordering::Relaxed) as f64 / (REPEATS * ROUNDS) as f64;
+        if calls > 0.01 {
+            eprintln!("    {:5} bytes: {calls:.2}", at * 8);
+        }
+    }
+    counts.into_iter().min().unwrap() / ROUNDS
+}
+
+#[test]
+fn write_and_commit_allocate_nothing() {
+    IS_CLIENT.set(true);
+    let world = World::over(|path| {
+        std::fs::File::create(path.join("cold")).unwrap().set_len(COLD_BYTES).unwrap();
+    });
+    let mut client = Client::connect(world.serve()).unwrap();
+    let root = client.mount("/").unwrap();
+    let (cold, _) = client.lookup(&root, b"cold").unwrap();
+    let large = large_ones_of_cold_reads(&mut client, &cold);
+    eprintln!("READs of what is not cached: {large} allocations of 8 KiB and more in {COLD_CALLS}");
+    // Each has a worker, which is the largest thing that it needs, and which is there.
+    assert!(large * 8 < COLD_CALLS, "{large} in {COLD_CALLS} READs");
+    let file = client.create_empty(&root, b"file").unwrap();
+    let page = vec![7; 4096];
+    client.write_all(&file, 0, &vec![1; 1 << 20], 65_536, 4).unwrap();
+
+    let overwrites = a_call("WRITE over what is dirty", |at| {
+        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+    });
+    let new_pages = a_call("WRITE of new pages", |at| {
+        client.write(&file, (1 << 20) + at * 4096, &page, Stability::Unstable).unwrap();
+    });
+    let commits = a_call("COMMIT of nothing", |_| {
+        client.commit(&file, 0, 0).unwrap();
+    });
+    let written = a_call("WRITE and COMMIT of a page", |at| {
+        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+        client.commit(&file, 0, 0).unwrap();
+    });
+    // What is answered at once takes nothing: the connection has its buffers and the memory of its operations. A call that
+    // may have to wait has a worker, with the future, the copy of the record and the reply's buffer of the call before.
+    assert_eq!(overwrites, 0);
+    assert_eq!(new_pages, 0);
+    assert_eq!(commits, 0);
+    // The engine keeps the tasks of syncs, the ends of requests and the answers, the device its flights, the tree of
+    // names the calls that set a time.
+    assert_eq!(written, 0);
+}

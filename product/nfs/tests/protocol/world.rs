@@ -1,0 +1,113 @@
+//! A server over a directory of its own, made for one test.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use afflux_engine::Engine;
+use afflux_engine::settings::Settings;
+use afflux_frames::Frames;
+use afflux_linux::{
+    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeLimits, WorkerPool, host_devices,
+    serve,
+};
+use afflux_nfs::{Admission, Server};
+use afflux_volume::{HandleKey, Volume};
+use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
+
+use crate::peer::Peer;
+
+/// Where most calls come from.
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 5);
+
+const CACHE_BYTES: u64 = 64 << 20;
+
+pub(crate) struct World {
+    pub(crate) server: Arc<Server<LinuxPlatform>>,
+    pub(crate) volume: Arc<Volume<LinuxPlatform>>,
+    pub(crate) platform: LinuxPlatform,
+    _reactors: Reactors,
+    pub(crate) path: PathBuf,
+    _directory: Directory,
+}
+
+/// Removed with everything in it, after everything else is gone.
+struct Directory(PathBuf);
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl World {
+    /// Over an empty directory.
+    pub(crate) fn new() -> Self {
+        Self::over(|_| {})
+    }
+
+    /// Over a directory that `fill` puts something into first: what is put there later, behind the
+    /// server's back, it need not notice at once.
+    pub(crate) fn over(fill: impl FnOnce(&Path)) -> Self {
+        Self::on(IoChoice::Auto, fill)
+    }
+
+    /// As [`World::over`], with such input and output.
+    pub(crate) fn on(io: IoChoice, fill: impl FnOnce(&Path)) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("afflux-nfs-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        let directory = Directory(path.clone());
+        fill(&path);
+        let reactors = Reactors::start(1, io).unwrap();
+        let platform = reactors.platform();
+        let frames = Frames::new(CACHE_BYTES).unwrap();
+        let engine = Engine::new(
+            Arc::new(platform.clone()),
+            Settings::with([&afflux_volume::KNOBS, &afflux_nfs::KNOBS]),
+            frames,
+        );
+        let pool = WorkerPool::new("afflux-test", 4, 4096);
+        let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
+        let devices = host_devices(&platform, Caching::Auto);
+        let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
+        let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
+        Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
+    }
+
+    /// Where it is served over sockets from now on.
+    pub(crate) fn serve(&self) -> SocketAddr {
+        let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = listener.internet_address().unwrap();
+        let server = Arc::clone(&self.server);
+        let limits = || ServeLimits {
+            connections_max: 16,
+            peer_connections_max: 16,
+            idle_ns: 0,
+            request_bytes_max: 64 << 20,
+            unread_ns: 0,
+        };
+        serve(&self.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
+        address
+    }
+
+    /// The handle of a name that is there.
+    pub(crate) fn lookup(&self, peer: &mut Peer, directory: &nfs_fh3, name: &[u8]) -> nfs_fh3 {
+        let what = diropargs3 { dir: directory.clone(), name: name.to_vec().into() };
+        match peer.nfs(3, &LOOKUP3args { what }) {
+            LOOKUP3res::Ok(ok) => ok.object,
+            LOOKUP3res::Err((status, _)) => panic!("{status}"),
+        }
+    }
+
+    /// The handle of a new file.
+    pub(crate) fn create(&self, peer: &mut Peer, directory: &nfs_fh3, name: &[u8]) -> nfs_fh3 {
+        let where_ = diropargs3 { dir: directory.clone(), name: name.to_vec().into() };
+        match peer.nfs(8, &CREATE3args { where_, how: createhow3::GUARDED(sattr3::default()) }) {
+            CREATE3res::Ok(ok) => ok.obj.unwrap(),
+            CREATE3res::Err((status, _)) => panic!("{status}"),
+        }
+    }
+}

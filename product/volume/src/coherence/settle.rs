@@ -1,0 +1,123 @@
+//! Giving written files the times that clients were told.
+//!
+//! Owns: the task that sets the modification time on the host right, once a file is clean.
+//! Does not own: what the times are (`objects::inode`), which files wait (`objects::settling`).
+//! Invariants: a file with unwritten data or a time to be set is in the queue. The task ends when the queue is
+//! empty, and holds no volume alive while it sleeps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Nanos, Platform};
+
+use crate::error::VolumeError;
+use crate::objects::inode::{Inode, Seen};
+use crate::tree::attributes::{AttributeChange, SetTime};
+use crate::tree::directory::Stat;
+use crate::volume::Volume;
+
+/// How often the queue is gone through.
+const ROUND_NS: u64 = Nanos::SECOND;
+
+impl<P: Platform> Volume<P> {
+    /// Queues a file that was written to; one load where it is queued already.
+    #[inline]
+    pub(crate) fn settle_later(&self, inode: &Arc<Inode<P>>) {
+        if !inode.settling.load(Ordering::Relaxed) {
+            self.queue(inode);
+        }
+    }
+
+    #[cold]
+    fn queue(&self, inode: &Arc<Inode<P>>) {
+        if !self.settling.push(inode) {
+            return;
+        }
+        let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
+        self.engine.platform().spawn("settle file times", async move {
+            loop {
+                platform.sleep_until(platform.now().after(ROUND_NS)).await;
+                let Some(volume) = me.upgrade() else { return };
+                if !volume.settle_round().await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Goes through the queue once. False when it is empty: whoever queues next starts a new task.
+    async fn settle_round(&self) -> bool {
+        for _ in 0..self.settling.len() {
+            let Some(inode) = self.settling.pop() else {
+                continue;
+            };
+            if !inode.is_removed() && !self.settle(&inode).await {
+                self.queue(&inode);
+            }
+        }
+        self.settling.goes_on()
+    }
+
+    /// Gives a clean file its modification time, and learns how the host has it since. False if it has to
+    /// be tried again later.
+    pub(crate) async fn settle(&self, inode: &Arc<Inode<P>>) -> bool {
+        if !inode.is_clean() {
+            return false;
+        }
+        let changing = inode.changing.lock().await;
+        if !inode.awaits_settling() {
+            return inode.is_clean();
+        }
+        let look = inode.look();
+        let stat = match self.set_told_times(inode).await {
+            // A file of somebody else's, which we may write to: it keeps the host's time.
+            Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
+                self.tree.stat(&inode.node).await
+            }
+            result => result,
+        };
+        let Ok(stat) = stat else {
+            // Times are not worth a retry that may never end.
+            inode.state().unsettled = false;
+            return true;
+        };
+        let seen = inode.settled(stat, &look, self.now());
+        if seen == Some(Seen::Foreign) {
+            self.forget_cached(inode, stat.size, look.written).await;
+        }
+        drop(changing);
+        self.settle_later(inode);
+        if stat.links == 0 {
+            // Others took its last name.
+            self.gone(inode);
+        }
+        seen.is_some()
+    }
+
+    /// Has the host keep times that are no earlier than those that clients were told, so that these do not
+    /// go back when the server ends and comes again.
+    async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
+        let (mtime, ctime) = inode.times();
+        let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
+        let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
+        if stat.mtime >= mtime {
+            return Ok(stat);
+        }
+        // A file system that keeps seconds, or every second one.
+        Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), false).await?.stat)
+    }
+
+    /// Brings every written file to the host, durably, with its times: after the engine was drained,
+    /// little is left to do. How many files could not be; their data stays dirty. The record of places is written,
+    /// too.
+    pub async fn settle_all(&self) -> usize {
+        let mut left = 0;
+        for inode in self.table.all() {
+            if !inode.is_removed() && !inode.is_idle() && !self.clean(&inode).await {
+                left += 1;
+            }
+        }
+        self.write_locations().await;
+        left
+    }
+}

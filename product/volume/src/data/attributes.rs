@@ -1,0 +1,202 @@
+//! Attributes: what clients are told of an object and what they change of it.
+//!
+//! Owns: when the host is asked for attributes, the order in which a change acts, the questions about an object's
+//! file system.
+//! Does not own: what callers may do (`permission`), what is told (`objects::inode`), sizes (`read_write`), durability (`sync`), times of written files
+//! (`coherence::settle`).
+//! Invariants: changes of one object are made one at a time, so before and after belong together.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{FILE_BYTES_MAX, Platform};
+use bytes::Bytes;
+
+use crate::error::VolumeError;
+use crate::objects::inode::{Inode, Times};
+use crate::objects::rights::Use;
+use crate::tree::attributes::{
+    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
+};
+use crate::tree::caller::Caller;
+use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
+use crate::volume::{STOPPED, Volume};
+
+impl<P: Platform> Volume<P> {
+    /// The attributes, if they are known without asking the host.
+    pub fn try_attributes(&self, inode: &Arc<Inode<P>>) -> Option<Attributes> {
+        inode.used_now();
+        inode.fresh_attributes(self.now(), self.idle_ns())
+    }
+
+    /// The attributes. The host is asked where it was not for the time of the knob
+    /// `attributes_idle_centisecs`, or not since the last write came to be on it, and nothing of the object
+    /// is unwritten.
+    pub async fn attributes(&self, inode: &Arc<Inode<P>>) -> Result<Attributes, VolumeError> {
+        if let Some(attributes) = self.try_attributes(inode) {
+            return Ok(attributes);
+        }
+        self.ask(inode).await?;
+        Ok(inode.attributes())
+    }
+
+    /// Asks the host after the object, however lately that was done.
+    pub(crate) async fn ask(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
+            self.check(inode).await?;
+        }
+        Ok(())
+    }
+
+    /// Changes attributes. What was changed is durable on return, but for bytes that were written
+    /// and not synced. With a `guard`, nothing is changed unless it is the change time
+    /// ([`VolumeError::NotSynchronised`]). A new size acts first, then owner, mode and times; an error
+    /// may leave the earlier ones changed.
+    pub async fn set_attributes_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        guard: Option<Timestamp>,
+    ) -> Outcome<()> {
+        let (caller, target) = (caller.clone(), Arc::clone(inode));
+        let work = |volume: Arc<Self>| async move { volume.set_attributes_now(&caller, &target, change, guard).await };
+        self.carried_through("set attributes", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    /// As [`Volume::set_attributes_by`]; must not be dropped half-way.
+    pub(crate) async fn set_attributes_now(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        guard: Option<Timestamp>,
+    ) -> Outcome<()> {
+        let known = match change.size {
+            // What it leaves of the last page may be others' by now.
+            Some(_) if inode.is_clean() => self.ask(inode).await,
+            _ => self.attributes(inode).await.map(drop),
+        };
+        if let Err(error) = known {
+            return Outcome::failed(error);
+        }
+        if let Err(error) = self.may_set(caller, inode, &change).await {
+            return Outcome { result: Err(error), consistency: inode.unchanged() };
+        }
+        let changing = inode.changing.lock().await;
+        let (mut changed, mut stable) = (None, Stable::not_begun());
+        let result = match guard {
+            Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
+            _ => self.apply(caller, inode, change, &mut changed).await.map(|begun| stable = begun),
+        };
+        // Others may have written since: what is told is the moment of the change.
+        let consistency = changed.unwrap_or_else(|| inode.unchanged());
+        drop(changing);
+        let result = match result {
+            Ok(()) if changed.is_some() => self.made_durable(&[inode], stable).await,
+            result => result,
+        };
+        Outcome { result, consistency }
+    }
+
+    /// Refuses what the host is not asked about: a size is set by the engine, as the server.
+    async fn may_set(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        change: &AttributeChange,
+    ) -> Result<(), VolumeError> {
+        if *change != AttributeChange::default() {
+            self.may_change(caller)?;
+        }
+        match change.size {
+            Some(_) => self.permit(inode, caller, Use::Write).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
+    /// it, also where not all could be. Gives the sync of it all, if the tree began one.
+    async fn apply(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        changed: &mut Option<Consistency>,
+    ) -> Result<Stable, VolumeError> {
+        change.check()?;
+        if let Some(size) = change.size {
+            *changed = Some(self.set_size(caller, inode, size).await?);
+        }
+        let rest = AttributeChange { size: None, ..change };
+        if rest == AttributeChange::default() {
+            return Ok(Stable::not_begun());
+        }
+        self.write_before_privileges(inode, &rest).await;
+        let look = inode.look();
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let told = inode.change_time();
+        // A new size is made durable with the file.
+        let begins = self.names_durable() && change.size.is_none();
+        let node = inode.node.used_by(caller);
+        let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
+        let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
+        let set = inode.changed(stat, self.now(), times, Some(&look));
+        self.settle_later(inode);
+        *changed = Some(changed.map_or(set, |before| before.then(set)));
+        Ok(stable)
+    }
+
+    /// A host may take bits that give rights from a file whose bytes we write; so what was written before
+    /// they are set goes there first. Where that fails, the host has the last word.
+    async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
+        let gives = change.mode.is_some_and(|mode| without_privileges(mode) != mode);
+        if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
+            let _ = self.engine.sync(file, 0..u64::MAX).await;
+        }
+    }
+
+    /// Sets attributes on the host, once more if the times that it gave are not `past` those that clients
+    /// were told. Hosts give times by a clock that ticks some hundred times a second, but many a
+    /// finer one to what was looked at since its last change.
+    pub(crate) async fn set_past(
+        &self,
+        node: &Node,
+        change: AttributeChange,
+        durable: bool,
+        past: impl Fn(&Stat) -> bool,
+    ) -> Result<Changed, VolumeError> {
+        let set = self.tree.set(node, change, durable).await?;
+        if past(&set.stat) {
+            return Ok(set);
+        }
+        Ok(self.tree.set(node, change, durable).await.unwrap_or(set))
+    }
+
+    /// What a symbolic link says, as it was given; [`VolumeError::Invalid`] for anything else.
+    pub async fn read_link(&self, inode: &Arc<Inode<P>>) -> Result<(Bytes, Attributes), VolumeError> {
+        if inode.kind() != Kind::Symlink {
+            return Err(VolumeError::Invalid { what: "not a symbolic link" });
+        }
+        let target = self.tree.read_link(&inode.node).await?;
+        Ok((target, self.attributes(inode).await?))
+    }
+
+    /// The room on the object's file system. Unwritten data is not taken off.
+    pub async fn space(&self, inode: &Arc<Inode<P>>) -> Result<(Space, Attributes), VolumeError> {
+        let space = self.tree.space(&inode.node).await?;
+        Ok((space, self.attributes(inode).await?))
+    }
+
+    /// The largest size that a file beside this object can have: its device is met for it.
+    pub fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
+        let device = self.device(inode.device, &inode.node).ok();
+        device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
+    }
+
+    /// What names the object's file system takes.
+    pub async fn path_limits(&self, inode: &Arc<Inode<P>>) -> Result<(PathLimits, Attributes), VolumeError> {
+        let limits = self.tree.path_limits(&inode.node).await?;
+        Ok((limits, self.attributes(inode).await?))
+    }
+}

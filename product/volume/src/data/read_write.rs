@@ -1,0 +1,380 @@
+//! Reading and writing a file's bytes.
+//!
+//! Owns: opening a file's bytes when they are first used, the limits of a range, sizes set by clients,
+//! what becomes of a program's right to act as its owner when its bytes change.
+//! Does not own: pages, dirty limits, writing back (the engine); times of writes (`objects::inode`).
+//! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is taken only
+//! once the tree has said that the file can be written, and a setuid bit is gone from the host before
+//! any byte changes. Bytes that changed are told by the times, also where the caller of a write went
+//! away in the middle of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Platform};
+use bytes::Bytes;
+
+use crate::error::VolumeError;
+use crate::objects::inode::{Inode, Times};
+use crate::objects::rights::Use;
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
+use crate::tree::caller::Caller;
+use crate::tree::directory::{Changed, Data, Node, Stable};
+use crate::volume::{STOPPED, Volume};
+
+/// How long a call waits for a program of the host to give up its lease on a file. A program that works does so in
+/// milliseconds. Of one that does not, clients are told to come back: waiting calls would take the places of others.
+const LEASE_WAIT_NS: u64 = Nanos::SECOND;
+/// Between two looks whether it has; the first pause, each later one is twice as long, up to the last.
+const LEASE_PAUSE_NS: u64 = Nanos::MILLISECOND;
+const LEASE_PAUSE_MAX_NS: u64 = 100 * Nanos::MILLISECOND;
+
+/// The bytes of a read.
+pub enum ReadBytes {
+    /// In page frames, held stable until dropped.
+    Pages(PinnedPages),
+    /// Copied, where too many frames are held already; or none.
+    Copied(Bytes),
+}
+
+impl ReadBytes {
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Pages(pages) => pages.len(),
+            Self::Copied(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a read gave.
+pub struct ReadResult {
+    /// The bytes: as many as were asked for, fewer only at the end of the file.
+    pub bytes: ReadBytes,
+    /// Whether the last byte of the file is among them or before them.
+    pub end_of_file: bool,
+    /// The attributes right after the read.
+    pub attributes: Attributes,
+}
+
+impl<P: Platform> Volume<P> {
+    /// Reads if it can be done without waiting: every page is in the cache. At most `len` bytes from
+    /// `offset`, fewer only at the end of the file.
+    #[inline]
+    pub fn try_read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Option<ReadResult> {
+        let file = inode.file()?;
+        inode.used_now();
+        let len = clamped(file, offset, len);
+        let bytes = if len == 0 {
+            ReadBytes::Copied(Bytes::new())
+        } else {
+            ReadBytes::Pages(self.engine.try_read_pinned(file, offset, len)?)
+        };
+        Some(finish(inode, file, offset, bytes))
+    }
+
+    /// Reads at most `len` bytes from `offset`, fewer only at the end of the file; past it, none.
+    pub async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Result<ReadResult, VolumeError> {
+        self.read_by(&Caller::SERVER, None, inode, offset, len).await
+    }
+
+    /// [`Volume::read`] by a caller and for a client, as [`Engine::read_for`](afflux_engine::Engine::read_for) has it.
+    pub async fn read_by(
+        &self,
+        caller: &Caller,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u32,
+    ) -> Result<ReadResult, VolumeError> {
+        inode.require_regular()?;
+        inode.used_now();
+        self.permit(inode, caller, Use::Read).await?;
+        let file = self.opened(caller, inode, false).await?;
+        Ok(self.read_file(client, inode, file, (offset, len)).await?)
+    }
+
+    async fn read_file(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        file: &File,
+        (offset, len): (u64, u32),
+    ) -> Result<ReadResult, Error> {
+        let len = clamped(file, offset, len);
+        let bytes = if len == 0 {
+            ReadBytes::Copied(Bytes::new())
+        } else {
+            match self.engine.read_pinned_for(client, file, offset, len).await? {
+                Some(pages) => ReadBytes::Pages(pages),
+                None => {
+                    let mut copied = vec![0; len];
+                    let read = self.engine.read_for(client, file, offset, &mut copied).await?;
+                    copied.truncate(read);
+                    ReadBytes::Copied(Bytes::from(copied))
+                }
+            }
+        };
+        Ok(finish(inode, file, offset, bytes))
+    }
+
+    /// Writes all of `data` if it can be done without waiting; else nothing, or a beginning, which
+    /// [`Volume::write`] of all of it makes good. Not durable.
+    #[inline]
+    pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
+        let file = inode.writable_file()?;
+        inode.used_now();
+        if inode.without_privileges().is_some() {
+            return None;
+        }
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let written = self.engine.overwrite(file, offset, data);
+        if written == 0 {
+            let nothing = data.is_empty() && offset <= FILE_BYTES_MAX;
+            return nothing.then(|| inode.unchanged());
+        }
+        let consistency = self.note_written(inode, offset..offset + written as u64);
+        (written == data.len()).then_some(consistency)
+    }
+
+    /// Writes all of `data`, or fails (a beginning may have been written). Waits where the device has
+    /// too much unwritten. Not durable: see [`Volume::sync`].
+    pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
+        self.write_by(&Caller::SERVER, None, inode, offset, data).await
+    }
+
+    /// [`Volume::write`] by a caller and for a client, as [`Engine::write_for`](afflux_engine::Engine::write_for) has it.
+    pub async fn write_by(
+        &self,
+        caller: &Caller,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: Bytes,
+    ) -> Outcome<()> {
+        match self.write_bytes((caller, client), inode, offset, &data).await {
+            Ok(consistency) => Outcome { result: Ok(()), consistency },
+            // A beginning may have been written: then the times tell, in what is before already.
+            Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
+        }
+    }
+
+    async fn write_bytes(
+        &self,
+        (caller, client): (&Caller, Option<&Client>),
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Consistency, VolumeError> {
+        inode.require_regular()?;
+        self.permit(inode, caller, Use::Write).await?;
+        inode.used_now();
+        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
+        let end = end.ok_or(VolumeError::TooLarge)?;
+        if inode.is_removed() {
+            return Err(VolumeError::Stale);
+        }
+        let file = self.opened(caller, inode, true).await?;
+        if data.is_empty() {
+            return Ok(inode.unchanged());
+        }
+        if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
+            self.ask(inode).await?;
+        }
+        let taken = match inode.without_privileges() {
+            Some(_) => self.take_privileges_carried(inode).await?,
+            None => None,
+        };
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let writing = Writing::begin(self, inode, file, offset..end);
+        self.engine.write_for(client, file, offset, data).await?;
+        let written = writing.ended();
+        Ok(taken.map_or(written, |taken| taken.then(written)))
+    }
+
+    /// Has the times tell that these bytes were written.
+    #[inline]
+    fn note_written(&self, inode: &Arc<Inode<P>>, range: Range<u64>) -> Consistency {
+        let consistency = inode.written(self.wall(), &range);
+        self.settle_later(inode);
+        consistency
+    }
+
+    /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
+    async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+        let target = Arc::clone(inode);
+        let work = |volume: Arc<Self>| async move {
+            let changing = target.changing.lock().await;
+            let taken = volume.take_privileges(&target, volume.names_durable()).await;
+            drop(changing);
+            let Some((consistency, stable)) = taken? else { return Ok(None) };
+            volume.made_durable(&[&target], stable).await?;
+            Ok(Some(consistency))
+        };
+        self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
+    }
+
+    /// Takes the bits away, on the host too, that let whoever runs the file act as its owner: its bytes
+    /// are about to be somebody else's. With `changing` held. Nothing if there are none, or the host will
+    /// do it.
+    async fn take_privileges(
+        &self,
+        inode: &Arc<Inode<P>>,
+        durable: bool,
+    ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
+        let Some(mode) = inode.without_privileges() else {
+            return Ok(None);
+        };
+        let look = inode.look();
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+        match self.tree.set(&inode.node, change, durable).await {
+            Ok(Changed { stat, stable }) => {
+                Ok(Some((inode.changed(stat, self.now(), Times::Keep, Some(&look)), stable)))
+            }
+            // A file of somebody else's, which we may write to: hosts take the bits from such a writer.
+            Err(VolumeError::NotPermitted | VolumeError::Denied) => {
+                inode.loses_privileges();
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets the size, with `changing` held. On the host too on return, not yet durable.
+    pub(crate) async fn set_size(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        size: u64,
+    ) -> Result<Consistency, VolumeError> {
+        inode.require_regular()?;
+        if size > FILE_BYTES_MAX {
+            return Err(VolumeError::TooLarge);
+        }
+        let file = self.opened(caller, inode, true).await?;
+        let taken = self.take_privileges(inode, false).await?;
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        self.engine.set_size(file, size).await?;
+        let look = inode.look();
+        let seen = self.tree.stat(&inode.node).await.ok().map(|stat| (stat, look));
+        let resized = inode.resized(self.wall(), seen);
+        self.settle_later(inode);
+        Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
+    }
+
+    /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
+    pub(crate) async fn opened<'a>(
+        &self,
+        caller: &Caller,
+        inode: &'a Arc<Inode<P>>,
+        must_write: bool,
+    ) -> Result<&'a File, VolumeError> {
+        let current = |inode: &'a Inode<P>| {
+            if must_write { inode.writable_file() } else { inode.file() }
+        };
+        if let Some(file) = current(inode) {
+            return Ok(file);
+        }
+        self.make_room().await;
+        let _opening = inode.opening.lock().await;
+        if let Some(file) = current(inode) {
+            return Ok(file);
+        }
+        let look = inode.look();
+        let data = self.open_data(&inode.node.used_by(caller), must_write).await?;
+        let (stat, writable) = (data.stat, data.writable);
+        if inode.file().is_none() {
+            self.attach(inode, data)?;
+            // Where others changed the file meanwhile, the engine starts with what is there now.
+            inode.observe(stat, &look, self.now());
+        }
+        if writable {
+            inode.allow_writing();
+        }
+        current(inode).ok_or(VolumeError::Denied)
+    }
+
+    /// Opens a file's bytes. A program of the host that has a lease on the file is given a moment to let go of it.
+    async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
+        let until = self.now().after(LEASE_WAIT_NS);
+        let mut pause_ns = LEASE_PAUSE_NS;
+        loop {
+            match self.tree.open_data(node, must_write).await {
+                Err(VolumeError::Leased) if self.now() < until => {}
+                opened => return opened,
+            }
+            self.engine.platform().sleep_until(self.now().after(pause_ns)).await;
+            pause_ns = (2 * pause_ns).min(LEASE_PAUSE_MAX_NS);
+        }
+    }
+
+    /// Gives a file that was just made its engine file, unless somebody who found it was faster.
+    pub(crate) async fn attach_made(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
+        let _opening = inode.opening.lock().await;
+        if inode.file().is_none() {
+            self.attach(inode, data)?;
+            inode.allow_writing();
+        }
+        Ok(())
+    }
+
+    /// Gives an inode its engine file.
+    fn attach(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
+        let device = self.device(inode.device, &inode.node)?;
+        let file = self.engine.open(device, data.backing, data.stat.size);
+        inode.opened(file);
+        Ok(())
+    }
+}
+
+/// A write that may change bytes and then wait. Dropped before its end, it has the times tell so.
+struct Writing<'a, P: Platform> {
+    volume: &'a Volume<P>,
+    inode: &'a Arc<Inode<P>>,
+    file: &'a File,
+    range: Range<u64>,
+    /// The engine's count of changes on the host at the start.
+    host_changes: u64,
+    ended: bool,
+}
+
+impl<'a, P: Platform> Writing<'a, P> {
+    fn begin(volume: &'a Volume<P>, inode: &'a Arc<Inode<P>>, file: &'a File, range: Range<u64>) -> Self {
+        Self { volume, inode, file, range, host_changes: file.change_count(), ended: false }
+    }
+
+    /// All bytes were written.
+    fn ended(mut self) -> Consistency {
+        self.ended = true;
+        self.volume.note_written(self.inode, self.range.clone())
+    }
+}
+
+impl<P: Platform> Drop for Writing<'_, P> {
+    fn drop(&mut self) {
+        // What was written is dirty, or was written back since.
+        let untouched = self.file.is_clean() && self.file.change_count() == self.host_changes;
+        if !self.ended && !untouched {
+            self.volume.note_written(self.inode, self.range.clone());
+        }
+    }
+}
+
+/// `len`, or what is left of the file after `offset`.
+#[inline]
+fn clamped(file: &File, offset: u64, len: u32) -> usize {
+    u64::from(len).min(file.size().saturating_sub(offset)) as usize
+}
+
+#[inline]
+fn finish<P: Platform>(inode: &Inode<P>, file: &File, offset: u64, bytes: ReadBytes) -> ReadResult {
+    let end_of_file = offset.saturating_add(bytes.len() as u64) >= file.size();
+    ReadResult { bytes, end_of_file, attributes: inode.attributes() }
+}

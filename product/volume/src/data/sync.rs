@@ -1,0 +1,149 @@
+//! Making bytes, names and attributes durable.
+//!
+//! Owns: which sync a call needs, sharing one of the host's among those who wait for the same.
+//! Does not own: writing back (the engine), the host's calls (the tree).
+//! Invariants: success means that everything of the object that was acknowledged before the call, and
+//! lies in the range, is durable. An inode is dropped only when nothing of it waits for a sync.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Client, Engine, File, Nanos, Platform};
+
+use crate::error::VolumeError;
+use crate::objects::inode::Inode;
+use crate::objects::rights::Use;
+use crate::tree::attributes::{Kind, Outcome};
+use crate::tree::caller::Caller;
+use crate::tree::directory::Stable;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// Makes durable what was written to `len` bytes from `offset` before the call (`len` 0: to the
+    /// end), and the size. An error of an earlier write of the file is told until it has been made
+    /// good. Names and attributes are durable already: each call that changes them sees to it. The
+    /// modification time alone is set on the host when all of the file is written, here or later, and is
+    /// not made durable: after a crash of the host it may be that of the writing back. After the end of
+    /// the server alone it is no earlier than what clients were told of what they had synced.
+    pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+        self.sync_for(None, inode, offset, len).await
+    }
+
+    /// [`Volume::sync`] for a client, as [`Engine::sync_for`](afflux_engine::Engine::sync_for) has it.
+    pub async fn sync_for(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+        let result = self.sync_bytes(client, inode, offset, len).await;
+        if result.is_ok() && inode.awaits_settling() {
+            // Where that cannot be now, it is tried again later.
+            self.settle(inode).await;
+        }
+        Outcome { result, consistency: inode.unchanged() }
+    }
+
+    /// [`Volume::sync_for`] because the caller asked for it: how long that took is told as a COMMIT, unless nothing
+    /// can have been written.
+    pub async fn commit_by(
+        &self,
+        caller: &Caller,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u64,
+    ) -> Outcome<()> {
+        if let Err(error) = self.permit(inode, caller, Use::Commit).await {
+            return Outcome { result: Err(error), consistency: inode.unchanged() };
+        }
+        let engine = &self.engine;
+        let _noted = inode.writable_file().map(|file| NotedCommit { engine, client, file, began: self.now() });
+        self.sync_for(client, inode, offset, len).await
+    }
+
+    async fn sync_bytes(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), VolumeError> {
+        if inode.is_removed() {
+            return Err(VolumeError::Stale);
+        }
+        match inode.kind() {
+            Kind::Regular => {}
+            Kind::Directory => return self.make_durable(inode).await,
+            _ => return Ok(()),
+        }
+        // Without a writable file nothing was written since the last sync of all of it.
+        let Some(file) = inode.writable_file() else {
+            return Ok(());
+        };
+        let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
+        let changes = inode.changes.load(Ordering::Acquire);
+        self.engine.sync_for(client, file, offset..end).await?;
+        if offset == 0 && end >= file.size() {
+            inode.flushed(changes);
+        }
+        Ok(())
+    }
+
+    /// Makes a directory's entries, or an object's attributes, durable as they are now. Those who
+    /// come while the host is busy with one sync of the object share the next.
+    pub(crate) async fn make_durable(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !self.names_durable() {
+            return Ok(());
+        }
+        let wanted = inode.changes.load(Ordering::Acquire);
+        let mut durable = inode.durable.lock().await;
+        if *durable >= wanted {
+            return Ok(());
+        }
+        let upto = inode.changes.load(Ordering::Acquire);
+        self.tree.sync(&inode.node).await?;
+        *durable = upto;
+        Ok(())
+    }
+
+    /// Makes a change durable that the tree made: by the sync that it began, or by one of each of `changed`, in
+    /// their order.
+    pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
+        let device = changed.first().filter(|_| self.names_durable());
+        let device = device.and_then(|inode| self.device(inode.device, &inode.node).ok());
+        let _first = device.and_then(|device| self.engine.names_first(device));
+        if let Some(sync) = begun.into_begun() {
+            return sync.await;
+        }
+        for inode in changed {
+            self.make_durable(inode).await?;
+        }
+        Ok(())
+    }
+
+    /// Makes all changes of names and attributes durable, where calls do not wait for that
+    /// ([`Volume::set_names_durable`]).
+    pub async fn sync_names(&self) -> Result<(), VolumeError> {
+        if self.names_durable() { Ok(()) } else { self.tree.sync_everything().await }
+    }
+
+    /// Brings all of a file to the host, durably, with its times, so that the inode can be dropped.
+    /// False if it cannot be now.
+    pub(crate) async fn clean(&self, inode: &Arc<Inode<P>>) -> bool {
+        let synced = match inode.writable_file() {
+            Some(_) => self.sync_bytes(None, inode, 0, 0).await.is_ok(),
+            None => true,
+        };
+        synced && self.settle(inode).await
+    }
+}
+
+/// A COMMIT under way, told when it is over or its caller has gone away.
+struct NotedCommit<'a, P: Platform> {
+    engine: &'a Engine<P>,
+    client: Option<&'a Client>,
+    file: &'a File,
+    began: Nanos,
+}
+
+impl<P: Platform> Drop for NotedCommit<'_, P> {
+    fn drop(&mut self) {
+        self.engine.note_commit(self.client, self.file, self.began);
+    }
+}

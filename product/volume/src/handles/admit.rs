@@ -1,0 +1,82 @@
+//! Bringing objects into memory, and making room for them.
+//!
+//! Owns: from what the host gave to an inode, and which inodes go when there are too many.
+//! Does not own: the table and its bounds (`objects::table`), making dirty files clean (`data::sync`).
+//! Invariants: no object that others use, or of which not all is on the host, is dropped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::Platform;
+
+use crate::error::VolumeError;
+use crate::objects::handle;
+use crate::objects::inode::Inode;
+use crate::objects::location::Location;
+use crate::tree::directory::Found;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// Which export an object's handle names.
+    pub(crate) fn export_of(&self, inode: &Inode<P>) -> u16 {
+        handle::peek(inode.handle.as_bytes()).map_or(0, |(_, export)| export)
+    }
+
+    /// The inode of what the host gave; its attributes are the host's or, where they are unwritten,
+    /// ours.
+    pub(crate) async fn admit(
+        &self,
+        found: Found,
+        export: u16,
+        location: Option<Location>,
+    ) -> Result<Arc<Inode<P>>, VolumeError> {
+        let Found { node, identity, stat } = found;
+        let now = self.now();
+        let make = || {
+            Inode::new(
+                &self.engine,
+                identity,
+                self.key.seal(&identity, export),
+                node,
+                stat,
+                now,
+                &self.table.descriptors,
+            )
+        };
+        let (inode, new) = self.table.get_or_insert(&identity, make);
+        if new {
+            self.sightings.met(&identity);
+        }
+        if let Some(location) = location {
+            self.sightings.found_at(&inode, location);
+        }
+        if !new && inode.differs(&stat, now) {
+            // What was seen may be older than a change of ours: it only raises suspicion.
+            self.check(&inode).await?;
+        }
+        Ok(inode)
+    }
+
+    /// Drops idle inodes while there are too many; makes some clean if all are dirty. Waits for the
+    /// devices only where nothing else helps.
+    pub(crate) async fn make_room(&self) {
+        if !self.table.is_full() {
+            return;
+        }
+        let _one_at_a_time = self.sweeping.lock().await;
+        if !self.table.is_full() {
+            return;
+        }
+        let sweep = self.table.sweep(|inode| self.sightings.remember(inode));
+        drop(sweep.dropped);
+        if !self.table.is_full() {
+            return;
+        }
+        for inode in sweep.unwritten {
+            if self.clean(&inode).await {
+                inode.recent.store(false, Ordering::Relaxed);
+            }
+        }
+        drop(self.table.sweep(|inode| self.sightings.remember(inode)).dropped);
+    }
+}

@@ -1,0 +1,62 @@
+//! From an identity to its object along remembered locations.
+//!
+//! Owns: the way down from an ancestor in memory, and its length.
+//! Does not own: locations (`objects::location`), what is done when none leads to the object (`resolve`, `search`).
+//! Invariants: what a location leads to is used only if its identity is the one looked for.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+
+use crate::objects::inode::Inode;
+use crate::objects::location::Location;
+use crate::tree::identity::Identity;
+use crate::volume::Volume;
+
+/// Most names between an object and its export's root. Each costs a lookup, and a walk a descriptor.
+pub(super) const DEPTH_MAX: usize = 4096;
+
+/// Where remembered locations led to.
+pub(super) enum Followed<P: Platform> {
+    /// To the object.
+    Found(Arc<Inode<P>>),
+    /// Nowhere: there are none.
+    Unknown,
+    /// To something else: it was moved or removed since.
+    Misled,
+}
+
+impl<P: Platform> Volume<P> {
+    /// Goes down from a known ancestor along remembered locations.
+    pub(super) async fn follow(&self, identity: Identity, export: u16) -> Followed<P> {
+        let mut path = Vec::new();
+        let mut at = identity;
+        let mut inode = loop {
+            if let Some(inode) = self.table.get(&at) {
+                break inode;
+            }
+            let Some(location) = self.sightings.location(&at) else {
+                return if path.is_empty() { Followed::Unknown } else { Followed::Misled };
+            };
+            if path.len() == DEPTH_MAX {
+                return Followed::Misled;
+            }
+            path.push((at, location.name));
+            at = location.parent;
+        };
+        while let Some((expected, name)) = path.pop() {
+            let Ok(found) = self.tree.lookup(&inode.node, name.clone()).await else {
+                return Followed::Misled;
+            };
+            if found.identity != expected {
+                return Followed::Misled;
+            }
+            let location = Location { parent: inode.identity, name };
+            match self.admit(found, export, Some(location)).await {
+                Ok(admitted) => inode = admitted,
+                Err(_) => return Followed::Misled,
+            }
+        }
+        Followed::Found(inode)
+    }
+}

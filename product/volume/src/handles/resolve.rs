@@ -1,0 +1,96 @@
+//! From handles to inodes.
+//!
+//! Owns: which way from a handle back to its object is tried when; that a file is still inside the exports.
+//! Does not own: the table and the layout of handles (`objects`), following locations (`follow`), walks of the
+//! exports (`search`).
+//! Invariants: an object that is gone is `Stale`, never `NotFound`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Nanos, Platform};
+
+use super::follow::Followed;
+use crate::error::VolumeError;
+use crate::objects::handle;
+use crate::objects::inode::Inode;
+use crate::tree::attributes::Kind;
+use crate::tree::identity::Identity;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// The object of a handle, if it is in memory. Asks the host nothing.
+    pub fn try_resolve(&self, handle: &[u8]) -> Option<Arc<Inode<P>>> {
+        let (identity, _) = handle::peek(handle).ok()?;
+        // The whole handle is compared, its hash with it: a forged one is never equal.
+        let inode = self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle);
+        inode.filter(|inode| !self.may_be_outside(inode))
+    }
+
+    /// Whether the tree has to be asked if a file is still inside. Of directories it says so by itself.
+    fn may_be_outside(&self, inode: &Inode<P>) -> bool {
+        self.confines_files
+            && inode.kind() != Kind::Directory
+            && self.now().since(Nanos(inode.confined.load(Ordering::Relaxed))) >= self.idle_ns()
+    }
+
+    /// Asks the tree whether a file is still inside.
+    async fn confine(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !self.may_be_outside(inode) {
+            return Ok(());
+        }
+        let now = self.now();
+        match self.tree.stat(&inode.node).await {
+            Ok(_) => inode.confined.store(now.0, Ordering::Relaxed),
+            Err(error) => {
+                // Under another of its names it may be inside: then it is to be found anew.
+                self.table.drop_idle(inode, |_| {});
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The object of a handle. [`VolumeError::BadHandle`] if the handle was not given out by this
+    /// server, [`VolumeError::Stale`] if the object is gone or its export is not served any more.
+    pub async fn resolve(&self, handle: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
+        if let Some(inode) = self.try_resolve(handle) {
+            return Ok(inode);
+        }
+        let (identity, export) = self.key.open(handle)?;
+        if !self.exports.iter().any(|served| served.tag == export) {
+            return Err(VolumeError::Stale);
+        }
+        let inode = self.resolve_identity(identity, export).await?;
+        self.confine(&inode).await?;
+        Ok(inode)
+    }
+
+    async fn resolve_identity(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+        if let Some(inode) = self.table.get(&identity) {
+            return Ok(inode);
+        }
+        self.make_room().await;
+        if self.tree.opens(&identity) {
+            match self.tree.open_identity(identity).await {
+                Ok(found) => return self.admit(found, export, None).await,
+                Err(VolumeError::NotSupported) => {}
+                Err(error) => return Err(gone(error)),
+            }
+        } else if self.sightings.is_gone(&identity) {
+            return Err(VolumeError::Stale);
+        }
+        if let Followed::Found(inode) = self.follow(identity, export).await {
+            return Ok(inode);
+        }
+        self.search(identity, export).await
+    }
+}
+
+/// What a handle's object that cannot be reached is: gone, not a wrong name.
+fn gone(error: VolumeError) -> VolumeError {
+    match error {
+        VolumeError::NotFound | VolumeError::NotDirectory => VolumeError::Stale,
+        error => error,
+    }
+}

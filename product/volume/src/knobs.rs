@@ -1,0 +1,12 @@
+//! The volume's knobs.
+//!
+//! Owns: their table. Does not own: values (the engine's settings, to which who makes an engine adds the table).
+//! Invariants: each is read where it acts, so that a change needs no restart.
+
+afflux_engine::knobs! {
+    /// A knob of the volume.
+    VolumeKnob of "volume":
+
+    AttributesIdleCentisecs "attributes_idle_centisecs" 100 in 0..=360000 "centiseconds" Engine NextUse
+        "How long a file must be unused before a lookup asks the host whether it was changed there, and how long a name that was looked up is remembered.";
+}

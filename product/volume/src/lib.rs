@@ -1,0 +1,46 @@
+//! Files with names over the engine: handles, attributes, directories, durability of names.
+//!
+//! Owns: what a front end sees of the files: identity, attributes coherent with unwritten data, names.
+//! Does not own: pages and writing back (the engine), protocols (front ends), the host's calls (the
+//! world's [`Directory`]), connections and callers (`frontend`).
+//! Invariants: imports run one way: `tree`, the seam below; `objects`, what is kept; `volume`, which puts the parts
+//! together; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the
+//! exported directories is reachable; a handle names one object for as long as that lives, and nothing
+//! afterwards.
+#![forbid(unsafe_code)]
+
+mod coherence;
+mod data;
+mod error;
+mod handles;
+mod knobs;
+mod lock;
+mod names;
+mod objects;
+mod own;
+mod task;
+mod tree;
+mod volume;
+
+pub use afflux_engine::settings::{KnobId, WhichKnob};
+pub use afflux_engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
+pub use data::read_write::{ReadBytes, ReadResult};
+pub use error::VolumeError;
+pub use knobs::{KNOBS, VolumeKnob};
+pub use names::entries::CreateHow;
+pub use names::list::{DirectoryEntry, Listing};
+pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
+pub use objects::inode::Inode;
+pub use objects::location_log::LocationStore;
+pub use objects::rights::Use;
+pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
+pub use tree::caller::{Caller, Credentials};
+pub use tree::directory::{
+    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
+    NewDevice, Node, PathLimits, Removed, Renamed, Space, SpecialKind, Stable, Stat,
+};
+pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
+pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
+pub use tree::pending::{Call, Called, Pending};
+pub use tree::window::Window;
+pub use volume::Volume;

@@ -1,0 +1,478 @@
+//! Changing directories: making, removing, renaming and linking.
+//!
+//! Owns: the order of steps of each change, what becomes of inodes whose names change.
+//! Does not own: the host's calls (the tree), durability (`data::sync`).
+//! Invariants: changes of one directory are made one at a time, so before and after are its own. No
+//! other object is checked or locked while a directory is, but the second one of a rename. What is
+//! removed stays usable to those who hold it, and is found by nobody else.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::Platform;
+use bytes::Bytes;
+
+use crate::error::VolumeError;
+use crate::objects::inode::{Inode, Times};
+use crate::objects::location::Location;
+use crate::objects::rights::Use;
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
+use crate::tree::caller::Caller;
+use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
+use crate::tree::identity::Identity;
+use crate::tree::names;
+use crate::volume::{STOPPED, Volume};
+
+/// How a regular file is made where its name may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CreateHow {
+    /// A regular file of that name is as good; of the attributes only a size acts on it.
+    Unchecked(AttributeChange),
+    /// The name must be free.
+    Guarded(AttributeChange),
+    /// The name must be free, or taken by a file made with the same verifier and not changed since:
+    /// so a repeated call succeeds, also after a restart. The verifier is kept in the file's access
+    /// and modification times; the client is expected to set the times afterwards.
+    Exclusive {
+        /// What the client made up for this call.
+        verifier: [u8; 8],
+    },
+}
+
+/// The times that keep a verifier. Some file systems keep 31 bits of seconds, so the highest bit of each half is in
+/// the nanoseconds, as 1 or 2.
+fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
+    let [a, b, c, d, e, f, g, h] = verifier;
+    let time = |bytes| {
+        let half = u32::from_be_bytes(bytes);
+        Timestamp { seconds: i64::from(half & 0x7fff_ffff), nanos: 1 + (half >> 31) }
+    };
+    (time([a, b, c, d]), time([e, f, g, h]))
+}
+
+/// Whether a file has kept the time of a verifier: in seconds alone where its file system has nothing finer.
+fn kept(found: Timestamp, given: Timestamp) -> bool {
+    found.seconds == given.seconds && (found.nanos == given.nanos || found.nanos == 0)
+}
+
+impl CreateHow {
+    fn attributes(&self) -> AttributeChange {
+        match *self {
+            Self::Unchecked(change) | Self::Guarded(change) => change,
+            Self::Exclusive { verifier } => {
+                let (atime, mtime) = verifier_times(verifier);
+                let (atime, mtime) = (SetTime::To(atime), SetTime::To(mtime));
+                AttributeChange { mode: Some(0o600), atime, mtime, ..AttributeChange::default() }
+            }
+        }
+    }
+}
+
+pub(crate) type Made<P> = (Arc<Inode<P>>, Attributes);
+
+impl<P: Platform> Volume<P> {
+    /// Makes a regular file, or finds it where `how` allows. Its name is durable on return. The
+    /// consistency is the directory's.
+    pub async fn create_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Outcome<Made<P>> {
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.create_now(&caller, &parent, name, how).await };
+        self.carried_through("create", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn create_now(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        how: CreateHow,
+    ) -> Outcome<Made<P>> {
+        let change = how.attributes();
+        let made = self.make(caller, parent, name.clone(), New::Regular, change).await;
+        match (&made.result, how) {
+            (Ok((inode, _)), _) if change.size.is_some_and(|size| size > 0) => {
+                let size = AttributeChange { size: change.size, ..AttributeChange::default() };
+                let sized = self.set_attributes_now(caller, inode, size, None).await;
+                let result = sized.result.map(|()| (Arc::clone(inode), inode.attributes()));
+                Outcome { result, ..made }
+            }
+            (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
+                Outcome { result: self.taken(caller, parent, &name, change.size).await, ..made }
+            }
+            (Err(VolumeError::Exists), CreateHow::Exclusive { verifier }) => {
+                Outcome { result: self.made_before(caller, parent, &name, verifier).await, ..made }
+            }
+            _ => made,
+        }
+    }
+
+    /// The file that has the name of an unchecked creation.
+    async fn taken(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: &[u8],
+        size: Option<u64>,
+    ) -> Result<Made<P>, VolumeError> {
+        let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
+        if inode.kind() != Kind::Regular {
+            return Err(VolumeError::Exists);
+        }
+        if size.is_none() {
+            return Ok((inode, attributes));
+        }
+        let change = AttributeChange { size, ..AttributeChange::default() };
+        self.set_attributes_now(caller, &inode, change, None).await.result?;
+        let attributes = inode.attributes();
+        Ok((inode, attributes))
+    }
+
+    /// The file that has the name of an exclusive creation, if it came of the same call.
+    async fn made_before(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: &[u8],
+        verifier: [u8; 8],
+    ) -> Result<Made<P>, VolumeError> {
+        let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
+        let (atime, mtime) = verifier_times(verifier);
+        let same = kept(attributes.atime, atime) && kept(attributes.mtime, mtime);
+        if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
+    }
+
+    /// Makes a directory; durable on return. The consistency is the parent's.
+    pub async fn make_directory_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        self.make_carried(caller, directory, name, New::Directory, attributes).await
+    }
+
+    /// Makes a symbolic link that says exactly `target`: 1 to 4,095 bytes, no NUL. Durable on return.
+    pub async fn symlink_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        target: &[u8],
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        if let Err(error) = names::check_target(target) {
+            return Outcome { result: Err(error), consistency: directory.unchanged() };
+        }
+        let target = Bytes::copy_from_slice(target);
+        self.make_carried(caller, directory, name, New::Symlink { target }, attributes).await
+    }
+
+    /// Makes a pipe, a socket or, where the host allows it, a device. Durable on return.
+    pub async fn make_special_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        kind: SpecialKind,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        self.make_carried(caller, directory, name, New::Special(kind), attributes).await
+    }
+
+    async fn make_carried(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        new: New,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        if attributes.size.is_some_and(|size| size > 0) {
+            let error = VolumeError::Invalid { what: "a size of something that has no bytes" };
+            return Outcome { result: Err(error), consistency: directory.unchanged() };
+        }
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.make(&caller, &parent, name, new, attributes).await };
+        self.carried_through("make", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn make(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        let checked = self.may_change(caller).and_then(|()| check_place(parent, &name));
+        if let Err(error) = checked.and_then(|()| attributes.check()) {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        self.make_room().await;
+        let attributes = AttributeChange { size: None, ..attributes };
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        let node = parent.node.used_by(caller);
+        let created = self.tree.create(&node, name.clone(), new, attributes, self.names_durable()).await;
+        let Created { found, data, parent: change, stable } = match created {
+            Ok(created) => created,
+            Err(error) => return self.not_changed(parent, error),
+        };
+        let consistency = self.entries_changed(parent, change);
+        parent.listed().insert(&name, found.stat.fileid);
+        let (identity, export) = (found.identity, self.export_of(parent));
+        let handle = self.key.seal(&identity, export);
+        let make =
+            || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
+        let (inode, _) = self.table.get_or_insert(&identity, make);
+        self.sightings.met(&identity);
+        self.sightings.found_at(&inode, Location { parent: parent.identity, name });
+        let attached = match data {
+            Some(data) => self.attach_made(&inode, data).await,
+            None => Ok(()),
+        };
+        drop(changing);
+        let result = match attached {
+            Ok(()) => self.made_durable(&[parent], stable).await,
+            Err(error) => Err(error),
+        };
+        Outcome { result: result.map(|()| (Arc::clone(&inode), inode.attributes())), consistency }
+    }
+
+    /// Takes a name that is no directory's away; durable on return. The object goes with its last
+    /// name, when nobody here uses it any more.
+    pub async fn remove_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(caller, directory, name, false).await
+    }
+
+    /// Takes an empty directory away; durable on return.
+    pub async fn remove_directory_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(caller, directory, name, true).await
+    }
+
+    async fn remove_carried(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        directory_wanted: bool,
+    ) -> Outcome<()> {
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let caller = caller.clone();
+        let work =
+            move |volume: Arc<Self>| async move { volume.remove_now(&caller, &parent, name, directory_wanted).await };
+        self.carried_through("remove", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn remove_now(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        directory_wanted: bool,
+    ) -> Outcome<()> {
+        let checked = match self.may_change(caller).and_then(|()| check_place(parent, &name)) {
+            // Who may not search a directory is not told what is in it, by no error.
+            Ok(()) => self.permit(parent, caller, Use::Search).await,
+            refused => refused,
+        };
+        if let Err(error) = checked {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        let node = parent.node.used_by(caller);
+        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.names_durable()).await;
+        let Removed { identity, stat, parent: change, stable } = match removed {
+            Ok(removed) => removed,
+            Err(error) => return self.not_changed(parent, error),
+        };
+        let consistency = self.entries_changed(parent, change);
+        parent.listed().remove(&name);
+        self.name_taken(&identity, stat);
+        drop(changing);
+        Outcome { result: self.made_durable(&[parent], stable).await, consistency }
+    }
+
+    /// Gives an object another name, in the same or another directory; what had that name loses it, as
+    /// by [`Volume::remove`]. Durable on return. The first consistency is that of the old name's
+    /// directory, the second that of the new name's.
+    pub async fn rename_by(
+        &self,
+        caller: &Caller,
+        from: &Arc<Inode<P>>,
+        from_name: &[u8],
+        to: &Arc<Inode<P>>,
+        to_name: &[u8],
+    ) -> (Outcome<()>, Consistency) {
+        let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));
+        let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.rename_now(&caller, &from, from_name, &to, to_name).await };
+        let stopped = || (Outcome::failed(STOPPED), Consistency::default());
+        self.carried_through("rename", work).await.unwrap_or_else(stopped)
+    }
+
+    async fn rename_now(
+        &self,
+        caller: &Caller,
+        from: &Arc<Inode<P>>,
+        from_name: Bytes,
+        to: &Arc<Inode<P>>,
+        to_name: Bytes,
+    ) -> (Outcome<()>, Consistency) {
+        let checked = self.may_change(caller).and_then(|()| check_place(from, &from_name));
+        let mut checked = checked.and_then(|()| check_place(to, &to_name));
+        for directory in [from, to] {
+            if checked.is_ok() {
+                checked = self.permit(directory, caller, Use::Search).await;
+            }
+        }
+        if let Err(error) = checked {
+            return (Outcome { result: Err(error), consistency: from.unchanged() }, to.unchanged());
+        }
+        let one = Arc::ptr_eq(from, to);
+        let (first, second) = if from.identity <= to.identity { (from, to) } else { (to, from) };
+        let first = first.changing.lock().await;
+        let second = if one { None } else { Some(second.changing.lock().await) };
+        from.changes.fetch_add(1, Ordering::Relaxed);
+        to.changes.fetch_add(1, Ordering::Relaxed);
+        let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
+        let node = from.node.used_by(caller);
+        let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
+        let renamed = self.tree.rename(old, new, self.names_durable()).await;
+        let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
+            Ok(renamed) => renamed,
+            Err(error) => return (self.not_changed(from, error), to.unchanged()),
+        };
+        self.sightings.relocate(&self.table, &moved.0, Location { parent: to.identity, name: to_name.clone() });
+        if moved.1.kind == Kind::Directory {
+            self.sightings.carried();
+        }
+        drop(moving);
+        let from_consistency = self.entries_changed(from, from_change);
+        let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
+        from.listed().remove(&from_name);
+        to.listed().insert(&to_name, moved.1.fileid);
+        if let Some((identity, stat)) = replaced {
+            self.name_taken(&identity, stat);
+        }
+        self.name_changed(&moved.0, moved.1);
+        drop((first, second));
+        // The new name first: a crash in between leaves both names, never none.
+        let directories = if one { &[to][..] } else { &[to, from] };
+        let result = self.made_durable(directories, stable).await;
+        (Outcome { result, consistency: from_consistency }, to_consistency)
+    }
+
+    /// Gives an object that is no directory one more name; durable on return. The result is the
+    /// object's attributes, the consistency the directory's.
+    pub async fn link_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+    ) -> Outcome<Attributes> {
+        let (target, parent) = (Arc::clone(inode), Arc::clone(directory));
+        let name = Bytes::copy_from_slice(name);
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.link_now(&caller, &target, &parent, name).await };
+        self.carried_through("link", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn link_now(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+    ) -> Outcome<Attributes> {
+        let checked =
+            self.may_change(caller).and_then(|()| check_place(parent, &name)).and_then(|()| match inode.kind() {
+                Kind::Directory => Err(VolumeError::IsDirectory),
+                _ if inode.is_removed() => Err(VolumeError::Stale),
+                _ => Ok(()),
+            });
+        if let Err(error) = checked {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let node = parent.node.used_by(caller);
+        let linked = self.tree.link(&inode.node, &node, name.clone(), self.names_durable()).await;
+        let Linked { stat, parent: change, stable } = match linked {
+            Ok(linked) => linked,
+            Err(error) => {
+                let Outcome { result, consistency } = self.not_changed::<()>(parent, error);
+                return Outcome { result: result.map(|()| inode.attributes()), consistency };
+            }
+        };
+        let consistency = self.entries_changed(parent, change);
+        parent.listed().insert(&name, inode.fileid());
+        self.sightings.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
+        inode.changed(stat, self.now(), Times::Keep, None);
+        drop(changing);
+        let result = self.made_durable(&[parent], stable).await;
+        Outcome { result: result.map(|()| inode.attributes()), consistency }
+    }
+
+    /// A directory after a change of ours; both sides as clients are to see them.
+    fn entries_changed(&self, directory: &Arc<Inode<P>>, change: Change) -> Consistency {
+        // Where others changed it just before, what we told last is not what was before: then the
+        // host's word is, and clients that compare notice.
+        let others = {
+            let state = directory.state();
+            change.before.ctime != state.stat.ctime || change.before.mtime != state.stat.mtime
+        };
+        if others {
+            directory.listed().forget();
+            directory.forget_rights(&mut directory.state());
+            directory.changed(change.before, self.now(), Times::Entries, None);
+        }
+        directory.changed(change.after, self.now(), Times::Entries, None)
+    }
+
+    /// An object of which a name was taken.
+    fn name_taken(&self, identity: &Identity, stat: Stat) {
+        if stat.links > 0 {
+            // It may be known by that name alone.
+            self.sightings.lost_sight();
+        }
+        self.name_changed(identity, stat);
+    }
+
+    /// An object of which a name was changed or taken, if it is in memory.
+    fn name_changed(&self, identity: &Identity, stat: Stat) {
+        if stat.links == 0 {
+            self.sightings.not_there(identity);
+            self.sightings.remember_gone(identity);
+        }
+        let Some(inode) = self.table.get(identity) else {
+            return;
+        };
+        inode.changed(stat, self.now(), Times::Keep, None);
+        if stat.links == 0 {
+            self.gone(&inode);
+        }
+    }
+
+    fn not_changed<T>(&self, directory: &Arc<Inode<P>>, error: VolumeError) -> Outcome<T> {
+        Outcome { result: Err(error), consistency: directory.unchanged() }
+    }
+}
+
+fn check_place<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
+    names::check_entry(name)?;
+    directory.require_directory()?;
+    if directory.is_removed() { Err(VolumeError::Stale) } else { Ok(()) }
+}

@@ -1,0 +1,65 @@
+//! What names named a moment ago, for lookups that ask the host nothing.
+//!
+//! Owns: a fixed number of entries, and when one does not count any more.
+//! Does not own: lookups (`names::lookup`), the objects (`table`); an entry keeps neither alive.
+//! Invariants: an entry counts only while its directory's count of changes is what it was before the
+//! host was asked, so any change of ours, or of others once it was seen, ends all entries of the
+//! directory at once; while none of ours is being made; and for the time of the knob
+//! `attributes_idle_centisecs` at most. What a name does not name is not kept.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use afflux_engine::{Nanos, Platform};
+use bytes::Bytes;
+
+use crate::lock::lock;
+use crate::objects::inode::Inode;
+use crate::tree::identity::Identity;
+
+/// Entries: about 130 bytes each with a usual name. One place each, whoever comes last has it.
+const NAMES_MAX: usize = 4096;
+const _: () = assert!(NAMES_MAX.is_power_of_two());
+
+struct Entry<P: Platform> {
+    /// Weak: the same object in memory, not one that was dropped and found again.
+    directory: Weak<Inode<P>>,
+    name: Bytes,
+    object: Identity,
+    /// The directory's count of changes before the host was asked.
+    changes: u64,
+    asked: Nanos,
+}
+
+pub(crate) struct NameCache<P: Platform>(Box<[Mutex<Option<Entry<P>>>]>);
+
+impl<P: Platform> NameCache<P> {
+    pub(crate) fn new() -> Self {
+        Self((0..NAMES_MAX).map(|_| Mutex::new(None)).collect())
+    }
+
+    fn place(&self, directory: &Inode<P>, name: &[u8]) -> &Mutex<Option<Entry<P>>> {
+        let mixed = name
+            .iter()
+            .fold(directory.identity.mixed(), |mixed, byte| (mixed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+        let spread = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.0[(spread >> 32) as usize % NAMES_MAX]
+    }
+
+    /// Keeps what the host said. `changes` and `asked` are from before it was asked.
+    pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, name: Bytes, object: Identity, changes: u64, asked: Nanos) {
+        let place = self.place(directory, &name);
+        let entry = Entry { directory: Arc::downgrade(directory), name, object, changes, asked };
+        // What was there goes outside the lock.
+        drop(lock(place).replace(entry));
+    }
+
+    /// What the name named less than `idle_ns` ago and, as far as is known, still does.
+    pub(crate) fn get(&self, directory: &Arc<Inode<P>>, name: &[u8], now: Nanos, idle_ns: u64) -> Option<Identity> {
+        let place = lock(self.place(directory, name));
+        let entry = place.as_ref()?;
+        let here = entry.directory.as_ptr() == Arc::as_ptr(directory) && *entry.name == *name;
+        let counts = entry.changes == directory.changes_seen() && now.since(entry.asked) < idle_ns;
+        // While a change of ours is being made, the host alone knows which of its names are new already.
+        (here && counts && directory.changing.try_lock().is_some()).then_some(entry.object)
+    }
+}

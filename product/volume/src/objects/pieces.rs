@@ -1,0 +1,72 @@
+//! The pieces of directories that are kept between calls that list them.
+//!
+//! Owns: which directories have a piece, how many entries that are, who reads a large directory.
+//! Does not own: the pieces (each stands in its directory's inode), the order of entries (`tree::window`).
+//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list. The lock of the one is not held
+//! while that of a directory's piece is taken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, Weak};
+
+use afflux_engine::Platform;
+use futures_util::lock::Mutex as TaskMutex;
+
+use super::inode::Inode;
+use crate::lock::lock;
+use crate::tree::directory::DeviceKey;
+use crate::tree::listed::Listed;
+use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
+
+/// Most entries kept over all directories: two full windows, some 40 MiB with usual names.
+const KEPT_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
+
+/// The directories of which a piece is kept, the latest last.
+struct Kept<P: Platform> {
+    directories: VecDeque<(Weak<Inode<P>>, usize)>,
+    entries: usize,
+}
+
+impl<P: Platform> Default for Kept<P> {
+    fn default() -> Self {
+        Self { directories: VecDeque::new(), entries: 0 }
+    }
+}
+
+pub(crate) struct Pieces<P: Platform> {
+    kept: Mutex<Kept<P>>,
+    /// One task of a device at a time reads a large directory, since its entries take memory.
+    large: Mutex<BTreeMap<DeviceKey, Arc<TaskMutex<()>>>>,
+}
+
+impl<P: Platform> Default for Pieces<P> {
+    fn default() -> Self {
+        Self { kept: Mutex::new(Kept::default()), large: Mutex::default() }
+    }
+}
+
+impl<P: Platform> Pieces<P> {
+    /// To be held while a large directory of this device is read.
+    pub(crate) fn large(&self, device: DeviceKey) -> Arc<TaskMutex<()>> {
+        Arc::clone(lock(&self.large).entry(device).or_default())
+    }
+
+    /// Keeps a piece, and lets the oldest others go where that is too much.
+    pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
+        let mut kept = lock(&self.kept);
+        kept.entries += listed.len();
+        kept.directories.push_back((Arc::downgrade(directory), listed.len()));
+        let mut dropped = Vec::new();
+        while kept.entries > KEPT_ENTRIES_MAX || kept.directories.len() > KEPT_ENTRIES_MAX / 64 {
+            let Some((oldest, entries)) = kept.directories.pop_front() else {
+                break;
+            };
+            kept.entries -= entries;
+            dropped.extend(oldest.upgrade());
+        }
+        drop(kept);
+        for other in dropped {
+            other.listed().drop_kept();
+        }
+        directory.listed().keep(listed);
+    }
+}

@@ -1,0 +1,60 @@
+//! Files whose modification time on the host is that of the writing back.
+//!
+//! Owns: the queue of such files, and whether a task goes through it.
+//! Does not own: the task (`coherence::settle`).
+//! Invariants: a file is in the queue once. While the queue is not empty, one task goes through it.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+
+use afflux_engine::Platform;
+
+use super::inode::Inode;
+use crate::lock::lock;
+
+/// Files to be settled. Bounded by the inode table.
+pub(crate) struct Settling<P: Platform>(Mutex<Queue<P>>);
+
+struct Queue<P: Platform> {
+    /// Weak: what waits here is kept by the table, which may have it cleaned to make room.
+    inodes: VecDeque<Weak<Inode<P>>>,
+    running: bool,
+}
+
+impl<P: Platform> Default for Settling<P> {
+    fn default() -> Self {
+        Self(Mutex::new(Queue { inodes: VecDeque::new(), running: false }))
+    }
+}
+
+impl<P: Platform> Settling<P> {
+    /// Queues a file that is to be settled, unless it is queued. True if the caller has to start the task.
+    pub(crate) fn push(&self, inode: &Arc<Inode<P>>) -> bool {
+        if !inode.state().unsettled || inode.settling.swap(true, Ordering::Relaxed) {
+            return false;
+        }
+        let mut queue = lock(&self.0);
+        queue.inodes.push_back(Arc::downgrade(inode));
+        !mem::replace(&mut queue.running, true)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.0).inodes.len()
+    }
+
+    /// Takes the first out; none if it was dropped since, or there is none.
+    pub(crate) fn pop(&self) -> Option<Arc<Inode<P>>> {
+        let inode = lock(&self.0).inodes.pop_front()?.upgrade()?;
+        inode.settling.store(false, Ordering::Relaxed);
+        Some(inode)
+    }
+
+    /// After a round: whether there are more. If not, whoever queues next has to start a new task.
+    pub(crate) fn goes_on(&self) -> bool {
+        let mut queue = lock(&self.0);
+        queue.running = !queue.inodes.is_empty();
+        queue.running
+    }
+}

@@ -1,0 +1,304 @@
+//! What is known of where objects are that are not in memory, for trees that cannot open identities.
+//!
+//! Owns: where objects were last seen, which are looked for, which are known to be gone, what makes a walk of the
+//! exports incomplete; what of it the record for a later server has to hear.
+//! Does not own: walks of the exports and following locations (`handles`). Of trees that open identities nothing
+//! is kept here.
+//! Invariants: all maps are bounded, but for what is looked for: that is bounded by those who wait. The three locks
+//! are short, and none is taken under another.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::Platform;
+
+use super::inode::Inode;
+use super::location::{Location, Locations};
+use super::location_log::{Due, Entry, LocationLog, Read};
+use super::table::Table;
+use crate::lock::lock;
+use crate::tree::directory::{Directory, Identified};
+use crate::tree::identity::{Identity, IdentityMap};
+
+/// Most objects whose place is remembered after they were dropped, where a tree cannot open
+/// identities.
+const LOCATIONS_MAX: usize = 262_144;
+/// Most objects that are remembered to be gone.
+const GONE_MAX: usize = 65_536;
+
+/// While this stays the same, what a walk has met can be found by its location.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sight {
+    /// Changes of ours that leave something without a location.
+    lost: u64,
+    /// How often locations had to be dropped.
+    dropped: u64,
+}
+
+/// Counts changes of ours that matter to walks.
+#[derive(Default)]
+struct Moves {
+    carried: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// What is looked for, and what need not be.
+#[derive(Default)]
+struct Searches {
+    /// With how many wait for each.
+    wanted: IdentityMap<u32>,
+    /// How many walks have begun.
+    begun: u64,
+    /// Objects whose last name we took, or saw taken, in two generations.
+    gone: IdentityMap<()>,
+    gone_before: IdentityMap<()>,
+}
+
+impl Searches {
+    fn is_gone(&self, identity: &Identity) -> bool {
+        self.gone.contains_key(identity) || self.gone_before.contains_key(identity)
+    }
+
+    /// The object's last name is gone. With a kernel's handle its identity never comes back.
+    fn set_gone(&mut self, identity: Identity) {
+        if self.gone.len() >= GONE_MAX / 2 {
+            self.gone_before = mem::take(&mut self.gone);
+        }
+        self.gone.insert(identity, ());
+    }
+
+    /// An object of this identity was found: where identities are inode numbers, another one.
+    fn set_found(&mut self, identity: &Identity) {
+        self.gone.remove(identity);
+        self.gone_before.remove(identity);
+    }
+}
+
+/// Where objects were seen, and what need not be looked for.
+pub(crate) struct Sightings {
+    tree: Arc<dyn Directory>,
+    locations: Mutex<Locations>,
+    searches: Mutex<Searches>,
+    /// What the record of places has to hear, where there is one.
+    log: Mutex<Option<LocationLog>>,
+    /// Counts what makes a walk that has ended, or is being made, incomplete.
+    moves: Moves,
+}
+
+/// Somebody waits for a walk to meet an identity.
+pub(crate) struct Wanted<'a> {
+    sightings: &'a Sightings,
+    pub(crate) identity: Identity,
+    /// How many walks had begun before.
+    pub(crate) begun: u64,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        let mut searches = lock(&self.sightings.searches);
+        if let Some(waiting) = searches.wanted.get_mut(&self.identity) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                searches.wanted.remove(&self.identity);
+            }
+        }
+    }
+}
+
+impl Sightings {
+    pub(crate) fn new(tree: Arc<dyn Directory>) -> Self {
+        Self {
+            tree,
+            locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
+            searches: Mutex::default(),
+            log: Mutex::default(),
+            moves: Moves::default(),
+        }
+    }
+
+    /// Where an object was last seen.
+    pub(crate) fn location(&self, identity: &Identity) -> Option<Location> {
+        lock(&self.locations).get(identity).cloned()
+    }
+
+    /// Takes over what a record says, which is kept from now on.
+    pub(crate) fn recall(&self, read: Read) {
+        let log = LocationLog::behind(read.entries.len() as u64, read.whole);
+        for entry in read.entries {
+            match entry {
+                Entry::Place(identity, location) => {
+                    lock(&self.searches).set_found(&identity);
+                    lock(&self.locations).insert(identity, location);
+                }
+                Entry::Gone(identity) => {
+                    lock(&self.locations).remove(&identity);
+                    lock(&self.searches).set_gone(identity);
+                }
+            }
+        }
+        *lock(&self.log) = Some(log);
+    }
+
+    fn record(&self, entry: &Entry) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.add(entry);
+        }
+    }
+
+    /// What is to be written of the record now. If that is all of it, it is begun anew.
+    pub(crate) fn locations_due<P: Platform>(&self, table: &Table<P>) -> Due {
+        let known = (lock(&self.locations).len() + table.len()) as u64;
+        let mut log = lock(&self.log);
+        let Some(log) = log.as_mut() else { return Due::Nothing };
+        let due = log.take(known);
+        if matches!(due, Due::All) {
+            log.begins_anew(known);
+        }
+        due
+    }
+
+    /// What was due could not be written.
+    pub(crate) fn locations_not_written(&self) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.failed();
+        }
+    }
+
+    /// All that a record can say.
+    pub(crate) fn all_entries<P: Platform>(&self, table: &Table<P>) -> Vec<Entry> {
+        let gone: Vec<Identity> = {
+            let searches = lock(&self.searches);
+            searches.gone_before.keys().chain(searches.gone.keys()).copied().collect()
+        };
+        let mut entries: Vec<Entry> = gone.into_iter().map(Entry::Gone).collect();
+        {
+            let locations = lock(&self.locations);
+            entries.extend(locations.all().map(|(identity, location)| Entry::Place(*identity, location.clone())));
+        }
+        for inode in table.all() {
+            let location = inode.state().location.clone();
+            entries.extend(location.map(|location| Entry::Place(inode.identity, location)));
+        }
+        entries
+    }
+
+    /// An object that is in memory was found there.
+    pub(crate) fn found_at<P: Platform>(&self, inode: &Arc<Inode<P>>, location: Location) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        let known = inode.state().location.replace(location.clone());
+        let known = known.or_else(|| self.location(&inode.identity));
+        if known.as_ref() != Some(&location) {
+            self.record(&Entry::Place(inode.identity, location));
+        }
+    }
+
+    /// An object that is not in memory was seen there.
+    pub(crate) fn seen_at(&self, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        lock(&self.searches).set_found(identity);
+        if self.location(identity).as_ref() != Some(&location) {
+            self.record(&Entry::Place(*identity, location.clone()));
+            lock(&self.locations).insert(*identity, location);
+        }
+    }
+
+    /// Notes where the entries of a directory lead, as it was just read.
+    pub(crate) fn listed(&self, parent: Identity, entries: &[Identified]) {
+        let mut locations = lock(&self.locations);
+        for entry in entries {
+            locations.insert(entry.identity, Location { parent, name: entry.name.clone() });
+        }
+    }
+
+    /// An object is not where it was seen: so that it is not looked for there.
+    pub(crate) fn not_there(&self, identity: &Identity) {
+        lock(&self.locations).remove(identity);
+    }
+
+    /// Whether an object is known to be gone.
+    pub(crate) fn is_gone(&self, identity: &Identity) -> bool {
+        lock(&self.searches).is_gone(identity)
+    }
+
+    /// Keeps where an object that is being dropped was found.
+    pub(crate) fn remember<P: Platform>(&self, inode: &Arc<Inode<P>>) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        match inode.state().location.take() {
+            Some(location) => lock(&self.locations).insert(inode.identity, location),
+            None => self.lost_sight(),
+        }
+    }
+
+    /// No walk need look for an object any more: its last name is gone.
+    pub(crate) fn remember_gone(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_gone(*identity);
+            self.record(&Entry::Gone(*identity));
+        }
+    }
+
+    /// An object came into memory.
+    pub(crate) fn met(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_found(identity);
+        }
+    }
+
+    /// An object, in memory or not, has a new name.
+    pub(crate) fn relocate<P: Platform>(&self, table: &Table<P>, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        match table.get(identity) {
+            Some(inode) => self.found_at(&inode, location),
+            // Dropped, and what it was known by is remembered already.
+            None => self.seen_at(identity, location),
+        }
+    }
+
+    /// A directory was moved: a walk may miss what is in it.
+    pub(crate) fn carried(&self) {
+        self.moves.carried.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How often directories were moved.
+    pub(crate) fn carried_count(&self) -> u64 {
+        self.moves.carried.load(Ordering::SeqCst)
+    }
+
+    /// Something has no location any more that a walk gave it.
+    pub(crate) fn lost_sight(&self) {
+        self.moves.lost.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn sight(&self) -> Sight {
+        Sight { lost: self.moves.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
+    }
+
+    /// Has walks look for an object until what is given is dropped.
+    pub(crate) fn want(&self, identity: Identity) -> Wanted<'_> {
+        let mut searches = lock(&self.searches);
+        *searches.wanted.entry(identity).or_insert(0) += 1;
+        Wanted { sightings: self, identity, begun: searches.begun }
+    }
+
+    /// What is looked for at this moment.
+    pub(crate) fn wanted(&self) -> BTreeSet<Identity> {
+        lock(&self.searches).wanted.keys().copied().collect()
+    }
+
+    /// Counts a walk that begins, and gives its number.
+    pub(crate) fn begin_walk(&self) -> u64 {
+        let mut searches = lock(&self.searches);
+        searches.begun += 1;
+        searches.begun
+    }
+}

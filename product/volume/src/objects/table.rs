@@ -1,0 +1,168 @@
+//! The inodes in memory: one for each host object, found by identity, dropped when idle.
+//!
+//! Owns: the sharded map, the count against the descriptors that may be held.
+//! Does not own: how an object that is not in it is found (`handles`), making dirty ones clean.
+//! Invariants: an identity has at most one inode that can be found. One is dropped only when nobody
+//! else holds it and everything known of it is on the host.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::Platform;
+
+use crate::objects::inode::Inode;
+use crate::tree::identity::{Identity, IdentityMap};
+
+const SHARDS: usize = 64;
+const _: () = assert!(SHARDS.is_power_of_two());
+
+/// Most inodes whatever the descriptor limit: about 0.8 KiB each.
+const INODES_MAX: usize = 65_536;
+/// Fewest descriptors, so that deep trees and many clients still work where the limit is tiny.
+const DESCRIPTORS_MIN: usize = 128;
+
+/// Most dirty inodes that are made clean at a time when room is needed.
+const CLEAN_BATCH: usize = 32;
+
+pub(crate) struct Table<P: Platform> {
+    shards: [Mutex<IdentityMap<Arc<Inode<P>>>>; SHARDS],
+    count: AtomicUsize,
+    /// Descriptors held by inodes, in the table or not.
+    pub(crate) descriptors: Arc<AtomicUsize>,
+    descriptors_max: usize,
+    /// The shard where the next search starts.
+    hand: AtomicUsize,
+}
+
+/// What a search for something to drop found.
+pub(crate) struct Sweep<P: Platform> {
+    /// Taken out of the table; let them go outside any lock.
+    pub(crate) dropped: Vec<Arc<Inode<P>>>,
+    /// Unused, but not all of it is on the host.
+    pub(crate) unwritten: Vec<Arc<Inode<P>>>,
+}
+
+impl<P: Platform> Table<P> {
+    pub(crate) fn new(descriptors_max: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::new(IdentityMap::default())),
+            count: AtomicUsize::new(0),
+            descriptors: Arc::default(),
+            descriptors_max: descriptors_max.max(DESCRIPTORS_MIN),
+            hand: AtomicUsize::new(0),
+        }
+    }
+
+    fn shard(&self, identity: &Identity) -> MutexGuard<'_, IdentityMap<Arc<Inode<P>>>> {
+        // The map uses the low and the very high bits.
+        let at = (identity.mixed() >> 40) as usize & (SHARDS - 1);
+        self.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, identity: &Identity) -> Option<Arc<Inode<P>>> {
+        let inode = self.shard(identity).get(identity).cloned()?;
+        inode.used_now();
+        Some(inode)
+    }
+
+    /// The inode of this identity: the one that is there, or the one that `make` makes.
+    pub(crate) fn get_or_insert(&self, identity: &Identity, make: impl FnOnce() -> Inode<P>) -> (Arc<Inode<P>>, bool) {
+        let mut shard = self.shard(identity);
+        if let Some(inode) = shard.get(identity) {
+            inode.used_now();
+            return (Arc::clone(inode), false);
+        }
+        let inode = Arc::new(make());
+        shard.insert(*identity, Arc::clone(&inode));
+        self.count.fetch_add(1, Ordering::Relaxed);
+        (inode, true)
+    }
+
+    /// Takes it out of the table: its last name is gone. Those who hold it keep it.
+    pub(crate) fn forget(&self, inode: &Arc<Inode<P>>) {
+        let mut shard = self.shard(&inode.identity);
+        if shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode)) {
+            shard.remove(&inode.identity);
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_above(INODES_MAX, self.descriptors_max)
+    }
+
+    fn is_above(&self, inodes: usize, descriptors: usize) -> bool {
+        self.len() >= inodes || self.descriptors.load(Ordering::Relaxed) >= descriptors
+    }
+
+    /// Every inode. For the rare walks over all of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Inode<P>>> {
+        let shards = self.shards.iter().map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner));
+        shards.flat_map(|shard| shard.values().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Inodes that nobody holds and nobody used since they were last looked at here or by a sweep.
+    pub(crate) fn unused(&self) -> Vec<Arc<Inode<P>>> {
+        let mut unused = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let idle = shard
+                .values()
+                .filter(|inode| Arc::strong_count(inode) == 1 && !inode.recent.swap(false, Ordering::Relaxed));
+            unused.extend(idle.cloned());
+        }
+        unused
+    }
+
+    /// Takes it out if nobody but the caller holds it and everything of it is on the host; `remember` is
+    /// called before.
+    pub(crate) fn drop_idle(&self, inode: &Arc<Inode<P>>, remember: impl FnOnce(&Arc<Inode<P>>)) {
+        let mut shard = self.shard(&inode.identity);
+        let there = shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode));
+        if !there || Arc::strong_count(inode) > 2 || !inode.is_idle() {
+            return;
+        }
+        remember(inode);
+        shard.remove(&inode.identity);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Looks for inodes to drop until there is room again: an eighth. One that was used since the
+    /// last look is passed over once. `remember` is called for each one right before nobody finds it
+    /// any more.
+    pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
+        let mut sweep = Sweep { dropped: Vec::new(), unwritten: Vec::new() };
+        let (mut inodes, mut descriptors) = (self.len(), self.descriptors.load(Ordering::Relaxed));
+        for _ in 0..2 * SHARDS {
+            if inodes <= INODES_MAX / 8 * 7 && descriptors <= self.descriptors_max / 8 * 7 {
+                break;
+            }
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.len();
+            shard.retain(|_, inode| {
+                // Nobody can come to hold it while the shard is locked.
+                if Arc::strong_count(inode) > 1 || inode.recent.swap(false, Ordering::Relaxed) {
+                    return true;
+                }
+                if inode.is_idle() {
+                    remember(inode);
+                    inodes -= 1;
+                    descriptors = descriptors.saturating_sub(inode.descriptors_held());
+                    sweep.dropped.push(Arc::clone(inode));
+                    return false;
+                }
+                if sweep.unwritten.len() < CLEAN_BATCH {
+                    sweep.unwritten.push(Arc::clone(inode));
+                }
+                true
+            });
+            self.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
+        }
+        sweep
+    }
+}

@@ -1,0 +1,72 @@
+//! Work that goes on to its end whoever stopped waiting for it.
+//!
+//! Owns: the hand-over of the result from the task that does the work to the one that waits.
+//! Does not own: the task (the platform's), or the work.
+//! Invariants: the waiter ends: with the result, or with nothing if the task was dropped unfinished.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use afflux_engine::Platform;
+
+enum Slot<T> {
+    Empty(Option<Waker>),
+    Full(T),
+    /// Taken, or never to come.
+    Closed,
+}
+
+struct Sender<T>(Arc<Mutex<Slot<T>>>);
+
+impl<T> Sender<T> {
+    fn put(&self, slot: Slot<T>) {
+        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Slot::Empty(waker) = &mut *shared {
+            let waker = waker.take();
+            *shared = slot;
+            drop(shared);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        self.put(Slot::Closed);
+    }
+}
+
+struct Receiver<T>(Arc<Mutex<Slot<T>>>);
+
+impl<T> Future for Receiver<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *slot, Slot::Closed) {
+            Slot::Full(value) => Poll::Ready(Some(value)),
+            Slot::Closed => Poll::Ready(None),
+            Slot::Empty(_) => {
+                *slot = Slot::Empty(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+/// Runs `work` as a task of its own and waits for its result: `None` if the platform dropped it.
+pub(crate) async fn to_the_end<P: Platform, T: Send + 'static>(
+    platform: &P,
+    name: &'static str,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Option<T> {
+    let slot = Arc::new(Mutex::new(Slot::Empty(None)));
+    let sender = Sender(Arc::clone(&slot));
+    platform.spawn_near(name, async move {
+        let value = work.await;
+        sender.put(Slot::Full(value));
+    });
+    Receiver(slot).await
+}

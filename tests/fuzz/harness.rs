@@ -1,0 +1,222 @@
+//! The protocol machine with a volume behind it, to be fed any bytes in any pieces.
+//!
+//! Owns: one simulated server, the streams that fuzzing starts from, what holds for any input.
+//! Does not own: where inputs come from: a seeded mutator in an ordinary test, or libFuzzer.
+//! Invariants: whatever comes in, nothing panics, nothing hangs, nothing that is not a whole record is kept beyond a
+//! record's largest size, and a stream is answered alike however it is cut.
+
+use std::future::{Future as _, poll_fn};
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use afflux_frontend::{Machine as _, Segment};
+use afflux_nfs::{Admission, RECORD_BYTES_MAX, Server};
+use afflux_simulator::{
+    Disk, DiskOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+};
+use bytes::BytesMut;
+
+const CACHE_BYTES: u64 = 4 << 20;
+const LAST_FRAGMENT: u32 = 1 << 31;
+
+/// What came out of one feeding.
+#[derive(Debug, PartialEq, Eq)]
+struct Fed {
+    /// The numbers of the calls that were answered, in order.
+    answered: Vec<u32>,
+    /// The stream was refused.
+    closed: bool,
+}
+
+/// A server to be fed.
+pub struct Bench {
+    world: World,
+    server: Arc<Server<SimPlatform>>,
+}
+
+impl Bench {
+    /// Over an empty directory; the same each time.
+    pub fn new() -> Self {
+        let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(1) });
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let mut setup = Setup::default();
+        setup.settings.add(&afflux_nfs::KNOBS);
+        let memory = Memory::Whole(CACHE_BYTES);
+        let volume = Machine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
+        Self { world, server: Server::new(volume, Admission::AnyPeer) }
+    }
+
+    /// Feeds a stream in pieces that end at `cuts`; the output is split at its record marks.
+    fn feed(&self, stream: &[u8], mut cuts: impl FnMut(usize) -> usize) -> (Fed, Vec<u8>) {
+        let mut connection = self.server.connection(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+        let (mut input, mut output, mut closed) = (BytesMut::new(), Vec::new(), false);
+        let mut feeding = pin!(async {
+            let mut at = 0;
+            while at < stream.len() && !closed {
+                // As the world does: nothing is received while none is wanted.
+                // With no call in progress there is nothing to poll for, and most of the time would go into that.
+                if connection.calls_in_progress() > 0 || !connection.wants_input() {
+                    poll_fn(|cx| {
+                        while take_output(&mut connection, cx, &mut output) {}
+                        if connection.wants_input() { Poll::Ready(()) } else { Poll::Pending }
+                    })
+                    .await;
+                }
+                let end = cuts(at).clamp(at + 1, stream.len());
+                input.extend_from_slice(&stream[at..end]);
+                at = end;
+                closed = connection.receive(&mut input).is_err();
+                assert!(closed || input.len() <= RECORD_BYTES_MAX + 4, "{} bytes wait", input.len());
+            }
+            poll_fn(|cx| {
+                while take_output(&mut connection, cx, &mut output) {}
+                if connection.calls_in_progress() == 0 { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        });
+        // Most streams have nothing to wait for: a run of the world would cost them more than the feeding.
+        if feeding.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            self.world.run(feeding).unwrap_or_else(|error| panic!("it hangs: {error}"));
+        }
+        (Fed { answered: answered(&output), closed }, output)
+    }
+
+    /// Feeds an input: its first byte says how it is cut (0: at every byte; else after so many, and then every 256), the
+    /// rest is the stream.
+    ///
+    /// # Panics
+    /// When something does not hold.
+    pub fn run(&self, input: &[u8]) {
+        let Some((how, stream)) = input.split_first() else { return };
+        let (mut whole, _) = self.feed(stream, |_| stream.len());
+        let (first, step) = if *how == 0 { (1, 1) } else { (usize::from(*how), 256) };
+        if stream.len() <= first {
+            return;
+        }
+        let (mut cut, _) = self.feed(stream, |at| if at == 0 { first } else { at + step });
+        whole.answered.sort_unstable();
+        cut.answered.sort_unstable();
+        assert_eq!(whole.closed, cut.closed, "cut by {how}");
+        // Once the rest of a stream cannot be read, the world closes it and drops what was not answered yet.
+        assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
+    }
+
+    /// The results of one call.
+    fn call(&self, procedure: (u32, u32), arguments: &[u8]) -> Vec<u8> {
+        let (_, output) = self.feed(&record(1, procedure, arguments), |_| usize::MAX);
+        // Mark, number, direction, reply status, verifier, accept status.
+        output[28..].to_vec()
+    }
+
+    /// Streams of calls of each procedure, with handles that this server knows.
+    pub fn seeds(&self) -> Vec<Vec<u8>> {
+        let mounted = self.call((MOUNT, 1), &opaque(b"/"));
+        let root = handle_at(&mounted[4..]);
+        let nothing = [0; 24];
+        let in_root = |name: &[u8]| [opaque(&root), opaque(name)].concat();
+        let made = |procedure, arguments: Vec<u8>| handle_at(&self.call((NFS, procedure), &arguments)[8..]);
+        let file = made(8, [in_root(b"file"), vec![0; 4], nothing.to_vec()].concat());
+        let directory = made(9, [in_root(b"directory"), nothing.to_vec()].concat());
+        let link = made(10, [in_root(b"link"), nothing.to_vec(), opaque(b"file")].concat());
+        let (file, directory, link) = (opaque(&file), opaque(&directory), opaque(&link));
+        let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        let data = opaque(&[0x5a; 700]);
+        let calls: Vec<(u32, Vec<u8>)> = vec![
+            (0, vec![]),
+            (1, file.clone()),
+            (2, [&file[..], &words(&[1, 0o600, 0, 0, 1, 0, 99, 2, 1, 1, 1, 0])].concat()),
+            (3, in_root(b"file")),
+            (4, [&file[..], &words(&[0x3f])].concat()),
+            (5, link),
+            (6, [&file[..], &words(&[0, 0, 1000])].concat()),
+            (7, [&file[..], &words(&[0, 0, 700, 0]), &data].concat()),
+            (7, [&file[..], &words(&[0, 4096, 700, 2]), &data].concat()),
+            (8, [in_root(b"new"), words(&[2, 1, 2])].concat()),
+            (8, [in_root(b"new"), words(&[1]), nothing.to_vec()].concat()),
+            (9, [in_root(b"sub"), nothing.to_vec()].concat()),
+            (10, [in_root(b"l"), nothing.to_vec(), opaque(b"target")].concat()),
+            (11, [in_root(b"pipe"), words(&[7]), nothing.to_vec()].concat()),
+            (14, [in_root(b"new"), in_root(b"renamed")].concat()),
+            (15, [&file[..], &in_root(b"hard")].concat()),
+            (12, in_root(b"renamed")),
+            (13, in_root(b"sub")),
+            (16, [opaque(&root), vec![0; 16], words(&[4096])].concat()),
+            (17, [opaque(&root), vec![0; 16], words(&[4096, 8192])].concat()),
+            (18, directory.clone()),
+            (19, directory.clone()),
+            (20, directory),
+            (21, [&file[..], &[0; 12]].concat()),
+        ];
+        let mut seeds: Vec<Vec<u8>> = calls
+            .iter()
+            .enumerate()
+            .map(|(at, (procedure, arguments))| record(100 + at as u32, (NFS, *procedure), arguments))
+            .collect();
+        seeds.extend([0, 2, 5].map(|procedure| record(50 + procedure, (MOUNT, procedure), &[])));
+        seeds.extend([1, 3].map(|procedure| record(50 + procedure, (MOUNT, procedure), &opaque(b"/"))));
+        seeds.push(seeds.concat());
+        seeds
+    }
+}
+
+const NFS: u32 = 100_003;
+const MOUNT: u32 = 100_005;
+
+fn take_output(
+    connection: &mut afflux_nfs::Connection<SimPlatform>,
+    cx: &mut Context<'_>,
+    output: &mut Vec<u8>,
+) -> bool {
+    let mut segments: Vec<Segment> = Vec::new();
+    let more = connection.poll_output(cx, &mut segments).is_ready();
+    for segment in segments {
+        match segment {
+            Segment::Bytes(bytes) => output.extend_from_slice(&bytes),
+            Segment::Lent(bytes) => output.extend_from_slice(&bytes),
+            Segment::Pages(pages) => pages.slices().for_each(|slice| output.extend_from_slice(slice)),
+        }
+    }
+    more
+}
+
+/// The numbers in whole replies.
+fn answered(mut output: &[u8]) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while let Some((mark, rest)) = output.split_first_chunk() {
+        let mark = u32::from_be_bytes(*mark);
+        let len = (mark & !LAST_FRAGMENT) as usize;
+        assert!(
+            mark & LAST_FRAGMENT != 0 && len >= 12 && len <= rest.len(),
+            "a reply of {len} bytes in {}",
+            rest.len()
+        );
+        numbers.push(u32::from_be_bytes([rest[0], rest[1], rest[2], rest[3]]));
+        output = &rest[len..];
+    }
+    assert!(output.is_empty(), "part of a reply");
+    numbers
+}
+
+fn opaque(bytes: &[u8]) -> Vec<u8> {
+    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
+    field.extend(bytes);
+    field.resize(field.len().next_multiple_of(4), 0);
+    field
+}
+
+fn handle_at(results: &[u8]) -> Vec<u8> {
+    let len = u32::from_be_bytes([results[0], results[1], results[2], results[3]]) as usize;
+    results[4..4 + len].to_vec()
+}
+
+/// A call from user 0, as a record in one fragment.
+fn record(xid: u32, (program, procedure): (u32, u32), arguments: &[u8]) -> Vec<u8> {
+    let header = [xid, 0, 2, program, 3, procedure, 1, 20, 0, 0, 0, 0, 0, 0, 0];
+    let mut record = ((header.len() * 4 + arguments.len()) as u32 | LAST_FRAGMENT).to_be_bytes().to_vec();
+    record.extend(header.iter().flat_map(|word| word.to_be_bytes()));
+    record.extend(arguments);
+    record
+}

@@ -1,0 +1,557 @@
+//! File system operations as calls of NFS.
+//!
+//! Owns: their translation there and back.
+//! Does not own: the numbers (`nodes`).
+//! Invariants: an error of the server's is the error of the operation; JUKEBOX, which is none of ours, is EAGAIN.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use afflux_nfs_client::{
+    Attributes, Change, Client, Creation, Error, Handle, Made, Node as Special, Stability, Time, TimeChange, User,
+};
+use fuser::{
+    AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+use crate::nodes::Nodes;
+
+/// What the kernel may remember: nothing, so that each operation comes to the server.
+const TTL: Duration = Duration::ZERO;
+const CALL_BYTES: usize = 128 << 10;
+const LISTING_BYTES: u32 = 32 << 10;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Bridge {
+    address: SocketAddr,
+    /// Connections that nobody uses now.
+    idle: Mutex<Vec<Client>>,
+    nodes: Mutex<Nodes>,
+}
+
+type Done<T> = Result<T, Errno>;
+
+fn errno(error: Error) -> Errno {
+    match error.status() {
+        Some(code @ 1..=31) => Errno::from_i32(code as i32),
+        Some(63) => Errno::ENAMETOOLONG,
+        Some(66) => Errno::ENOTEMPTY,
+        Some(69) => Errno::EDQUOT,
+        Some(70 | 10_001) => Errno::ESTALE,
+        Some(10_004) => Errno::EOPNOTSUPP,
+        Some(10_007) => Errno::EINVAL,
+        Some(10_008) => Errno::EAGAIN,
+        _ => {
+            eprintln!("a call failed: {error}");
+            Errno::EIO
+        }
+    }
+}
+
+fn time(time: Time) -> SystemTime {
+    UNIX_EPOCH + Duration::new(time.seconds.into(), time.nanos)
+}
+
+fn time_change(change: Option<TimeOrNow>) -> TimeChange {
+    match change {
+        None => TimeChange::Keep,
+        Some(TimeOrNow::Now) => TimeChange::Now,
+        Some(TimeOrNow::SpecificTime(at)) => {
+            let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            TimeChange::To(Time { seconds: since.as_secs() as u32, nanos: since.subsec_nanos() })
+        }
+    }
+}
+
+fn kind(attributes: &Attributes) -> FileType {
+    match attributes.kind {
+        2 => FileType::Directory,
+        3 => FileType::BlockDevice,
+        4 => FileType::CharDevice,
+        5 => FileType::Symlink,
+        6 => FileType::Socket,
+        7 => FileType::NamedPipe,
+        _ => FileType::RegularFile,
+    }
+}
+
+fn shown(number: u64, found: &Attributes) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(number),
+        size: found.size,
+        blocks: found.used.div_ceil(512),
+        atime: time(found.atime),
+        mtime: time(found.mtime),
+        ctime: time(found.ctime),
+        crtime: UNIX_EPOCH,
+        kind: kind(found),
+        perm: (found.mode & 0o7777) as u16,
+        nlink: found.links,
+        uid: found.uid,
+        gid: found.gid,
+        rdev: (found.device.0 & 0xfff) << 8 | found.device.1 & 0xff,
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+impl Bridge {
+    pub(crate) fn connect(address: &str, mount: &str, export: &str) -> Result<Self, Error> {
+        let parsed = |text: &str| text.parse::<SocketAddr>().map_err(std::io::Error::other);
+        let address = parsed(address)?;
+        let root = Client::connect(parsed(mount)?)?.mount(export)?;
+        let client = Client::connect(address)?;
+        Ok(Self { address, idle: Mutex::new(vec![client]), nodes: Mutex::new(Nodes::new(root)) })
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Nodes> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self, number: INodeNo) -> Done<Handle> {
+        self.nodes().get(number.0).map(|node| node.handle.clone()).ok_or(Errno::ESTALE)
+    }
+
+    /// Makes calls as the user of a request, on a connection that is not in use. One that failed is not used again.
+    fn call<T>(&self, request: &Request, run: impl FnOnce(&mut Client) -> Result<T, Error>) -> Done<T> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut client = match idle {
+            Some(client) => client,
+            None => Client::connect(self.address).map_err(errno)?,
+        };
+        client.set_timeout(Some(PATIENCE)).map_err(errno)?;
+        client.set_user(Some(User { uid: request.uid(), gid: request.gid() }));
+        let result = run(&mut client);
+        if result.as_ref().err().is_none_or(|error| error.status().is_some()) {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        }
+        result.map_err(errno)
+    }
+
+    /// An object that was looked up or made, as the kernel is told of it.
+    fn entry(&self, request: &Request, handle: &Handle, found: Option<Attributes>) -> Done<FileAttr> {
+        let found = match found {
+            Some(found) => found,
+            None => self.call(request, |client| client.getattr(handle))?,
+        };
+        Ok(shown(self.nodes().number(handle), &found))
+    }
+
+    fn made(&self, request: &Request, place: (&Handle, &OsStr), made: Done<Made>) -> Done<FileAttr> {
+        let Made { handle, attributes, .. } = made?;
+        match handle {
+            Some(handle) => self.entry(request, &handle, attributes),
+            None => self.find(request, place.0, place.1),
+        }
+    }
+
+    fn find(&self, request: &Request, parent: &Handle, name: &OsStr) -> Done<FileAttr> {
+        let (handle, found) = self.call(request, |client| client.lookup(parent, name.as_bytes()))?;
+        self.entry(request, &handle, found)
+    }
+
+    fn create_file(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        exclusive: bool,
+    ) -> Done<FileAttr> {
+        let parent = self.handle(parent)?;
+        let change = Change { mode: Some(mode & 0o7777), ..Change::default() };
+        let how = if exclusive { Creation::Guarded(change) } else { Creation::Unchecked(change) };
+        let made = self.call(request, |client| client.create(&parent, name.as_bytes(), how));
+        self.made(request, (&parent, name), made)
+    }
+
+    /// Removes a name; that of a file which is open becomes another, as NFS clients do, until it is closed.
+    fn remove(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Done<()> {
+        let parent = self.handle(parent)?;
+        let (handle, found) = self.call(request, |client| client.lookup(&parent, name.as_bytes()))?;
+        let last = found.is_some_and(|found| found.links == 1 && found.kind == 1);
+        let number = self.nodes().known(&handle);
+        if last
+            && let Some(number) = number
+            && self.nodes().get(number).is_some_and(|node| node.open > 0 && node.removed.is_none())
+        {
+            let silly = format!(".nfs{number:016x}").into_bytes();
+            self.call(request, |client| client.rename((&parent, name.as_bytes()), (&parent, &silly)))?;
+            if let Some(node) = self.nodes().get(number) {
+                node.removed = Some((parent, silly));
+            }
+            return Ok(());
+        }
+        self.call(request, |client| client.remove(&parent, name.as_bytes())).map(drop)
+    }
+
+    fn opened(&self, number: u64) {
+        if let Some(node) = self.nodes().get(number) {
+            node.open += 1;
+        }
+    }
+
+    fn closed(&self, request: &Request, number: INodeNo) -> Done<()> {
+        let result = self.committed(request, number);
+        let removed = match self.nodes().get(number.0) {
+            Some(node) => {
+                node.open = node.open.saturating_sub(1);
+                if node.open == 0 { node.removed.take() } else { None }
+            }
+            None => None,
+        };
+        if let Some((parent, name)) = removed {
+            self.call(request, |client| client.remove(&parent, &name))?;
+        }
+        result
+    }
+
+    /// Makes durable what was written.
+    fn committed(&self, request: &Request, number: INodeNo) -> Done<()> {
+        let (handle, unstable) = match self.nodes().get(number.0) {
+            Some(node) => (node.handle.clone(), node.unstable.take()),
+            None => return Ok(()),
+        };
+        let Some(verifier) = unstable else { return Ok(()) };
+        let committed = self.call(request, |client| client.commit(&handle, 0, 0))?;
+        // The data is gone, and nobody here has it any more.
+        if committed.verifier == verifier { Ok(()) } else { Err(Errno::EIO) }
+    }
+
+    fn written(&self, request: &Request, number: INodeNo, offset: u64, data: &[u8]) -> Done<u32> {
+        let handle = self.handle(number)?;
+        let mut done = 0;
+        while done < data.len() {
+            let piece = &data[done..data.len().min(done + CALL_BYTES)];
+            let at = offset + done as u64;
+            let written = self.call(request, |client| client.write(&handle, at, piece, Stability::Unstable))?;
+            done += written.count as usize;
+            let mut nodes = self.nodes();
+            let Some(node) = nodes.get(number.0) else { continue };
+            if node.unstable.replace(written.verifier).is_some_and(|before| before != written.verifier) {
+                return Err(Errno::EIO);
+            }
+        }
+        Ok(done as u32)
+    }
+
+    fn listed(&self, request: &Request, number: INodeNo, offset: u64, reply: &mut ReplyDirectory) -> Done<()> {
+        let handle = self.handle(number)?;
+        let mut cookie = offset;
+        loop {
+            let piece =
+                self.call(request, |client| client.readdirplus(&handle, cookie, [0; 8], LISTING_BYTES, LISTING_BYTES))?;
+            for entry in &piece.entries {
+                let kind = entry.attributes.as_ref().map_or(FileType::RegularFile, kind);
+                if reply.add(INodeNo(entry.fileid), entry.cookie, kind, OsStr::from_bytes(&entry.name)) {
+                    return Ok(());
+                }
+                cookie = entry.cookie;
+            }
+            if piece.end || piece.entries.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn changed(&self, request: &Request, number: INodeNo, change: Change) -> Done<FileAttr> {
+        let handle = self.handle(number)?;
+        let after = self.call(request, |client| client.setattr(&handle, change, None))?.after;
+        let found = match after {
+            Some(found) => found,
+            None => self.call(request, |client| client.getattr(&handle))?,
+        };
+        Ok(shown(number.0, &found))
+    }
+
+    fn node(&self, request: &Request, place: (INodeNo, &OsStr), mode: u32, device: u32) -> Done<FileAttr> {
+        const TYPE: u32 = 0o170_000;
+        let change = Change { mode: Some(mode & 0o7777), ..Change::default() };
+        let device = (device >> 8 & 0xfff, device & 0xff | device >> 12 & 0xfff00);
+        let special = match mode & TYPE {
+            0o010_000 => Special::Fifo(change),
+            0o140_000 => Special::Socket(change),
+            0o020_000 => Special::Character(change, device),
+            0o060_000 => Special::Block(change, device),
+            _ => return self.create_file(request, place.0, place.1, mode, true),
+        };
+        let parent = self.handle(place.0)?;
+        let made = self.call(request, |client| client.mknod(&parent, place.1.as_bytes(), special));
+        self.made(request, (&parent, place.1), made)
+    }
+}
+
+fn answer_entry(result: Done<FileAttr>, reply: ReplyEntry) {
+    match result {
+        Ok(found) => reply.entry(&TTL, &found, Generation(0)),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn answer_attr(result: Done<FileAttr>, reply: ReplyAttr) {
+    match result {
+        Ok(found) => reply.attr(&TTL, &found),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn answer(result: Done<()>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+impl Filesystem for Bridge {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = self.handle(parent).and_then(|parent| self.find(request, &parent, name));
+        answer_entry(found, reply);
+    }
+
+    fn forget(&self, _request: &Request, number: INodeNo, times: u64) {
+        self.nodes().forget(number.0, times);
+    }
+
+    fn getattr(&self, request: &Request, number: INodeNo, _open: Option<FileHandle>, reply: ReplyAttr) {
+        let found = self.handle(number).and_then(|handle| self.call(request, |client| client.getattr(&handle)));
+        answer_attr(found.map(|found| shown(number.0, &found)), reply);
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _open: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mode = mode.map(|mode| mode & 0o7777);
+        let change = Change { mode, uid, gid, size, atime: time_change(atime), mtime: time_change(mtime) };
+        answer_attr(self.changed(request, number, change), reply);
+    }
+
+    fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
+        match self.handle(number).and_then(|handle| self.call(request, |client| client.readlink(&handle))) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        device: u32,
+        reply: ReplyEntry,
+    ) {
+        answer_entry(self.node(request, (parent, name), mode, device), reply);
+    }
+
+    fn mkdir(&self, request: &Request, parent: INodeNo, name: &OsStr, mode: u32, _umask: u32, reply: ReplyEntry) {
+        let change = Change { mode: Some(mode & 0o7777), ..Change::default() };
+        let made = self.handle(parent).and_then(|parent| {
+            let made = self.call(request, |client| client.mkdir(&parent, name.as_bytes(), change));
+            self.made(request, (&parent, name), made)
+        });
+        answer_entry(made, reply);
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.remove(request, parent, name), reply);
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let removed =
+            self.handle(parent).and_then(|parent| self.call(request, |client| client.rmdir(&parent, name.as_bytes())));
+        answer(removed.map(drop), reply);
+    }
+
+    fn symlink(&self, request: &Request, parent: INodeNo, name: &OsStr, target: &Path, reply: ReplyEntry) {
+        let target = target.as_os_str().as_bytes();
+        let made = self.handle(parent).and_then(|parent| {
+            let change = Change { mode: Some(0o777), ..Change::default() };
+            let made = self.call(request, |client| client.symlink(&parent, name.as_bytes(), target, change));
+            self.made(request, (&parent, name), made)
+        });
+        answer_entry(made, reply);
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        if !flags.is_empty() {
+            return reply.error(Errno::EINVAL);
+        }
+        let renamed = self.handle(parent).and_then(|parent| {
+            let new_parent = self.handle(new_parent)?;
+            let (from, to) = ((&parent[..], name.as_bytes()), (&new_parent[..], new_name.as_bytes()));
+            self.call(request, |client| client.rename(from, to))
+        });
+        answer(renamed.map(drop), reply);
+    }
+
+    fn link(&self, request: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let linked = self.handle(number).and_then(|file| {
+            let parent = self.handle(parent)?;
+            self.call(request, |client| client.link(&file, &parent, name.as_bytes()))?;
+            self.entry(request, &file, None)
+        });
+        answer_entry(linked, reply);
+    }
+
+    fn open(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        // An NFS client asks ACCESS here; the kernel has asked us already.
+        let _ = request;
+        self.opened(number.0);
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _open: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let data = self.handle(number).and_then(|handle| {
+            self.call(request, |client| client.read_all(&handle, offset, size as usize, CALL_BYTES, 4))
+        });
+        match data {
+            Ok(data) => reply.data(&data),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _open: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.written(request, number, offset, data) {
+            Ok(count) => reply.written(count),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, request: &Request, number: INodeNo, _open: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+        answer(self.committed(request, number), reply);
+    }
+
+    fn release(
+        &self,
+        request: &Request,
+        number: INodeNo,
+        _open: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        answer(self.closed(request, number), reply);
+    }
+
+    fn fsync(&self, request: &Request, number: INodeNo, _open: FileHandle, _data: bool, reply: ReplyEmpty) {
+        answer(self.committed(request, number), reply);
+    }
+
+    fn readdir(&self, request: &Request, number: INodeNo, _open: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+        match self.listed(request, number, offset, &mut reply) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fsyncdir(&self, _request: &Request, _number: INodeNo, _open: FileHandle, _data: bool, reply: ReplyEmpty) {
+        // Names are durable when the server has answered.
+        reply.ok();
+    }
+
+    fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
+        const BLOCK: u32 = 4096;
+        match self.handle(number).and_then(|handle| self.call(request, |client| client.fsstat(&handle))) {
+            Ok(space) => {
+                let blocks = |bytes: u64| bytes / u64::from(BLOCK);
+                let (all, free, room) =
+                    (blocks(space.total_bytes), blocks(space.free_bytes), blocks(space.available_bytes));
+                reply.statfs(all, free, room, space.total_files, space.free_files, BLOCK, 255, BLOCK);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn access(&self, request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let wanted = mask.bits() as u32;
+        let allowed = self.handle(number).and_then(|handle| {
+            self.call(request, |client| {
+                let access = client.access(&handle, 0x3f)?;
+                let directory = access.attributes.is_some_and(|found| found.kind == 2);
+                // Reading; changing; and looking up or executing, which are bits of their own.
+                let (read, write, execute) = (1, 0x04, if directory { 0x02 } else { 0x20 });
+                let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.granted & bit == 0;
+                Ok(denied(4, read) || denied(2, write) || denied(1, execute))
+            })
+        });
+        match allowed {
+            Ok(false) => reply.ok(),
+            Ok(true) => reply.error(Errno::EACCES),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        const O_EXCL: i32 = 0o200;
+        match self.create_file(request, parent, name, mode, flags & O_EXCL != 0) {
+            Ok(found) => {
+                self.opened(found.ino.0);
+                reply.created(&TTL, &found, Generation(0), FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+}

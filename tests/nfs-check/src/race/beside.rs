@@ -1,0 +1,86 @@
+//! Calls about names while a file is written on the same server as fast as it takes it.
+//!
+//! Owns: the stream beside them, its end, how much it got.
+//! Does not own: the calls about names (`names`).
+//! Invariants: the stream has begun before the first call that is measured, and has ended before this returns.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use afflux_nfs_client::{Client, Handle, Kind, Load, Sending, Stability};
+
+use super::Figure;
+use super::cases::{Called, own_file};
+use super::names::{self, Step};
+use super::servers::{Running, Servers};
+
+const BLOCK: u32 = 256 << 10;
+const FILE_BYTES: u64 = 256 << 20;
+/// How long the stream runs alone first: the disk is busy by then.
+const LEAD: Duration = Duration::from_millis(300);
+/// Between two looks whether it is to end.
+const STEP: Duration = Duration::from_millis(50);
+
+pub(super) fn run(
+    servers: &mut Servers,
+    which: Running,
+    (step, clients): (Step, usize),
+    names: u64,
+    round: usize,
+) -> Called<Figure> {
+    let (client, file) = own_file(servers, which, "stream")?;
+    let ends = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&ends);
+    let stream = thread::spawn(move || write_until(client, &file, &told));
+    thread::sleep(LEAD);
+    let begin = Instant::now();
+    // In directories of their own: those of the rows without a stream stand yet.
+    let figure = names::run(servers, which, (step, clients), (names / 4).max(clients as u64), 100 + round);
+    let end = Instant::now();
+    ends.store(true, Ordering::Relaxed);
+    let written = stream.join().map_err(|_| std::io::Error::other("the stream's thread"))??;
+    Ok(Figure { stream_mib: mib_a_second(&written, begin, end), ..figure? })
+}
+
+/// A step of the stream.
+struct Written {
+    begin: Instant,
+    end: Instant,
+    bytes: u64,
+}
+
+/// What the stream got between two moments, each of its steps taken to be even.
+fn mib_a_second(written: &[Written], begin: Instant, end: Instant) -> f64 {
+    let bytes_between = |step: &Written| {
+        let shared = step.end.min(end).saturating_duration_since(step.begin.max(begin));
+        step.bytes as f64 * shared.as_secs_f64() / (step.end - step.begin).as_secs_f64().max(1e-9)
+    };
+    let bytes: f64 = written.iter().map(bytes_between).sum();
+    bytes / f64::from(1 << 20) / (end - begin).as_secs_f64().max(1e-9)
+}
+
+/// Writes the file over and over, some calls in flight, and commits as often as a client with little memory would.
+fn write_until(mut client: Client, file: &Handle, ends: &AtomicBool) -> Called<Vec<Written>> {
+    let load = Load {
+        kind: Kind::Write(BLOCK, Stability::Unstable),
+        window: 8,
+        sending: Sending::Plain,
+        file_bytes: FILE_BYTES,
+        sequential: true,
+        duration: STEP,
+        seed: 3,
+    };
+    let mut written = Vec::new();
+    while !ends.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        let bytes = client.load(file, &load)?.data_bytes;
+        client.commit(file, 0, 0)?;
+        written.push(Written { begin, end: Instant::now(), bytes });
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests;

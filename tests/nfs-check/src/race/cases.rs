@@ -1,0 +1,365 @@
+//! What is raced.
+//!
+//! Owns: the cases, and how each is run on one server.
+//! Does not own: calls about names (`names`); comparing (`report`).
+//! Invariants: what a case reads or overwrites is in the server's cache before it is measured.
+
+use std::time::{Duration, Instant};
+
+use afflux_nfs_client::{
+    Answer, Call, Change, Client, Handle, Kind, Load, NFS, Report, Sending, Stability, read_reply,
+};
+
+use super::names::Step;
+use super::servers::{Running, Servers, cpu_ns};
+use super::{Failure, Figure, Scale, beside, call, cold, host, names, tree};
+
+const WINDOW: usize = 64;
+const BLOCK: u32 = 4096;
+const MANY_WINDOW: usize = 16;
+const LISTING_BYTES: u32 = 64 << 10;
+
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// Random calls on a cached file: which, how many in flight.
+    Steady(Kind, usize, Sending),
+    /// The whole file in calls of so many bytes, then COMMIT.
+    WriteAll(u32),
+    ReadAll(u32),
+    /// One step on names by so many clients, each in its own directory.
+    Names(Step, usize),
+    LookUpMany,
+    ListMany,
+    /// Calls at half the rate that the server can do with 64 in flight, sent when they are due.
+    HalfLoad(Kind),
+    /// A step on names while another connection writes as fast as it can.
+    NamesBeside(Step, usize),
+    /// Random reads of what no cache has.
+    Cold,
+    /// A tree put down by tar through a mount.
+    Tree,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) what: What,
+    /// The ratio that is demanded.
+    pub(super) wanted: f64,
+}
+
+pub(super) fn all() -> Vec<Case> {
+    let case = |name, unit, what, wanted| Case { name, unit, what, wanted };
+    let steady = |name, kind, window, sending, wanted| case(name, "calls", What::Steady(kind, window, sending), wanted);
+    let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, Stability::Unstable));
+    vec![
+        steady("GETATTR, 1 in flight", get, 1, Sending::Plain, 1.3),
+        steady("READ 4 KiB, 1 in flight", read, 1, Sending::Plain, 1.3),
+        steady("WRITE 4 KiB unstable, 1 in flight", write, 1, Sending::Plain, 1.3),
+        steady("GETATTR, 64 in flight", get, WINDOW, Sending::Plain, 4.0),
+        steady("READ 4 KiB, 64 in flight", read, WINDOW, Sending::Plain, 8.0),
+        steady("WRITE 4 KiB unstable, 64 in flight", write, WINDOW, Sending::Plain, 12.0),
+        steady("GETATTR, 64 in flight, batched", get, WINDOW, Sending::Batched, 4.0),
+        steady("READ 4 KiB, 64 in flight, batched", read, WINDOW, Sending::Batched, 8.0),
+        steady("WRITE 4 KiB unstable, 64 in flight, batched", write, WINDOW, Sending::Batched, 12.0),
+        case("file written by 64 KiB, and COMMIT", "MiB", What::WriteAll(64 << 10), 1.5),
+        case("file read by 64 KiB", "MiB", What::ReadAll(64 << 10), 1.5),
+        case("file written by 1 MiB, and COMMIT", "MiB", What::WriteAll(1 << 20), 1.5),
+        case("file read by 1 MiB", "MiB", What::ReadAll(1 << 20), 1.5),
+        case("CREATE, 1 client", "calls", What::Names(Step::Create, 1), 1.0),
+        case("SETATTR of a mode, 1 client", "calls", What::Names(Step::Mode, 1), 1.0),
+        case("RENAME, 1 client", "calls", What::Names(Step::Rename, 1), 1.0),
+        case("CREATE, 16 clients", "calls", What::Names(Step::Create, 16), 2.0),
+        case("SETATTR of a mode, 16 clients", "calls", What::Names(Step::Mode, 16), 2.0),
+        case("RENAME, 16 clients", "calls", What::Names(Step::Rename, 16), 2.0),
+        case("LOOKUP, then GETATTR, of many files", "calls", What::LookUpMany, 1.0),
+        case("READDIRPLUS of many files", "entries", What::ListMany, 1.0),
+        case("READ 4 KiB, half load", "calls", What::HalfLoad(read), 1.0),
+        case("WRITE 4 KiB unstable, half load", "calls", What::HalfLoad(write), 1.0),
+        case("CREATE beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Create, 1), 1.0),
+        case("RENAME beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Rename, 1), 1.0),
+        case("CREATE beside a stream of writes, 16 clients", "calls", What::NamesBeside(Step::Create, 16), 1.0),
+        case("tar of a tree through a mount", "files", What::Tree, 1.0),
+        // Last of those about names: an ext4 without a journal looks at each inode that was given up in the last
+        // minutes before it takes one, so what is removed slows whoever makes something next.
+        case("REMOVE, 1 client", "calls", What::Names(Step::Remove, 1), 1.0),
+        case("REMOVE, 16 clients", "calls", What::Names(Step::Remove, 16), 2.0),
+        case("cold READ 4 KiB, 64 in flight", "calls", What::Cold, 0.95),
+    ]
+}
+
+impl Case {
+    /// Whether it changes names, so that it matters whether these are durable when answered.
+    pub(super) fn changes_names(&self) -> bool {
+        matches!(self.what, What::Names(..) | What::NamesBeside(..) | What::Tree)
+    }
+
+    /// Whether a server has to be mounted for it.
+    pub(super) fn needs_mount(&self) -> bool {
+        matches!(self.what, What::Tree)
+    }
+
+    /// Whether it is about the times of calls.
+    pub(super) fn is_about_delays(&self) -> bool {
+        matches!(self.what, What::HalfLoad(_))
+    }
+
+    /// Whether a program on the host takes part.
+    pub(super) fn has_host(&self) -> bool {
+        matches!(self.what, What::Names(_, 1) | What::Cold)
+    }
+
+    /// Whether what the host can do is what it is compared with.
+    pub(super) fn is_against_host(&self) -> bool {
+        matches!(self.what, What::Cold)
+    }
+
+    /// Those that take long are run less often.
+    pub(super) fn rounds(&self, scale: &Scale) -> usize {
+        match self.what {
+            What::NamesBeside(..) | What::Tree => scale.rounds.min(2),
+            _ => scale.rounds,
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        servers: &mut Servers,
+        which: Running,
+        scale: &Scale,
+        round: usize,
+    ) -> Result<Figure, Failure> {
+        if which == Running::Host {
+            return self.run_on_host(servers, scale, round);
+        }
+        let failed = || format!("{} on {}", self.name, which.name());
+        let run = match self.what {
+            What::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
+            What::WriteAll(block) => sequential(servers, which, block, true, scale),
+            What::ReadAll(block) => sequential(servers, which, block, false, scale),
+            What::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
+            What::LookUpMany => look_up_many(servers, which, scale),
+            What::ListMany => list_many(servers, which, scale),
+            What::HalfLoad(kind) => half_load(servers, which, kind, scale),
+            What::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
+            What::Cold => cold::run(servers, which, scale, round),
+            What::Tree => tree::run(servers, which, scale, round),
+        };
+        run.map_err(call(failed()))
+    }
+
+    /// Names as a program on the host changes them, each made durable.
+    fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
+        if matches!(self.what, What::Cold) {
+            return cold::run_on_host(servers, scale, round).map_err(host("fio"));
+        }
+        let What::Names(step, _) = self.what else { return Err(Failure::Server("nothing for the host".to_owned())) };
+        let (count, elapsed) =
+            names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
+        Ok(Figure::of_rate(rate(count, elapsed)))
+    }
+}
+
+impl Figure {
+    /// Nothing but a rate was measured.
+    pub(super) fn of_rate(rate: f64) -> Self {
+        Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0, stream_mib: 0.0 }
+    }
+
+    /// With the times of single calls.
+    pub(super) fn timed(self, report: &Report) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        Self { p50_us: us(report.p50_ns), p99_us: us(report.p99_ns), p999_us: us(report.p999_ns), ..self }
+    }
+}
+
+fn rate(count: u64, elapsed: Duration) -> f64 {
+    count as f64 / elapsed.as_secs_f64().max(1e-9)
+}
+
+/// A measurement that has begun: its time, and what the server and this process had used of their CPUs.
+pub(super) struct Begun {
+    at: Instant,
+    cpu_ns: u64,
+    client_ns: u64,
+}
+
+impl Begun {
+    pub(super) fn now(servers: &Servers, which: Running) -> Called<Self> {
+        Ok(Self { cpu_ns: servers.cpu_ns(which)?, client_ns: cpu_ns(std::process::id())?, at: Instant::now() })
+    }
+
+    /// So many of the case's unit by so many calls.
+    pub(super) fn end(self, servers: &Servers, which: Running, count: u64, calls: u64) -> Called<Figure> {
+        let elapsed = self.at.elapsed();
+        let a_call = |ns: u64| ns as f64 / 1e3 / calls.max(1) as f64;
+        let cpu_us = a_call(servers.cpu_ns(which)?.saturating_sub(self.cpu_ns));
+        let client_us = a_call(cpu_ns(std::process::id())?.saturating_sub(self.client_ns));
+        Ok(Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) })
+    }
+}
+
+pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
+
+/// Each server has a file of its own: what one writes, the other must not have to find out.
+pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
+    let (mut client, root) = servers.connect(which)?;
+    let name = format!("{name}-{}", which.name());
+    let change = Change { mode: Some(0o644), ..Change::default() };
+    client.create(&root, name.as_bytes(), afflux_nfs_client::Creation::Unchecked(change))?;
+    let (file, _) = client.lookup(&root, name.as_bytes())?;
+    Ok((client, file))
+}
+
+fn steady(
+    servers: &mut Servers,
+    which: Running,
+    kind: Kind,
+    (window, sending): (usize, Sending),
+    scale: &Scale,
+) -> Called<Figure> {
+    let (mut client, file) = own_file(servers, which, "data")?;
+    let block = 64 << 10;
+    let load = |kind, window, sequential, duration| Load {
+        kind,
+        window,
+        sending,
+        file_bytes: scale.file_bytes,
+        sequential,
+        duration,
+        seed: 7,
+    };
+    if client.getattr(&file)?.size < scale.file_bytes {
+        let fill = load(Kind::Write(block, Stability::Unstable), 8, true, Duration::MAX);
+        client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
+        client.commit(&file, 0, 0)?;
+    }
+    // Once through the cache, and once as it will be measured.
+    if matches!(kind, Kind::Read(_)) {
+        client.load_at_most(
+            &file,
+            &load(Kind::Read(block), 8, true, Duration::MAX),
+            scale.file_bytes / u64::from(block),
+        )?;
+    }
+    client.load(&file, &load(kind, window, false, scale.steady / 8))?;
+    let begun = Begun::now(servers, which)?;
+    let report = client.load(&file, &load(kind, window, false, scale.steady))?;
+    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    if matches!(kind, Kind::Write(..)) {
+        client.commit(&file, 0, 0)?;
+    }
+    Ok(figure.timed(&report))
+}
+
+/// Half of what the server can do with 64 in flight: found out first, then asked for.
+fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
+    let most = steady(servers, which, kind, (WINDOW, Sending::Plain), scale)?.rate;
+    let (mut client, file) = own_file(servers, which, "data")?;
+    let load = Load {
+        kind,
+        window: 1,
+        sending: Sending::Plain,
+        file_bytes: scale.file_bytes,
+        sequential: false,
+        duration: 2 * scale.steady,
+        seed: 9,
+    };
+    let begun = Begun::now(servers, which)?;
+    let report = client.load_at_rate(&file, &load, most / 2.0)?;
+    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    if matches!(kind, Kind::Write(..)) {
+        client.commit(&file, 0, 0)?;
+    }
+    Ok(figure.timed(&report))
+}
+
+fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Figure> {
+    let (mut client, file) = own_file(servers, which, "sequential")?;
+    let calls = scale.sequential_bytes / u64::from(block);
+    let kind = if write { Kind::Write(block, Stability::Unstable) } else { Kind::Read(block) };
+    let load = Load {
+        kind,
+        window: 8,
+        sending: Sending::Plain,
+        file_bytes: scale.sequential_bytes,
+        sequential: true,
+        duration: Duration::MAX,
+        seed: 7,
+    };
+    if write {
+        client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
+        client.commit(&file, 0, 0)?;
+    }
+    let begun = Begun::now(servers, which)?;
+    client.load_at_most(&file, &load, calls)?;
+    if write {
+        client.commit(&file, 0, 0)?;
+    }
+    begun.end(servers, which, scale.sequential_bytes >> 20, calls)
+}
+
+/// Keeps calls in flight on one connection until `count` are answered.
+fn pipeline(
+    client: &mut Client,
+    count: u64,
+    mut make: impl FnMut(u64) -> Call,
+    mut answered: impl FnMut(u64, Answer),
+) -> Called<()> {
+    let first = client.next_xid();
+    let (mut sent, mut done) = (0, 0);
+    while done < count {
+        while sent < count && sent - done < MANY_WINDOW as u64 {
+            let call = make(sent);
+            client.send(NFS, call.procedure().0, &call.arguments())?;
+            sent += 1;
+        }
+        let reply = read_reply(&client.receive_raw()?)?;
+        let at = u64::from(reply.xid.wrapping_sub(first));
+        answered(at, make(at).answer(&reply.results)?);
+        done += 1;
+    }
+    Ok(())
+}
+
+fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
+    let (mut client, root) = servers.connect(which)?;
+    let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
+    let mut handles = vec![Vec::new(); scale.many_files as usize];
+    let begun = Begun::now(servers, which)?;
+    let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
+    pipeline(&mut client, scale.many_files, look, |at, answer| {
+        if let Answer::Found(handle) = answer {
+            handles[at as usize] = handle;
+        }
+    })?;
+    let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
+    pipeline(&mut client, scale.many_files, get, |_, _| {})?;
+    begun.end(servers, which, 2 * scale.many_files, 2 * scale.many_files)
+}
+
+fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
+    let (mut client, root) = servers.connect(which)?;
+    let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
+    let begun = Begun::now(servers, which)?;
+    let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
+    loop {
+        let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
+        calls += 1;
+        entries += piece.entries.len() as u64;
+        verifier = piece.verifier;
+        match piece.entries.last() {
+            Some(last) if !piece.end => cookie = last.cookie,
+            _ => break,
+        }
+    }
+    let figure = begun.end(servers, which, entries, calls)?;
+    if entries < scale.many_files {
+        let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
+        return Err(error.into());
+    }
+    Ok(figure)
+}

@@ -1,0 +1,193 @@
+//! A race of two NFS servers on one host: the same calls on the same directory, by turns, one CPU for the servers
+//! and one for the client.
+//!
+//! Owns: what is raced, in what order, what of the rounds is told.
+//! Does not own: starting the servers (`servers`), the network that they are in (whoever runs the race).
+//! Invariants: only one server has calls at a time. A ratio is of two runs that followed each other.
+
+mod beside;
+mod cases;
+mod cold;
+mod host;
+mod names;
+mod report;
+mod servers;
+mod tree;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use cases::Case;
+use servers::{Running, Servers};
+
+/// Why a race ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// A call failed.
+    #[error("{what}: {error}")]
+    Call {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        error: afflux_nfs_client::Error,
+    },
+    /// The host did not do what is needed.
+    #[error("{what}: {error}")]
+    Host {
+        /// What was being done.
+        what: String,
+        /// Why it failed.
+        error: std::io::Error,
+    },
+    /// A server did not start.
+    #[error("{0}")]
+    Server(String),
+}
+
+fn host(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Failure {
+    let what = what.into();
+    |error| Failure::Host { what, error }
+}
+
+fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Error) -> Failure {
+    let what = what.into();
+    |error| Failure::Call { what, error }
+}
+
+/// What is to be raced.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A directory for everything, which is made.
+    pub directory: PathBuf,
+    /// The `afflux` program.
+    pub afflux: PathBuf,
+    /// The program that mounts a server, where there is one: without it nothing is raced through a mount.
+    pub bridge: Option<PathBuf>,
+    /// To see that it works: figures mean nothing.
+    pub quick: bool,
+    /// Cases whose names have one of these words in them; all if there are none.
+    pub only: Vec<String>,
+}
+
+impl Options {
+    /// Whether a case is asked for and can be run.
+    fn wants(&self, case: &Case, servers: &Servers) -> bool {
+        let asked = self.only.is_empty() || self.only.iter().any(|word| case.name.contains(word.as_str()));
+        asked && (!case.needs_mount() || servers.can_mount())
+    }
+}
+
+/// Sizes and times.
+#[derive(Clone, Copy)]
+struct Scale {
+    rounds: usize,
+    steady: Duration,
+    file_bytes: u64,
+    sequential_bytes: u64,
+    many_files: u64,
+    names: u64,
+    cold_bytes: u64,
+    cold_calls: u64,
+    tree_files: u64,
+}
+
+impl Scale {
+    fn new(quick: bool) -> Self {
+        if quick {
+            Self {
+                rounds: 1,
+                steady: Duration::from_millis(150),
+                file_bytes: 16 << 20,
+                sequential_bytes: 64 << 20,
+                many_files: 3_000,
+                names: 48,
+                cold_bytes: 16 << 20,
+                cold_calls: 1_000,
+                tree_files: 60,
+            }
+        } else {
+            Self {
+                rounds: 3,
+                steady: Duration::from_millis(700),
+                file_bytes: 256 << 20,
+                sequential_bytes: 1 << 30,
+                many_files: 100_000,
+                names: 2_000,
+                cold_bytes: 512 << 20,
+                cold_calls: 50_000,
+                tree_files: 2_000,
+            }
+        }
+    }
+}
+
+/// One run of one case on one server.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    /// Of the case's unit, a second.
+    rate: f64,
+    /// Of the server, for one call.
+    cpu_us: f64,
+    /// Of the client, for one call: where it is what a rate leaves of a second, the client is the limit.
+    client_us: f64,
+    /// Half of the calls, and 99 %, were faster; 0 where single calls were not measured.
+    p50_us: f64,
+    p99_us: f64,
+    p999_us: f64,
+    /// What a stream of writes beside the calls got meanwhile; 0 where there was none.
+    stream_mib: f64,
+}
+
+/// What each server did in each round of a case; none for one that does not take part.
+struct Raced {
+    case: Case,
+    rounds: Vec<[Option<Figure>; Running::COUNT]>,
+}
+
+/// Races, telling of each run by `told`, and returns the table as Markdown.
+///
+/// # Errors
+/// When a server does not start or a call fails.
+pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Failure> {
+    let scale = Scale::new(options.quick);
+    let begin = Instant::now();
+    told("making files, starting servers".to_owned());
+    let export = host::prepare(&options.directory, &scale)?;
+    let mut servers = Servers::start(options, &export)?;
+    host::pin_client().map_err(host("keeping to a CPU"))?;
+    let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.wants(case, &servers)).collect();
+    if cases.is_empty() {
+        let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
+        return Err(Failure::Server(format!("no case has such a name; there are: {}", names.join("; "))));
+    }
+    let mut raced: Vec<Raced> = Vec::new();
+    let steps = cases.len();
+    for (at, case) in cases.into_iter().enumerate() {
+        let mut rounds = Vec::new();
+        for round in 0..case.rounds(&scale) {
+            let mut figures = [None; Running::COUNT];
+            // What one leaves, in the host's caches or on the disk, is not always the same one's to find.
+            let mut turns = servers.taking_part(&case);
+            if round % 2 == 1 {
+                turns.reverse();
+            }
+            for which in turns {
+                let figure = case.run(&mut servers, which, &scale, round)?;
+                figures[which as usize] = Some(figure);
+                let seconds = begin.elapsed().as_secs();
+                let percent = at * 100 / steps;
+                told(format!(
+                    "[{percent:>2} %, {seconds} s] {}, {}: {} {}/s",
+                    case.name,
+                    which.name(),
+                    report::short(figure.rate),
+                    case.unit
+                ));
+            }
+            rounds.push(figures);
+        }
+        raced.push(Raced { case, rounds });
+    }
+    Ok(report::table(&raced, servers.has_unsynced_names()))
+}

@@ -1,0 +1,143 @@
+//! Calls about names, by one client or several.
+//!
+//! Owns: the steps, their order, the waiting for several connections on one thread.
+//! Does not own: which directories there are on the host.
+//! Invariants: each client has one call in flight and a directory of its own; steps of a round come in order,
+//! so that each finds what the one before left.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use afflux_nfs_client::{Call, Change, Client, Handle, NFS, read_reply};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::Figure;
+use super::cases::{Begun, Called};
+use super::servers::{Running, Servers};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Create,
+    Mode,
+    Rename,
+    Remove,
+}
+
+struct Worker {
+    client: Client,
+    directory: Handle,
+    handles: Vec<Handle>,
+    at: u64,
+}
+
+impl Worker {
+    fn call(&self, step: Step) -> Call {
+        let name = |prefix: &str| format!("{prefix}{}", self.at).into_bytes();
+        let directory = self.directory.clone();
+        match step {
+            Step::Create => Call::Create { directory, name: name("n") },
+            Step::Mode => Call::SetMode { object: self.handles[self.at as usize].clone(), mode: 0o600 },
+            Step::Rename => Call::Rename { from: (directory.clone(), name("n")), to: (directory, name("r")) },
+            Step::Remove => Call::Remove { directory, name: name("r") },
+        }
+    }
+
+    fn send(&mut self, step: Step) -> Result<(), afflux_nfs_client::Error> {
+        let call = self.call(step);
+        self.client.send(NFS, call.procedure().0, &call.arguments())?;
+        Ok(())
+    }
+
+    fn receive(&mut self, step: Step) -> Result<(), afflux_nfs_client::Error> {
+        let reply = read_reply(&self.client.receive_raw()?)?;
+        self.call(step).answer(&reply.results)?;
+        self.at += 1;
+        Ok(())
+    }
+}
+
+/// One step: `names` calls in all.
+pub(super) fn run(
+    servers: &mut Servers,
+    which: Running,
+    (step, clients): (Step, usize),
+    names: u64,
+    round: usize,
+) -> Called<Figure> {
+    let each = names / clients as u64 * if clients > 1 { 4 } else { 1 };
+    let mut workers = Vec::new();
+    for at in 0..clients {
+        workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.name()), (step, each))?);
+    }
+    let begun = Begun::now(servers, which)?;
+    for worker in &mut workers {
+        worker.send(step)?;
+    }
+    let total = each * clients as u64;
+    let mut done = 0;
+    while done < total {
+        let ready: Vec<bool> = {
+            let mut waits: Vec<PollFd<'_>> =
+                workers.iter().map(|worker| PollFd::new(worker.client.socket(), PollFlags::IN)).collect();
+            poll(&mut waits, None).map_err(io::Error::from)?;
+            waits.iter().map(|wait| !wait.revents().is_empty()).collect()
+        };
+        for (worker, _) in workers.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            worker.receive(step)?;
+            done += 1;
+            if worker.at < each {
+                worker.send(step)?;
+            }
+        }
+    }
+    begun.end(servers, which, total, total)
+}
+
+fn worker(
+    servers: &mut Servers,
+    which: Running,
+    name: &str,
+    (step, each): (Step, u64),
+) -> Result<Worker, afflux_nfs_client::Error> {
+    let (mut client, root) = servers.connect(which)?;
+    if step == Step::Create {
+        client.mkdir(&root, name.as_bytes(), Change { mode: Some(0o755), ..Change::default() })?;
+    }
+    let (directory, _) = client.lookup(&root, name.as_bytes())?;
+    let mut handles = Vec::new();
+    if step == Step::Mode {
+        for at in 0..each {
+            handles.push(client.lookup(&directory, format!("n{at}").as_bytes())?.0);
+        }
+    }
+    Ok(Worker { client, directory, handles, at: 0 })
+}
+
+/// The same on the host, each change made durable by a sync of what holds it. How many, and how long it took.
+pub(super) fn run_on_host(export: &Path, step: Step, names: u64, round: usize) -> io::Result<(u64, Duration)> {
+    let path = export.join(format!("names-host-{round}"));
+    if step == Step::Create {
+        fs::create_dir(&path)?;
+    }
+    let directory = File::open(&path)?;
+    let begin = Instant::now();
+    for at in 0..names {
+        let (name, renamed) = (path.join(format!("n{at}")), path.join(format!("r{at}")));
+        match step {
+            Step::Create => drop(File::create_new(&name)?),
+            Step::Mode => {
+                let file = File::open(&name)?;
+                file.set_permissions(fs::Permissions::from_mode(0o600))?;
+                file.sync_all()?;
+                continue;
+            }
+            Step::Rename => fs::rename(&name, &renamed)?,
+            Step::Remove => fs::remove_file(&renamed)?,
+        }
+        directory.sync_all()?;
+    }
+    Ok((names, begin.elapsed()))
+}

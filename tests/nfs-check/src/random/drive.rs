@@ -1,0 +1,110 @@
+//! The exercise over sockets.
+//!
+//! Owns: a connection for each client, and whose reply is waited for.
+//! Does not own: what is sent and whether the answers are right.
+//! Invariants: no call is held back by an answer of another client's.
+
+use std::net::SocketAddr;
+
+use afflux_nfs_client::Client;
+
+use super::draw::Random;
+use super::{Exercise, Fault, Plan};
+
+/// How an exercise went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Operations that were answered, and rightly.
+    pub operations: u64,
+    /// How often a connection was closed with calls in flight, which were sent again.
+    pub connections_lost: u64,
+}
+
+/// Runs a plan in the directory `root` of the server at `address`. Once in so many answers on the average,
+/// `lose_one_in` if it is not 0, a client closes its connection, and sends over another what was not answered.
+///
+/// # Errors
+/// When an answer is wrong, or none comes.
+pub fn drive(address: SocketAddr, root: &[u8], plan: Plan, lose_one_in: u64) -> Result<Outcome, Fault> {
+    let mut exercise = Exercise::new(plan, root);
+    let mut connections = Connections::open(address, &plan)?;
+    // Other draws than the exercise's own, which depend on nothing but its seed.
+    let mut random = Random::new(plan.seed ^ 0x5eed);
+    let mut connections_lost = 0;
+    while !exercise.is_done() {
+        let Some(at) = connections.send(&mut exercise, &mut random)? else { continue };
+        if lose_one_in > 0 && random.below(lose_one_in) == 0 {
+            connections_lost += 1;
+            connections.lose(at, &mut exercise)?;
+        } else {
+            connections.receive(at, &mut exercise)?;
+        }
+    }
+    Ok(Outcome { operations: exercise.answered(), connections_lost })
+}
+
+/// Runs an exercise until so many more calls are answered, and leaves with others in flight: the value returned
+/// keeps their connections open.
+///
+/// # Errors
+/// As [`drive`].
+pub fn load(exercise: &mut Exercise, address: SocketAddr, answers: u64) -> Result<Connections, Fault> {
+    let plan = exercise.plan;
+    let mut connections = Connections::open(address, &plan)?;
+    let mut random = Random::new(plan.seed ^ 0x5eed);
+    let until = exercise.answered() + answers;
+    while exercise.answered() < until {
+        if let Some(at) = connections.send(exercise, &mut random)? {
+            connections.receive(at, exercise)?;
+        }
+    }
+    connections.send(exercise, &mut random)?;
+    Ok(connections)
+}
+
+/// One for each client.
+pub struct Connections {
+    address: SocketAddr,
+    clients: Vec<Client>,
+}
+
+fn gone(what: &str) -> impl Fn(afflux_nfs_client::Error) -> Fault {
+    move |error| Fault { operation: 0, call: what.to_owned(), what: error.to_string() }
+}
+
+impl Connections {
+    fn open(address: SocketAddr, plan: &Plan) -> Result<Self, Fault> {
+        let clients = (0..plan.clients).map(|_| connect(address)).collect::<Result<_, _>>();
+        Ok(Self { address, clients: clients.map_err(gone("connecting"))? })
+    }
+
+    /// Sends what may be sent. Returns a client that has calls in flight, if the one drawn has any.
+    fn send(&mut self, exercise: &mut Exercise, random: &mut Random) -> Result<Option<usize>, Fault> {
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            while let Some(record) = exercise.next(at) {
+                client.send_raw(&record).map_err(gone("sending"))?;
+            }
+        }
+        let at = random.below(self.clients.len() as u64) as usize;
+        Ok((exercise.in_flight(at) > 0).then_some(at))
+    }
+
+    fn receive(&mut self, at: usize, exercise: &mut Exercise) -> Result<(), Fault> {
+        let record = self.clients[at].receive_raw().map_err(gone("receiving"))?;
+        exercise.reply(at, &record)
+    }
+
+    fn lose(&mut self, at: usize, exercise: &mut Exercise) -> Result<(), Fault> {
+        self.clients[at] = connect(self.address).map_err(gone("connecting"))?;
+        for record in exercise.lost(at) {
+            self.clients[at].send_raw(&record).map_err(gone("sending again"))?;
+        }
+        Ok(())
+    }
+}
+
+fn connect(address: SocketAddr) -> Result<Client, afflux_nfs_client::Error> {
+    let mut client = Client::connect(address)?;
+    client.set_timeout(Some(afflux_nfs_client::check::PATIENCE))?;
+    Ok(client)
+}

@@ -1,0 +1,317 @@
+//! Random operations of several clients on a few files, in the manner of fsx, against a model of each file.
+//!
+//! A machine without a transport: it says which record a client sends next, and takes the replies in whatever
+//! order they come. So the same operations run over sockets against any server (`drive`) and over the simulator's
+//! links. Operations are in flight together, overlap, and may be cut off by lost connections, ended clients and
+//! servers that are killed; the model then knows what each byte may be.
+//!
+//! Owns: drawing operations, the calls in flight, the names and models of the files.
+//! Does not own: what a file may hold after overlapping changes (`afflux_reference::FileModel`); connections.
+//! Invariants: a name is used by one call at a time; a file is removed after [`CHANGES_MAX`] changes and another made,
+//! so that a run of any length takes bounded room.
+
+mod draw;
+mod drive;
+mod file;
+
+use std::collections::BTreeMap;
+
+use afflux_nfs_client::{Answer, Call, Envelope, Error, NFS, Reply};
+use afflux_reference::{ChangeId, Stamp};
+
+use draw::Random;
+pub use drive::{Connections, Outcome, drive, load};
+use file::File;
+
+/// A file is given up after so many changes, or so many that may still have their effect at any time.
+const CHANGES_MAX: u32 = 250;
+const ABANDONED_MAX: u32 = 30;
+/// A fault comes with the last so many things that happened to its file.
+const TOLD_MAX: usize = 200;
+/// NFS3ERR_NOENT.
+const NOENT: u32 = 2;
+/// NFS3ERR_EXIST.
+const EXIST: u32 = 17;
+/// NFS3ERR_STALE.
+const STALE: u32 = 70;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Gives the operations.
+    pub seed: u64,
+    /// How many operations.
+    pub operations: u64,
+    /// How many clients take turns.
+    pub clients: usize,
+    /// Calls in flight of one client.
+    pub in_flight: usize,
+    /// How many files there are at a time.
+    pub files: usize,
+    /// No file is longer.
+    pub file_bytes_max: u64,
+    /// Most bytes of one READ or WRITE.
+    pub call_bytes_max: u64,
+    /// Servers are killed: a reply may be lost together with the server's memory of having given it.
+    pub kills: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            operations: 10_000,
+            clients: 4,
+            in_flight: 4,
+            files: 6,
+            file_bytes_max: 400_000,
+            call_bytes_max: 40_000,
+            kills: false,
+        }
+    }
+}
+
+/// What was wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("operation {operation}, {call}: {what}")]
+pub struct Fault {
+    /// After so many were begun.
+    pub operation: u64,
+    /// The call that showed it.
+    pub call: String,
+    /// In words.
+    pub what: String,
+}
+
+/// A call that is not answered.
+struct Pending {
+    client: usize,
+    call: Call,
+    record: Vec<u8>,
+    file: usize,
+    /// The file's generation when it was sent.
+    made: u64,
+    /// What its names had been through when it was sent.
+    named: u64,
+    change: Option<ChangeId>,
+    since: Stamp,
+    /// It was sent more than once.
+    again: bool,
+}
+
+/// The machine.
+pub struct Exercise {
+    plan: Plan,
+    random: Random,
+    root: Vec<u8>,
+    envelopes: Vec<Envelope>,
+    files: Vec<File>,
+    pending: BTreeMap<(usize, u32), Pending>,
+    begun: u64,
+    answered: u64,
+    versions: u64,
+    verifier: Option<[u8; 8]>,
+    /// While a listing is in flight: what each file's names had been through when it was sent.
+    listing: Option<Vec<u64>>,
+}
+
+impl Exercise {
+    /// Operations in the directory `root`, which is empty.
+    pub fn new(plan: Plan, root: &[u8]) -> Self {
+        let mut random = Random::new(plan.seed);
+        let envelopes = (0..plan.clients).map(|_| Envelope::new(random.next() as u32)).collect();
+        let files = (0..plan.files).map(|at| File::absent(at as u64)).collect();
+        Self {
+            plan,
+            random,
+            root: root.to_vec(),
+            envelopes,
+            files,
+            pending: BTreeMap::new(),
+            begun: 0,
+            answered: 0,
+            versions: 0,
+            verifier: None,
+            listing: None,
+        }
+    }
+
+    /// Operations answered.
+    pub fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Whether everything was done and answered.
+    pub fn is_done(&self) -> bool {
+        self.begun >= self.plan.operations && self.pending.is_empty()
+    }
+
+    /// Calls of a client that are not answered.
+    pub fn in_flight(&self, client: usize) -> usize {
+        self.pending.range((client, 0)..=(client, u32::MAX)).count()
+    }
+
+    /// The next call of a client, as a record; nothing where it has to wait for answers, or has done its part.
+    pub fn next(&mut self, client: usize) -> Option<Vec<u8>> {
+        const TRIES: u32 = 8;
+        if self.begun >= self.plan.operations || self.in_flight(client) >= self.plan.in_flight {
+            return None;
+        }
+        let (call, file) = (0..TRIES).find_map(|_| self.draw())?;
+        self.begun += 1;
+        let record = &mut self.files[file];
+        if !matches!(call, Call::List { .. }) {
+            record.busy += 1;
+        }
+        let since = record.model.look();
+        let change = record.begin(&call, self.versions);
+        let (xid, bytes) = self.envelopes[client].record(NFS, call.procedure().0, &call.arguments());
+        let (made, named) = (self.files[file].made, self.files[file].named);
+        let pending = Pending { client, call, record: bytes.clone(), file, made, named, change, since, again: false };
+        self.files[file].tell(format!("sent     {xid:08x} {}", describe(&pending)));
+        self.pending.insert((client, xid), pending);
+        Some(bytes)
+    }
+
+    /// Takes a reply to one of a client's calls.
+    ///
+    /// # Errors
+    /// When the answer is none that the server may give.
+    pub fn reply(&mut self, client: usize, record: &[u8]) -> Result<(), Fault> {
+        let Reply { xid, results } = match afflux_nfs_client::read_reply(record) {
+            Ok(reply) => reply,
+            Err(error) => return Err(self.fault("a reply", error.to_string())),
+        };
+        let Some(pending) = self.pending.remove(&(client, xid)) else {
+            return Err(self.fault("a reply", format!("number {xid:#x} is of no call in flight")));
+        };
+        self.answered += 1;
+        self.files[pending.file].rest(&pending.call);
+        let (shown, file) = (describe(&pending), pending.file);
+        let answer = pending.call.answer(&results);
+        self.files[file].tell(format!("answered {xid:08x} {shown}"));
+        self.settle(pending, answer).map_err(|what| {
+            let before = self.files[file].told();
+            self.fault(&shown, format!("{what}; before:\n{before}"))
+        })
+    }
+
+    fn fault(&self, call: &str, what: String) -> Fault {
+        Fault { operation: self.begun, call: call.to_owned(), what }
+    }
+
+    /// A client's connection is gone. Returns its calls as they are to be sent again, over another one.
+    pub fn lost(&mut self, client: usize) -> Vec<Vec<u8>> {
+        let mut again = Vec::new();
+        for ((_, xid), pending) in self.pending.iter_mut().filter(|((of, _), _)| *of == client) {
+            let file = &mut self.files[pending.file];
+            file.tell(format!("lost     {xid:08x}"));
+            // A SETATTR is run once, however often it is sent: the answer may be that of the first sending. A WRITE
+            // is run each time.
+            let run_once = matches!(pending.call, Call::SetSize { .. });
+            if let Some(change) = pending.change.filter(|_| !run_once) {
+                pending.change = file.begin_again(change);
+            }
+            pending.again = true;
+            again.push(pending.record.clone());
+        }
+        again
+    }
+
+    /// A client has ended: what it asked for may happen or not. Another takes its place.
+    pub fn ended(&mut self, client: usize) {
+        let xids: Vec<(usize, u32)> =
+            self.pending.range((client, 0)..=(client, u32::MAX)).map(|(key, _)| *key).collect();
+        for key in xids {
+            let Some(pending) = self.pending.remove(&key) else { continue };
+            self.files[pending.file].abandoned(&pending.call, pending.change);
+            if matches!(pending.call, Call::List { .. }) {
+                self.listing = None;
+            }
+        }
+        self.envelopes[client] = Envelope::new(self.random.next() as u32);
+    }
+
+    /// The server was killed, and its memory is gone: checks what is on its disk, by name, and starts with new
+    /// files. Names that were being changed may be as before or as after.
+    ///
+    /// # Errors
+    /// When something is not there that a COMMIT or a stable WRITE has promised, or something that nobody wrote.
+    pub fn killed(&mut self, mut on_disk: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<(), Fault> {
+        for client in 0..self.plan.clients {
+            self.ended(client);
+        }
+        let files = std::mem::take(&mut self.files);
+        for file in &files {
+            let checked = file.check_crashed(&mut on_disk);
+            checked.map_err(|what| self.fault("after a kill", format!("{what}; before:\n{}", file.told())))?;
+        }
+        let first = files.iter().map(|file| file.slot).max().unwrap_or(0) + 1;
+        self.files = (0..self.plan.files as u64).map(|at| File::absent(first + at)).collect();
+        (self.verifier, self.listing) = (None, None);
+        Ok(())
+    }
+
+    /// The verifier of WRITEs and COMMITs so far.
+    pub fn verifier(&self) -> Option<[u8; 8]> {
+        self.verifier
+    }
+
+    fn settle(&mut self, pending: Pending, answer: Result<Answer, Error>) -> Result<(), String> {
+        if let Call::List { .. } = pending.call {
+            let named = self.listing.take().unwrap_or_default();
+            return self.listed(answer, &named);
+        }
+        let status = match &answer {
+            Ok(_) => 0,
+            Err(Error::Status { status, .. }) => *status,
+            Err(error) => return Err(error.to_string()),
+        };
+        let file = &mut self.files[pending.file];
+        if status != 0 {
+            return file.failed(&pending.call, status, pending.again && self.plan.kills);
+        }
+        let same_names = !file.naming && file.named == pending.named;
+        let answer = answer.map_err(|error| error.to_string())?;
+        file.done((&pending.call, pending.change, pending.since), answer, same_names, &mut self.verifier)
+    }
+
+    fn listed(&self, answer: Result<Answer, Error>, named: &[u64]) -> Result<(), String> {
+        let listing = match answer {
+            Ok(Answer::Listing(listing)) => listing,
+            other => return Err(format!("{other:?}")),
+        };
+        let dots = |name: &[u8]| name == b"." || name == b"..";
+        let mut found: Vec<_> = listing
+            .entries
+            .iter()
+            .filter(|entry| !dots(&entry.name))
+            .map(|entry| (entry.name.clone(), entry.handle.clone()))
+            .collect();
+        found.sort();
+        // What was changed meanwhile may be listed as before or as after.
+        let resting = self.files.iter().zip(named).filter(|(file, named)| !file.naming && file.named == **named);
+        for (file, _) in resting {
+            for name in &file.names {
+                let entry = found.iter().find(|(found, _)| found == name.as_bytes());
+                let right = entry.is_some_and(|(_, handle)| handle.is_none() || *handle == file.handle);
+                if !right && listing.end {
+                    return Err(format!("{name} is listed as {entry:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(pending: &Pending) -> String {
+    let (_, name) = pending.call.procedure();
+    let detail = match &pending.call {
+        Call::Read { offset, count, .. } => format!(" of {count} at {offset}"),
+        Call::Write { offset, data, stability, .. } => format!(" of {} at {offset}, {stability:?}", data.len()),
+        Call::SetSize { size, .. } => format!(" of size {size}"),
+        _ => String::new(),
+    };
+    let again = if pending.again { ", sent again" } else { "" };
+    format!("{name}{detail} of file {} ({}) by client {}{again}", pending.file, pending.made, pending.client)
+}

@@ -1,0 +1,163 @@
+//! A scenario's machine with its files, as all its tasks share them.
+//!
+//! Owns: the files in their slots, who uses which, the first thing found wrong, what holds at any time.
+//! Does not own: what a task does (`ops`), the phases of a run (`run`), what the machine is made from
+//! (`machine`).
+//! Invariants: the first failure is kept. A slot's file is replaced only while no task uses the slot.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use afflux_engine::rare::Rare;
+use afflux_engine::{Device, DeviceId, Engine, File, Platform};
+use afflux_reference::{Conservation, FileModel, pattern};
+use afflux_simulator::{Disk, DiskFileId, Fault, FaultTarget, Machine, SimPlatform, World};
+
+use crate::locking::lock;
+use crate::machine;
+use crate::text::{FailRequest, Scenario, fault_what};
+
+/// One file as the tasks share it. Discarding or reopening puts another in its slot.
+pub(crate) struct Shared {
+    pub(crate) file: File,
+    pub(crate) device: usize,
+    pub(crate) disk_file: DiskFileId,
+    pub(crate) model: Arc<Mutex<FileModel>>,
+    pub(crate) discarded: AtomicBool,
+    /// Of the failed requests of its file on the disk, how many explain no error any more (`excuses`).
+    pub(crate) failures_settled: AtomicU64,
+}
+
+#[derive(Default)]
+pub(crate) struct SlotUse {
+    pub(crate) users: u64,
+    pub(crate) exclusive: bool,
+}
+
+pub(crate) struct Bench {
+    pub(crate) platform: Arc<SimPlatform>,
+    pub(crate) engine: Arc<Engine<SimPlatform>>,
+    pub(crate) conservation: Conservation,
+    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) devices: Vec<DeviceId>,
+    pub(crate) slots: Vec<Mutex<Arc<Shared>>>,
+    pub(crate) slot_use: Vec<Mutex<SlotUse>>,
+    /// What each task is doing, for the report of one that never ends.
+    pub(crate) doing: Mutex<BTreeMap<usize, String>>,
+    pub(crate) tasks: usize,
+    pub(crate) tasks_left: AtomicU64,
+    /// Tasks that rest now, and rests that are over.
+    pub(crate) resting: AtomicU64,
+    pub(crate) rests: AtomicU64,
+    pub(crate) versions: AtomicU64,
+    pub(crate) guards_held: AtomicU64,
+    pub(crate) failure: Mutex<Option<String>>,
+}
+
+impl Bench {
+    pub(crate) fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
+        let Machine { platform, engine, disks, devices, .. } = machine::machine(world, scenario)?;
+        let mut bench = Self {
+            platform,
+            engine,
+            conservation: machine::conservation(scenario),
+            disks,
+            devices,
+            slots: Vec::new(),
+            slot_use: Vec::new(),
+            doing: Mutex::default(),
+            tasks: scenario.tasks.len(),
+            tasks_left: AtomicU64::new(scenario.tasks.len() as u64),
+            resting: AtomicU64::new(0),
+            rests: AtomicU64::new(0),
+            versions: AtomicU64::new(0),
+            guards_held: AtomicU64::new(0),
+            failure: Mutex::default(),
+        };
+        bench.force(scenario)?;
+        for spec in &scenario.files {
+            let device = spec.device as usize % bench.disks.len();
+            let shared = bench.new_file(device, spec.size);
+            bench.slots.push(Mutex::new(Arc::new(shared)));
+            bench.slot_use.push(Mutex::default());
+        }
+        Ok(bench)
+    }
+
+    /// Turns the switches that the scenario turns.
+    fn force(&self, scenario: &Scenario) -> Result<(), String> {
+        self.engine.seed_rare(scenario.seed);
+        let mut built_in = self.engine.fail_allocation(scenario.fail_allocation);
+        for (name, per_mille) in &scenario.rare {
+            let path = Rare::named(name).ok_or_else(|| format!("no rare path is called '{name}'"))?;
+            built_in &= self.engine.force_rare(path, *per_mille);
+        }
+        if !built_in {
+            return Err("the scenario forces rare paths, and this build lacks the feature rare-paths".to_owned());
+        }
+        for FailRequest { device, nth, what } in &scenario.fail_requests {
+            let fault = Fault::always(FaultTarget::Any, fault_what(*what, 0)).times(1).after(nth - 1);
+            self.disks[*device as usize % self.disks.len()].add_fault(fault);
+        }
+        Ok(())
+    }
+
+    /// What holds at any time. A bound that a knob moved holds for what comes after.
+    pub(crate) fn check_bounds(&self) {
+        let status = self.engine.status();
+        for (device, disk) in status.devices.iter().zip(&self.disks) {
+            let depth = Device::limits(&**disk).depth;
+            if disk.data_in_flight_max() > depth {
+                self.fail(format!("{} requests were in flight on a disk of depth {depth}", disk.data_in_flight_max()));
+            }
+            if device.writers_waiting as usize > self.tasks {
+                self.fail(format!("{} tasks, but more writers wait: {device:?}", self.tasks));
+            }
+            if device.writeback_bytes > device.dirty_bytes {
+                self.fail(format!("more is being written than is dirty: {device:?}"));
+            }
+        }
+        let used = status.cache_bytes - status.free_bytes;
+        if status.pinned_bytes > status.cache_bytes || status.free_bytes > status.cache_bytes {
+            self.fail(format!("frames do not add up, {used} bytes are used: {status:?}"));
+        }
+        if let Err(error) = self.conservation.check(&self.engine) {
+            self.fail(error.to_string());
+        }
+    }
+
+    pub(crate) fn new_version(&self) -> u64 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A new file on the disk, `size` bytes of a version of its own, opened in the engine.
+    pub(crate) fn new_file(&self, device: usize, size: u64) -> Shared {
+        let disk = &self.disks[device];
+        let disk_file = disk.create_file();
+        let version = self.new_version();
+        let mut bytes = vec![0; size as usize];
+        pattern(version, 0, &mut bytes);
+        disk.change_behind(disk_file, size, 0, &bytes);
+        Shared {
+            file: self.engine.open(self.devices[device], disk.backing(disk_file), size),
+            device,
+            disk_file,
+            model: Arc::new(Mutex::new(FileModel::new(size, version))),
+            discarded: AtomicBool::new(false),
+            failures_settled: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn fail(&self, what: String) {
+        lock(&self.failure).get_or_insert(what);
+    }
+
+    pub(crate) fn doing(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
+        lock(&self.doing)
+    }
+
+    pub(crate) async fn sleep_ns(&self, ns: u64) {
+        self.platform.sleep_until(self.platform.now().after(ns)).await;
+    }
+}

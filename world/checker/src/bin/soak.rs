@@ -1,0 +1,333 @@
+//! Many random scenarios on all cores: what `cargo xtask soak` runs. See `--help`.
+//!
+//! Owns: what the command is asked for, the threads, the count of failures, where reduced scenarios go.
+//! Does not own: scenarios, and what is wrong with one (the library).
+//! Invariants: each scenario runs on one thread, so its outcome does not depend on how many there are.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use afflux_checker::sweep::{self, Sweep};
+use afflux_checker::{
+    RunOptions, Scenario, generate, generate_on, kind, policies_and_models, run, run_with, scopes, shrink,
+};
+use afflux_engine::eviction::EvictionKind;
+use afflux_simulator::Setup;
+
+const HELP: &str = "\
+cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
+                  [--out DIR] [--policy NAME] [--eviction NAME]
+cargo xtask soak --scopes OPERATIONS [--keep-going]
+cargo xtask soak --sweeps
+cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
+cargo xtask soak --scenario FILE [--trace]
+
+  --seeds N      random scenarios to run (1000)
+  --minutes M    stop after so long, whatever is left
+  --first SEED   the first seed (0); the same seed is the same scenario in one version of the code
+  --threads N    worlds at once (one a core)
+  --keep-going   count failures by kind instead of stopping at the first
+  --no-reduce    with it: do not reduce the first of each kind either
+  --out DIR      where reduced scenarios go (target/soak)
+  --policy NAME  all of them under this policy, instead of each under one of its own
+  --eviction NAME  the same of eviction policies
+  --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
+                 a power loss after each step; 1 to 4
+  --scenario F   instead: one scenario from a file; with --trace its last events are printed
+  --matrix N     instead: N seeds under each policy on each device of the catalogue
+  --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
+
+/// A run that takes longer is named: it may never end.
+const LONG: Duration = Duration::from_secs(20);
+
+struct Arguments {
+    seeds: u64,
+    first: u64,
+    minutes: Option<u64>,
+    threads: usize,
+    keep_going: bool,
+    reduce: bool,
+    out: PathBuf,
+    policy: Option<String>,
+    eviction: Option<EvictionKind>,
+    scopes: Option<u32>,
+    sweeps: bool,
+    trace: bool,
+    matrix: Option<u64>,
+    scenario: Option<PathBuf>,
+}
+
+fn arguments() -> Result<Arguments, String> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let mut arguments = Arguments {
+        seeds: 1000,
+        first: 0,
+        minutes: None,
+        threads: cores,
+        keep_going: false,
+        reduce: true,
+        out: PathBuf::from("target/soak"),
+        policy: None,
+        eviction: None,
+        scopes: None,
+        sweeps: false,
+        trace: false,
+        matrix: None,
+        scenario: None,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
+        let number = |text: String, range: std::ops::RangeInclusive<u64>| {
+            let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
+            number.ok_or_else(|| format!("{word} {text}: a number from {} to {} is wanted", range.start(), range.end()))
+        };
+        match word.as_str() {
+            "--seeds" => arguments.seeds = number(value()?, 1..=u64::MAX / 2)?,
+            "--first" => arguments.first = number(value()?, 0..=u64::MAX / 2)?,
+            "--minutes" => arguments.minutes = Some(number(value()?, 1..=100_000)?),
+            "--threads" => arguments.threads = number(value()?, 1..=1024)? as usize,
+            "--keep-going" => arguments.keep_going = true,
+            "--no-reduce" => arguments.reduce = false,
+            "--out" => arguments.out = value()?.into(),
+            "--policy" => {
+                let name = value()?;
+                Setup::of(&name).map_err(|error| error.to_string())?;
+                arguments.policy = Some(name);
+            }
+            "--eviction" => arguments.eviction = Some(EvictionKind::from_name(&value()?)?),
+            "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
+            "--trace" => arguments.trace = true,
+            "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
+            "--scenario" => arguments.scenario = Some(value()?.into()),
+            "--sweeps" => arguments.sweeps = true,
+            "--help" | "-h" => return Err(HELP.to_owned()),
+            _ => return Err(format!("'{word}' is no option\n{HELP}")),
+        }
+    }
+    Ok(arguments)
+}
+
+/// What all threads add to.
+struct Soak {
+    arguments: Arguments,
+    began: Instant,
+    next: AtomicU64,
+    done: AtomicU64,
+    runs: AtomicU64,
+    stop: AtomicBool,
+    /// What is being run, and since when.
+    running: Mutex<BTreeMap<u64, Instant>>,
+    /// By kind: the first number that failed so, and how many did.
+    failures: Mutex<BTreeMap<String, (u64, u64)>>,
+}
+
+impl Soak {
+    fn over(&self) -> bool {
+        let late =
+            self.arguments.minutes.is_some_and(|minutes| self.began.elapsed() >= Duration::from_secs(60 * minutes));
+        late || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes numbers below `count` until there are no more, on every thread.
+    fn each(&self, count: u64, one: impl Fn(u64) + Sync) {
+        self.next.store(0, Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let work = || {
+                while !self.over() {
+                    let number = self.next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return;
+                    }
+                    self.running().insert(number, Instant::now());
+                    one(number);
+                    self.running().remove(&number);
+                    self.done.fetch_add(1, Ordering::Relaxed);
+                }
+            };
+            let threads: Vec<_> = (0..self.arguments.threads).map(|_| scope.spawn(work)).collect();
+            let mut told = Instant::now();
+            while !threads.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+                std::thread::sleep(Duration::from_millis(50));
+                if told.elapsed() >= Duration::from_secs(10) {
+                    told = Instant::now();
+                    self.tell(count);
+                }
+            }
+        });
+    }
+
+    fn tell(&self, count: u64) {
+        let (done, seconds) = (self.done.load(Ordering::Relaxed), self.began.elapsed().as_secs_f64());
+        let failed: u64 = self.failures().values().map(|(_, count)| count).sum();
+        eprintln!("{done} of {count}, {:.0} s, {:.0} a second, {failed} failed", seconds, done as f64 / seconds);
+        for (number, since) in self.running().iter().filter(|(_, since)| since.elapsed() > LONG) {
+            eprintln!("  {} has run for {:.0} s", self.arguments.first + number, since.elapsed().as_secs_f64());
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Instant>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (u64, u64)>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a failure; the first of its kind is reduced and written down.
+    fn failed(&self, scenario: &Scenario, failure: &str) {
+        let first = {
+            let mut failures = self.failures();
+            let entry = failures.entry(kind(failure)).or_insert((scenario.seed, 0));
+            entry.1 += 1;
+            entry.1 == 1
+        };
+        if !self.arguments.keep_going {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        if !first {
+            return;
+        }
+        eprintln!("seed {} fails: {failure}", scenario.seed);
+        if !self.arguments.keep_going {
+            eprintln!("{}", scenario.to_text());
+        }
+        if !self.arguments.reduce {
+            return;
+        }
+        let shrunk = shrink(scenario, failure);
+        let words = kind(failure).to_lowercase();
+        let name: String = words.chars().map(|char| if char.is_ascii_alphanumeric() { char } else { '-' }).collect();
+        let path = self.arguments.out.join(format!("{}-{name}.scenario", scenario.seed));
+        let text = format!("# {}\n{}", shrunk.failure, shrunk.scenario.to_text());
+        let before = format!("# {failure}\n{}", scenario.to_text());
+        let written = std::fs::create_dir_all(&self.arguments.out)
+            .and_then(|()| std::fs::write(&path, &text))
+            .and_then(|()| std::fs::write(path.with_extension("whole"), before));
+        if let Err(error) = written {
+            eprintln!("{}: {error}", path.display());
+        }
+        eprintln!(
+            "reduced in {} runs from {} operations to {}, in {}:\n{text}",
+            shrunk.runs,
+            scenario.operations(),
+            shrunk.scenario.operations(),
+            path.display()
+        );
+    }
+
+    fn seeds(&self) {
+        self.each(self.arguments.seeds, |number| {
+            let mut scenario = generate(self.arguments.first + number);
+            if let Some(name) = &self.arguments.policy {
+                scenario.policy = Some(name.clone());
+            }
+            scenario.eviction = self.arguments.eviction.or(scenario.eviction);
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            if let Err(failure) = run(&scenario) {
+                self.failed(&scenario, &failure);
+            }
+        });
+    }
+
+    /// Every policy on every device model, then the next seeds.
+    fn matrix(&self, seeds: u64) {
+        let cells = policies_and_models();
+        self.each(seeds * cells.len() as u64, |number| {
+            let (policy, model) = cells[(number % cells.len() as u64) as usize];
+            let scenario = generate_on(self.arguments.first + number, policy, model);
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            if let Err(failure) = run(&scenario) {
+                self.failed(&scenario, &failure);
+            }
+        });
+    }
+
+    fn scopes(&self, operations_max: u32) {
+        for operations in 1..=operations_max {
+            self.each(scopes::count(operations), |number| {
+                let (runs, failed) = scopes::run_with_crashes(&scopes::scenario(operations, number));
+                self.runs.fetch_add(runs, Ordering::Relaxed);
+                if let Some((scenario, failure)) = failed {
+                    self.failed(&scenario, &failure);
+                }
+            });
+            self.tell(scopes::count(operations));
+        }
+    }
+
+    fn one(&self, path: &std::path::Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let scenario = Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let report = run_with(&scenario, &RunOptions { keep_lines: self.arguments.trace, ..RunOptions::default() });
+        report.lines.iter().for_each(|line| println!("{line}"));
+        if let Err(failure) = report.result {
+            self.failed(&scenario, &failure);
+        }
+        Ok(())
+    }
+
+    fn sweeps(&self) -> Result<(), String> {
+        for (name, base) in sweep::scenarios()? {
+            let mut sweep = Sweep::default();
+            sweep.requests(&base);
+            sweep.allocations(&base);
+            println!("{name}: {} runs, {} failed", sweep.runs, sweep.failures.len());
+            self.runs.fetch_add(sweep.runs, Ordering::Relaxed);
+            for (scenario, failure) in &sweep.failures {
+                self.failed(scenario, failure);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = match arguments() {
+        Ok(arguments) => arguments,
+        Err(text) => {
+            eprintln!("{text}");
+            return ExitCode::from(2);
+        }
+    };
+    let soak = Soak {
+        arguments,
+        began: Instant::now(),
+        next: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        runs: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        running: Mutex::default(),
+        failures: Mutex::default(),
+    };
+    if let Some(operations) = soak.arguments.scopes {
+        soak.scopes(operations);
+    } else if let Some(seeds) = soak.arguments.matrix {
+        soak.matrix(seeds);
+    } else if soak.arguments.sweeps || soak.arguments.scenario.is_some() {
+        let outcome = soak.arguments.scenario.as_ref().map_or_else(|| soak.sweeps(), |path| soak.one(path));
+        if let Err(error) = outcome {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    } else {
+        println!("seeds from {}", soak.arguments.first);
+        soak.seeds();
+    }
+    let (runs, seconds) = (soak.runs.load(Ordering::Relaxed), soak.began.elapsed().as_secs_f64());
+    println!("{runs} runs in {seconds:.0} s, {:.0} a second", runs as f64 / seconds);
+    let failures = soak.failures();
+    for (kind, (first, count)) in &*failures {
+        println!("{count:7}  first {first}: {kind}");
+    }
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

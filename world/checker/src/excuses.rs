@@ -1,0 +1,111 @@
+//! Which errors of a device have an excuse.
+//!
+//! Owns: the counts of failed requests when an operation begins and when it ends; the rule which of them explain its
+//! error.
+//! Does not own: the operations (`ops`); the counts themselves (the disk).
+//! Invariants: an error is explained by a failed request of the same file, since the operation began or while the file
+//! has been dirty. Failures of other files explain a writer's error alone, since it may find no room, and only while
+//! they go on.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Nanos, Platform};
+use afflux_simulator::WriteFailures;
+
+use crate::bench::{Bench, Shared};
+use crate::locking::lock;
+
+/// For so long after the last failure of a disk its writers may be told that it fails. The engine may learn of a success
+/// later than the disk ends the request.
+const LATELY_NS: u64 = Nanos::SECOND;
+
+/// The kind of operation that got an error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// A read, or a change of size: a request of its own failed.
+    Own,
+    /// A sync: a write before it may have failed.
+    Sync,
+    /// A write, which may find no room; a punched hole, which may write zeros.
+    Write,
+}
+
+/// Failures on the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Causes {
+    /// A request of the file failed since the operation began.
+    since_begun: bool,
+    /// One did since the file was clean or synced last.
+    while_dirty: bool,
+    /// Writes of the disk fail, or those of another file on it, and that file is dirty.
+    no_room: bool,
+}
+
+impl Causes {
+    /// Whether they explain an error of the device.
+    pub(crate) fn explain(self, told: Told) -> bool {
+        match told {
+            Told::Own => self.since_begun,
+            Told::Sync => self.since_begun || self.while_dirty,
+            Told::Write => self.since_begun || self.while_dirty || self.no_room,
+        }
+    }
+}
+
+/// The failures of a file and its disk when an operation began.
+pub(crate) struct Before {
+    /// Failed requests of the file.
+    pub(crate) failures: u64,
+    /// Of these, how many explain nothing any more.
+    settled: u64,
+    disk: WriteFailures,
+    lately: bool,
+}
+
+/// Failed requests of the file so far.
+fn failures(bench: &Bench, shared: &Shared) -> u64 {
+    bench.disks[shared.device].failures(shared.disk_file)
+}
+
+/// Failed requests of the file that explain nothing any more: it has been clean since, or was synced as a whole.
+fn settled(bench: &Bench, shared: &Shared) -> u64 {
+    if shared.file.is_clean() {
+        note_settled(shared, failures(bench, shared));
+    }
+    shared.failures_settled.load(Ordering::Relaxed)
+}
+
+/// So many failures were over when a sync of the whole file began that succeeded.
+pub(crate) fn note_settled(shared: &Shared, failures: u64) {
+    shared.failures_settled.fetch_max(failures, Ordering::Relaxed);
+}
+
+impl Before {
+    /// At this moment.
+    pub(crate) fn now(bench: &Bench, shared: &Shared) -> Self {
+        let disk = bench.disks[shared.device].write_failures();
+        let lately = disk.last_ns.is_some_and(|last| bench.platform.now().0.saturating_sub(last) < LATELY_NS);
+        Self { failures: failures(bench, shared), settled: settled(bench, shared), disk, lately }
+    }
+
+    /// The failures on the file's disk that may explain an error.
+    pub(crate) fn causes(&self, bench: &Bench, shared: &Arc<Shared>) -> Causes {
+        let (now, disk) = (failures(bench, shared), bench.disks[shared.device].write_failures());
+        let disk_fails = self.disk.in_row > 0 || self.lately || disk.all > self.disk.all;
+        let other_fails = || {
+            bench.slots.iter().map(|slot| Arc::clone(&lock(slot))).any(|other| {
+                let is_other = other.device == shared.device && !Arc::ptr_eq(&other, shared);
+                is_other && failures(bench, &other) > settled(bench, &other)
+            })
+        };
+        Causes {
+            since_begun: now > self.failures,
+            while_dirty: now > self.settled,
+            no_room: disk_fails || other_fails(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Tasks with a habit: what programs do to files again and again, and what random operations seldom hit
+//! on in the right order.
+//!
+//! Owns: the habits, how each is drawn.
+//! Does not own: random operations (`generate`), their meaning (`ops`).
+//! Invariants: equal draws give equal tasks.
+
+use afflux_simulator::Random;
+
+use crate::places::{PAGE, Places};
+use crate::text::Op;
+
+const SECTOR: u64 = 512;
+
+/// A task that appends and syncs, as a log does.
+pub(super) fn log(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+    let (file, sync_per_mille) = (random.below(files), random.pick(&[100, 500, 1000]));
+    let mut offset = places.offset(random);
+    let mut ops = Vec::new();
+    while (ops.len() as u64) < count {
+        let len = places.len(random);
+        ops.push(Op::Write { file, offset, len });
+        offset += len;
+        if random.chance(sync_per_mille) {
+            ops.push(Op::Sync { file, offset: 0, len: 0 });
+        }
+    }
+    ops
+}
+
+/// A task that writes one place again and again, as a header is written.
+pub(super) fn rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+    let (file, offset) = (random.below(files), places.offset(random));
+    let draw = |_| match random.below(8) {
+        0 => Op::Sync { file, offset, len: PAGE },
+        1 => Op::Read { file, offset, len: places.len(random) },
+        2 => Op::Sleep { us: random.below(2_000) },
+        3 | 4 => Op::TryWrite { file, offset, len: places.len(random).min(PAGE) },
+        _ => Op::Write { file, offset, len: places.len(random).min(PAGE) },
+    };
+    (0..count).map(draw).collect()
+}
+
+/// A task that writes some sectors of a page that is not in the cache, with gaps between them, and syncs:
+/// on blocks of 512 bytes the page is valid in part, and takes two requests.
+pub(super) fn sectors(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+    let file = random.below(files);
+    let mut ops = Vec::new();
+    while (ops.len() as u64) < count {
+        let page = random.below(places.pages) * PAGE;
+        if random.chance(500) {
+            ops.push(Op::Invalidate { file });
+        }
+        for _ in 0..random.between(2, 3) {
+            let (sector, sectors) = (random.below(8), random.between(1, 3));
+            let (offset, len) = (page + sector * SECTOR, sectors.min(8 - sector) * SECTOR);
+            ops.push(if random.chance(200) {
+                Op::TryWrite { file, offset, len }
+            } else {
+                Op::Write { file, offset, len }
+            });
+        }
+        match random.below(4) {
+            0 => ops.push(Op::Read { file, offset: page, len: PAGE }),
+            1 => ops.push(Op::Sync { file, offset: page, len: PAGE }),
+            _ => ops.push(Op::Sync { file, offset: 0, len: 0 }),
+        }
+    }
+    ops
+}
+
+/// A task that has pages written by the flusher and lets go of them before it syncs; with `losing` a flush
+/// that fails in between takes them with it.
+pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files: u64, losing: bool) -> Vec<Op> {
+    let file = random.below(files);
+    let mut ops = Vec::new();
+    if losing {
+        let (times, per_mille) = (random.pick(&[1, 1, 2]), random.pick(&[1000, 500]));
+        let every = Op::Fault {
+            device: 0,
+            target: 2,
+            file: file + 1,
+            offset: 0,
+            len: u64::MAX,
+            times,
+            per_mille,
+            what: 5,
+            arg: 0,
+        };
+        ops.push(every);
+    }
+    while (ops.len() as u64) < count {
+        ops.push(Op::Write { file, offset: places.offset(random), len: places.len(random) });
+        ops.push(Op::Sleep { us: random.pick(&[200, 20_000, 200_000, 6_000_000, 40_000_000]) });
+        match random.below(4) {
+            0 => {
+                ops.push(Op::Read { file: random.below(files), offset: places.offset(random), len: places.len(random) })
+            }
+            1 => ops.push(Op::Sync { file, offset: 0, len: 0 }),
+            _ => ops.push(Op::Invalidate { file }),
+        }
+        if random.chance(500) {
+            ops.push(Op::Sync { file, offset: 0, len: 0 });
+        }
+    }
+    ops
+}
+
+/// Three tasks about one page: one shows it to somebody, one cuts the file inside it, one writes past the
+/// cut.
+pub(super) fn cut(random: &mut Random, places: &Places, count: u64, files: u64) -> [Vec<Op>; 3] {
+    let (file, page) = (random.below(files), random.below(places.pages));
+    let (start, size) = (page * PAGE, page * PAGE + random.between(1, PAGE - 1));
+    let mut tasks = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..count.div_ceil(4) {
+        tasks[0].push(Op::Write { file, offset: start, len: PAGE });
+        tasks[0].push(Op::ReadPinned { file, offset: start, len: PAGE, hold_us: random.below(3_000) });
+        tasks[1].push(Op::SetSize { file, size });
+        tasks[1].push(Op::Sleep { us: random.below(500) });
+        let (offset, len) = (size + random.below(2 * PAGE), random.between(1, 2 * PAGE));
+        tasks[2].push(if random.chance(300) {
+            Op::TryWrite { file, offset, len }
+        } else {
+            Op::Write { file, offset, len }
+        });
+        match random.below(3) {
+            0 => tasks[2].push(Op::Read { file, offset, len }),
+            1 => tasks[2].push(Op::Sync { file, offset: 0, len: 0 }),
+            _ => tasks[2].push(Op::Sleep { us: random.below(300) }),
+        }
+    }
+    tasks
+}

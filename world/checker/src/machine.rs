@@ -1,0 +1,114 @@
+//! The machine that a scenario describes: its CPUs, disks, settings and policies.
+//!
+//! Owns: what each number of a scenario becomes.
+//! Does not own: the scenario (`text`), what runs on the machine (`run`).
+//! Invariants: a scenario that cannot be had is an error that says why.
+
+use std::sync::Arc;
+
+use afflux_reference::Conservation;
+use afflux_simulator::catalogue::DeviceChoice;
+use afflux_simulator::{
+    CpuOptions, Disk, DiskOptions, Machine, Memory, OWN_POLICY, Setup, Slice, World, WorldOptions, catalogue,
+};
+
+use crate::report::RunOptions;
+use crate::text::{CpuSpec, DeviceSpec, Scenario};
+
+/// How many steps of others may come before one that is due.
+const STEPS_FIRST: u64 = 5_000;
+/// With slices, how many others may come first.
+const OTHERS_FIRST: u64 = 64;
+/// With CPUs, what calls at an instant may take from them first.
+const CALLS_NS: u64 = 50_000_000;
+
+/// The world, with nothing in it.
+pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
+    let steps_max = if scenario.crash_step > 0 { scenario.crash_step } else { options.steps_max };
+    let cpus = scenario.cpus.map(|CpuSpec { count, slice_ns, switch_per_mille }| CpuOptions {
+        slice: Slice::Fixed(slice_ns),
+        switch_per_mille,
+        ..CpuOptions::count(count as usize)
+    });
+    World::new(WorldOptions {
+        step_ns: scenario.step_ns,
+        steps_max,
+        keep_lines: options.keep_lines,
+        cpus,
+        ..WorldOptions::seed(scenario.seed)
+    })
+}
+
+/// The machine with its disks.
+pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, String> {
+    let memory_bytes = scenario.frames * 4096;
+    let setup = setup(scenario, memory_bytes)?;
+    let mut machine = Machine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
+    for (number, spec) in scenario.devices.iter().enumerate() {
+        // By turns: it moves nothing that is seen before a power loss.
+        let longer_ahead = (scenario.seed ^ number as u64) & 1 == 1;
+        machine.add(&format!("disk{number}"), disk(world, number as u64, spec, longer_ahead)?);
+    }
+    Ok(machine)
+}
+
+fn setup(scenario: &Scenario, memory_bytes: u64) -> Result<Setup, String> {
+    let policy = scenario.policy.as_deref().unwrap_or(OWN_POLICY);
+    let mut setup = Setup::of(policy).map_err(|error| error.to_string())?.with_eviction(scenario.eviction);
+    for (name, value) in &scenario.knobs {
+        let knob = setup.settings.named(name).map_err(|error| error.to_string())?;
+        let before = setup.settings.get(knob);
+        setup.settings.set(knob, *value).map_err(|error| error.to_string())?;
+        if setup.settings.background_is_below_limit(setup.shares(memory_bytes)).is_err() {
+            // Two draws contradict each other: the second is refused, as by a running engine.
+            setup.settings.set(knob, before).map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(setup)
+}
+
+/// What holds at any time of this machine's engine.
+pub(super) fn conservation(scenario: &Scenario) -> Conservation {
+    // Steps that take no time let nobody be late: then a pause ends when it is to end.
+    let late_ns =
+        STEPS_FIRST * scenario.step_ns + scenario.cpus.map_or(0, |cpus| OTHERS_FIRST * cpus.slice_ns + CALLS_NS);
+    Conservation { pause_late_ns_max: Some(late_ns), ..Conservation::default() }
+}
+
+/// A disk.
+fn disk(world: &World, number: u64, spec: &DeviceSpec, longer_ahead: bool) -> Result<Arc<Disk>, String> {
+    let Some(name) = &spec.model else {
+        return Ok(Disk::new(world, number, DiskOptions { longer_ahead, ..plain_options(spec) }));
+    };
+    let mut model = DeviceChoice { name: name.clone(), overrides: Vec::new() }.model(None);
+    for (key, value) in
+        [("block_bytes", spec.block), ("request_bytes_max", spec.request_max), ("nr_requests", spec.depth)]
+    {
+        model = model.and_then(|mut model| model.set(key, &value.to_string()).map(|()| model));
+    }
+    let model = model.map_err(|error| error.to_string())?;
+    let options = DiskOptions {
+        capacity_bytes: spec.capacity,
+        inline_per_mille: spec.inline_per_mille,
+        // The worst that can be: nothing is durable before its sync.
+        volatile_bytes_max: u64::MAX,
+        longer_ahead,
+        ..model.options()
+    };
+    Ok(catalogue::make_with(world, number, &model, options))
+}
+
+fn plain_options(spec: &DeviceSpec) -> DiskOptions {
+    DiskOptions {
+        block_bytes: spec.block as u32,
+        request_bytes_max: spec.request_max as u32,
+        depth: spec.depth as u32,
+        volatile_cache: spec.volatile != 0,
+        latency_ns: spec.latency_ns,
+        bytes_per_second: spec.rate,
+        capacity_bytes: spec.capacity,
+        inline_per_mille: spec.inline_per_mille,
+        volatile_bytes_max: u64::MAX,
+        ..DiskOptions::default()
+    }
+}

@@ -1,0 +1,67 @@
+//! A rest: all tasks that are left stop, and the engine must come to rest.
+//!
+//! Owns: the meeting of the tasks, the drain, the check of what is left in anybody's hands.
+//! Does not own: the equations (`Conservation`).
+//! Invariants: a rest ends within a bound, whether or not all tasks come and whatever disks do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::{Nanos, Platform};
+
+use crate::bench::Bench;
+use crate::locking::lock;
+
+/// How long a task waits for the others.
+const WAIT_NS_MAX: u64 = 5 * Nanos::SECOND;
+/// How long the drained engine is looked at: what lost its caller may still be under way.
+const SETTLE_NS_MAX: u64 = 2 * Nanos::SECOND;
+const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
+
+/// A task rests. The last that comes drains and checks; the others wait for it, unless it takes too long.
+pub(super) async fn rest(bench: &Bench) {
+    let resting = bench.resting.fetch_add(1, Ordering::Relaxed) + 1;
+    if resting == bench.tasks_left.load(Ordering::Relaxed) {
+        look(bench).await;
+        bench.rests.fetch_add(1, Ordering::Relaxed);
+    } else {
+        let (before, until) = (bench.rests.load(Ordering::Relaxed), bench.platform.now().after(WAIT_NS_MAX));
+        while bench.rests.load(Ordering::Relaxed) == before && bench.platform.now() < until {
+            bench.sleep_ns(LOOK_NS).await;
+        }
+    }
+    bench.resting.fetch_sub(1, Ordering::Relaxed);
+}
+
+fn all_rest(bench: &Bench) -> bool {
+    bench.resting.load(Ordering::Relaxed) == bench.tasks_left.load(Ordering::Relaxed)
+}
+
+/// The disks may fail and hang: then there is nothing to check.
+async fn look(bench: &Bench) {
+    if bench.disks.iter().any(|disk| disk.is_hung()) {
+        return;
+    }
+    for device in &bench.devices {
+        if !bench.engine.drain(*device).await.is_empty() {
+            return;
+        }
+    }
+    let until = bench.platform.now().after(SETTLE_NS_MAX);
+    while all_rest(bench) && bench.platform.now() < until {
+        if is_clean(bench) {
+            if let Err(error) = bench.conservation.check_at_rest(&bench.engine) {
+                bench.fail(format!("while all tasks rest: {error}"));
+            }
+            return;
+        }
+        bench.sleep_ns(LOOK_NS).await;
+    }
+}
+
+fn is_clean(bench: &Bench) -> bool {
+    let status = bench.engine.status();
+    let idle = status.devices.iter().all(|device| device.in_flight == 0 && device.writers_waiting == 0);
+    let files = bench.slots.iter().map(|slot| Arc::clone(&lock(slot)));
+    idle && status.dirty_bytes == 0 && files.into_iter().all(|shared| shared.file.is_clean())
+}

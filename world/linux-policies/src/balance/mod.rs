@@ -1,0 +1,394 @@
+//! The law of 2009: a writer over the limit writes back itself, and its seven variants.
+//!
+//! A CPU's writers are let through until they have dirtied `ratelimit_pages` together: all memory / 32 /
+//! CPUs, between 16 and 1,024; 8 once the device is flagged as over. Then one of them goes through the
+//! loop. **Before seed S0** (`linux-2.6.31-rc1`, `linux-2.6.31`, `linux-2.6.32`; kernel-facts, section 1.1),
+//! each pass: the limits of all devices from dirtyable memory; the device's share of the limit (its
+//! fraction of recent completions), cut to the headroom that all leave plus what the device has itself;
+//! less up to an eighth for a writer that did all the dirtying lately. The writer leaves if the device has no
+//! more than its share, or all together less than half-way between background and limit. Else the device is
+//! flagged, the writer writes 1.5 × `ratelimit_pages` of it (rc1: if anything is dirty there; later: only if
+//! what is dirty there exceeds the share), the limits are computed again, and it leaves if the device is
+//! below its share or the chunk is written; otherwise it waits up to 100 ms for congestion to clear and
+//! begins again. On the way out the flag is cleared if the device is below its share, and background
+//! writeback asked for if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
+//! doubling to 100, instead of waiting for congestion (from memory).
+//!
+//! **The reordering of seed S0** (kernel-facts, section 1.2) has no clip to the headroom, one copy of the
+//! tests, counts writeback through copies, and asks about background from what it has read. The first
+//! diff is in no archive that was at hand; what the seed's thread does not say about it is taken from the
+//! August one. August and September are as posted to linux-mm on 21 August and 4 September 2009:
+//! - `s0-july`: clears the flag only where the device has no more than its share, not on the other exits.
+//! - `s0-seed`: the same without that: the flag is cleared on every exit below the share.
+//! - `s0-august`: as the seed, but at the limit of all devices or over it nobody leaves, neither for being
+//!   below the share nor for having written; who has written a chunk begins the loop again, at once.
+//! - `s0-september`: over is: the device at its share or more, or all at the limit or more. Leaves when not
+//!   over, below the half-way mark, or when the chunk is written; looks again before that.
+//! - `s0-merged` (in 2.6.36): reads the dirty counters first and leaves below the half-way mark before
+//!   anything of the device is read; then over is as in September; ends with the chunk, as the reviewer of
+//!   September's form had proposed. The 1 ms that doubles is left to 2.6.32.
+//!
+//! August's and September's code tests the device's dirty count before it has assigned it on a call's first
+//! pass, and reads the device's counters only if it is not 0. Here they are always read. What follows if what
+//! the variable happens to hold is 0 is the law without [`Part::DeviceTest`].
+//!
+//! All seven but 2.6.32 go with the pdflush pool (`pdflush`); the S0 variants differ from `linux-2.6.31` in
+//! nothing else. A writer is an open file. Real-time and "less throttled" writers are not modelled, nor are
+//! exact sums near small shares: here counters are exact.
+//!
+//! Owns: the decision. Does not own: the writing (the engine), the pool.
+//! Invariants: how often a shared counter is read on each path is exactly what the tables say.
+
+mod parts;
+
+use afflux_engine::policy::{
+    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
+    WokenBy,
+};
+
+use crate::jiffies::TickRate;
+use crate::knobs::KernelKnob;
+use crate::limits::{Limits, PAGE_BYTES, dirtyable_2009, limits_2009};
+use crate::needs::NEEDS;
+use crate::proportions::floating::{self, shift_for};
+
+pub use parts::Part;
+use parts::Parts;
+
+/// Ticks of the longest wait between passes.
+const WAIT_TICKS: u64 = TickRate::DEFAULT.a_second() / 10;
+/// Most pages that a flusher writes of one file before the next (`MAX_WRITEBACK_PAGES`).
+pub(crate) const SLICE_PAGES: u64 = 1024;
+
+/// Which form of the loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Rc1,
+    Final,
+    July,
+    Seed,
+    August,
+    September,
+    Merged,
+    V2_6_32,
+}
+
+/// The law.
+pub(crate) struct Balance {
+    form: Form,
+    parts: Parts,
+    /// What ends a wait for congestion.
+    woken_by: WokenBy,
+}
+
+/// What is remembered of a writer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Task {
+    dirties: floating::Local,
+    /// Set between a pass that wrote and what follows.
+    wrote: Option<Pass>,
+    /// Ticks of the next sleep, in 2.6.32.
+    pause: u64,
+}
+
+/// What is remembered of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Device {
+    completions: floating::Local,
+}
+
+/// What is remembered of all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shared {
+    completions: floating::Global,
+    dirties: floating::Global,
+}
+
+/// What a pass found.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    limits: Limits,
+    share: u64,
+    /// Of all devices, not under writeback.
+    reclaimable: u64,
+    /// Of all devices.
+    total: u64,
+    /// Of the device, not under writeback.
+    own_reclaimable: u64,
+    /// Of the device.
+    own: u64,
+}
+
+impl Pass {
+    fn below_midpoint(&self) -> bool {
+        self.total < self.limits.freerun()
+    }
+}
+
+/// 1.5 times what a CPU's writers may dirty between calls.
+fn chunk_pages(pace: &Pace) -> u64 {
+    pace.cpu_pages + pace.cpu_pages / 2
+}
+
+impl Balance {
+    pub(crate) fn new(form: Form, woken_by: WokenBy) -> Self {
+        Self { form, parts: Parts::of(form), woken_by }
+    }
+
+    /// With these parts there or not, whatever the form has.
+    pub(crate) fn changed(mut self, changes: &[(Part, bool)]) -> Self {
+        self.parts = changes.iter().fold(self.parts, |parts, (part, on)| parts.set(*part, *on));
+        self
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.parts.has(part)
+    }
+
+    /// Whether writeback through copies counts as writeback.
+    fn counts_copies(&self) -> bool {
+        matches!(self.form, Form::July | Form::Seed | Form::August | Form::September)
+    }
+
+    /// The device's share of a limit.
+    fn share(view: &View, dirty: u64, device: &mut Device, shared: &Shared) -> u64 {
+        let own = |knob| view.knobs.own.get(knob);
+        let claimed = view.knobs.own_sums.get(KernelKnob::MinRatio).min(100);
+        let fraction = shared.completions.fraction(&mut device.completions, shift_for(dirty));
+        let shared_part = dirty * (100 - claimed) / 100;
+        let min = dirty * own(KernelKnob::MinRatio) / 100;
+        (fraction.of(shared_part) + min).min(dirty * own(KernelKnob::MaxRatio) / 100)
+    }
+
+    /// What the device's own and the headroom of all come to: four global reads and two of the device.
+    fn headroom(view: &View, dirty: u64) -> u64 {
+        let used = view.read(Global::Dirty)
+            + view.read(Global::Writeback)
+            + view.read(Global::Unstable)
+            + view.read(Global::WritebackCopy);
+        dirty.saturating_sub(used) + view.device_reclaimable() + view.device_writeback()
+    }
+
+    /// The share of a writer that did some of the recent dirtying.
+    fn share_of_task(share: u64, dirty: u64, task: &mut Task, shared: &Shared) -> u64 {
+        let fraction = shared.dirties.fraction(&mut task.dirties, shift_for(dirty));
+        share.saturating_sub(fraction.of(share >> 3)).max(share / 2)
+    }
+
+    fn limits_now(view: &View) -> Limits {
+        limits_2009(dirtyable_2009(view), &view.knobs)
+    }
+
+    fn shares(&self, view: &View, limits: Limits, task: &mut Task, device: &mut Device, shared: &Shared) -> u64 {
+        let mut share = Self::share(view, limits.dirty, device, shared);
+        if self.has(Part::Clip) {
+            share = share.min(Self::headroom(view, limits.dirty));
+        }
+        if self.has(Part::TaskShare) { Self::share_of_task(share, limits.dirty, task, shared) } else { share }
+    }
+
+    /// Reads what the device has.
+    fn look_at_device(&self, view: &View, pass: &mut Pass) {
+        if self.has(Part::DeviceTest) {
+            pass.own_reclaimable = view.device_reclaimable();
+            pass.own = pass.own_reclaimable + view.device_writeback();
+        }
+    }
+
+    /// One pass's reads, in the order of the form. The merged one stops short if nobody is to wait.
+    fn look(&self, view: &View, task: &mut Task, device: &mut Device, shared: &Shared) -> Pass {
+        let limits = Self::limits_now(view);
+        let of_all = |share| {
+            let reclaimable = view.read(Global::Dirty) + view.read(Global::Unstable);
+            let total = reclaimable + view.read(Global::Writeback);
+            Pass { limits, share, reclaimable, total, own_reclaimable: 0, own: 0 }
+        };
+        let mut pass;
+        if self.form == Form::Merged {
+            pass = of_all(0);
+            if pass.below_midpoint() {
+                return pass;
+            }
+            pass.share = self.shares(view, limits, task, device, shared);
+        } else {
+            pass = of_all(self.shares(view, limits, task, device, shared));
+        }
+        if self.counts_copies() {
+            pass.total += view.read(Global::WritebackCopy);
+        }
+        self.look_at_device(view, &mut pass);
+        pass
+    }
+
+    /// Whether the device has more than its share, or all more than the limit where the form asks that.
+    fn over(&self, pass: &Pass) -> bool {
+        let over_share = pass.own > pass.share || self.has(Part::AtShare) && pass.own == pass.share;
+        over_share || self.has(Part::LimitOfAll) && pass.total >= pass.limits.dirty
+    }
+
+    /// Whether a pass ends the call before anything is written in it.
+    fn leaves(&self, view: &View, pass: &Pass, pace: &Pace) -> bool {
+        let held = self.has(Part::HoldsOverLimit) && pass.total >= pass.limits.dirty;
+        let has_written = self.has(Part::RoundAfterWriting) && view.payer.written >= chunk_pages(pace) && !held;
+        !self.over(pass) || pass.below_midpoint() || has_written
+    }
+
+    /// The way out: the flag, and background writeback.
+    fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Admission {
+        pace.exceeded &= match self.form {
+            _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
+            Form::September => self.over(pass),
+            // Below the half-way mark nothing new is known: what an earlier pass found stands.
+            Form::Merged if pass.below_midpoint() => view.payer.pass > 0,
+            Form::Merged => self.over(pass),
+            _ => pass.own >= pass.share,
+        };
+        if !(self.has(Part::QuietWhileFlushing) && view.device().flushing) {
+            let reclaimable = match self.has(Part::TailReads) {
+                true => view.read(Global::Dirty) + view.read(Global::Unstable),
+                false => pass.reclaimable,
+            };
+            pace.start_background = reclaimable > pass.limits.background;
+        }
+        Admission::Enter
+    }
+
+    fn wait(&self, task: &mut Task) -> Admission {
+        let (ticks, cause, woken_by) = if self.form == Form::V2_6_32 {
+            let ticks = task.pause.clamp(1, WAIT_TICKS);
+            task.pause = 2 * ticks;
+            (ticks, PauseCause::DeviceShare, WokenBy::Time)
+        } else {
+            (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
+        };
+        Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
+    }
+
+    /// What follows once the writer has written; `None` if the loop begins again at once.
+    fn after_writing(&self, view: &View, pass: Pass, memory: &mut Memory<'_, Self>) -> Option<Admission> {
+        let Memory { payer: task, device, shared, pace } = memory;
+        let mut pass = pass;
+        if self.has(Part::LookAfterWriting) {
+            pass.limits = Self::limits_now(view);
+            pass.share = self.shares(view, pass.limits, task, device, shared);
+            self.look_at_device(view, &mut pass);
+            if pass.own <= pass.share {
+                return Some(self.leave(view, &pass, false, pace));
+            }
+        }
+        let chunk = chunk_pages(pace);
+        // August asks about this pass's writing, the others about the call's.
+        let written = if self.has(Part::HoldsOverLimit) { view.payer.written_last } else { view.payer.written };
+        match written >= chunk {
+            true if self.has(Part::RoundAfterWriting) => None,
+            true => Some(self.leave(view, &pass, false, pace)),
+            false => Some(self.wait(task)),
+        }
+    }
+}
+
+impl Balance {
+    /// So many pages of the device have been written.
+    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        let limits = limits_2009(view.memory_pages, &view.knobs);
+        let largest = floating::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
+        shared.completions.add(&mut device.completions, pages, largest, shift_for(limits.dirty));
+    }
+}
+
+impl DevicePolicy for Balance {
+    type Payer = Task;
+    type Device = Device;
+    type Shared = Shared;
+
+    fn name(&self) -> &'static str {
+        match self.form {
+            Form::Rc1 => "linux-2.6.31-rc1",
+            Form::Final => "linux-2.6.31",
+            Form::July => "s0-july",
+            Form::Seed => "s0-seed",
+            Form::August => "s0-august",
+            Form::September => "s0-september",
+            Form::Merged => "s0-merged",
+            Form::V2_6_32 => "linux-2.6.32",
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        TickRate::DEFAULT.ns(WAIT_TICKS)
+    }
+
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
+        Pace { cpu_pages, ..Pace::UNASKED }
+    }
+
+    fn room(&self, _: &View, _: &mut Device) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        let Memory { payer: task, device, shared, pace } = memory;
+        if view.payer.pass == 0 {
+            (task.pause, task.wrote) = (1, None);
+            let limits = limits_2009(view.memory_pages, &view.knobs);
+            shared.dirties.add(&mut task.dirties, pace.unpaid_pages, floating::WHOLE, shift_for(limits.dirty));
+            pace.unpaid_pages = 0;
+        }
+        let mut memory: Memory<'_, Self> = Memory { payer: task, device, shared, pace };
+        if let Some(pass) = memory.payer.wrote.take()
+            && let Some(decision) = self.after_writing(view, pass, &mut memory)
+        {
+            return decision;
+        }
+        let Memory { payer: task, device, shared, pace } = memory;
+        let mut pass = self.look(view, task, device, shared);
+        if self.leaves(view, &pass, pace) {
+            return self.leave(view, &pass, true, pace);
+        }
+        pace.exceeded = self.has(Part::Flag);
+        let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
+        if pass.own_reclaimable > enough {
+            task.wrote = Some(pass);
+            return Admission::WriteBack { pages: chunk_pages(pace) };
+        }
+        if self.has(Part::RoundAfterWriting) {
+            return self.wait(task);
+        }
+        if self.has(Part::LookAfterWriting) && pass.own_reclaimable > 0 {
+            self.look_at_device(view, &mut pass);
+        }
+        if view.payer.written >= chunk_pages(pace) {
+            return self.leave(view, &pass, false, pace);
+        }
+        self.wait(task)
+    }
+
+    fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+        if done.pages > 0 {
+            self.wrote(view, done.pages, device, shared);
+        }
+    }
+
+    fn over_background(&self, view: &View, _device: &mut Device, _shared: &mut Shared) -> bool {
+        let reclaimable = view.read(Global::Dirty) + view.read(Global::Unstable);
+        reclaimable > 0 && reclaimable >= Self::limits_now(view).background
+    }
+
+    fn slice_bytes(&self, _view: &View, _device: &mut Device, _shared: &mut Shared) -> u64 {
+        SLICE_PAGES * PAGE_BYTES
+    }
+
+    fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
+        let limits = Self::limits_now(view);
+        let dirty = Self::share(view, limits.dirty, device, shared);
+        LimitPages { dirty, background: limits.background, bandwidth: None }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,449 @@
+//! The control law of Linux 3.2 and later: `linux-3.6` and `linux-6.1`.
+//!
+//! Nobody waits up to the free-running ceiling F, half-way between the background threshold and the limit.
+//! Above it a writer that has used up its pages sleeps so long that it dirties at the device's rate limit
+//! (`rate`) times the factor of its position (`position`); time that it spent elsewhere since its last
+//! pause counts as slept, and a sleep longer than the longest is carried on as debt (`pauses`). Estimates are
+//! updated at most every 200 ms, by writers that are throttled and by writes that end, in 3.6 by passes of its flusher. A device's share of
+//! the limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly
+//! (`hard_limit`).
+//! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c;
+//! for 3.6 the same functions under their older names, from memory. `linux-3.6` has the knob of seed S4:
+//! background writeback also goes on while the device's reclaimable pages exceed its smoothed bandwidth ×
+//! `dirty_background_centisecs` / 100 (kernel-facts, section 5.1). `linux-6.1` has strict limits, and min and
+//! max in bytes as later kernels have them.
+//!
+//! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
+//! throttle of loop devices and servers. A writer is an open file.
+//!
+//! Owns: the decision, the updates. Does not own: the formulas, which have modules of their own.
+//! Invariants: a writer sleeps at most 200 ms at a time, and a tick. Who gets through with a rate above 0 has slept once.
+
+mod bandwidth;
+mod hard_limit;
+mod pauses;
+mod position;
+mod rate;
+
+use afflux_engine::policy::{
+    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
+    WokenBy,
+};
+
+use self::bandwidth::Bandwidth;
+use self::hard_limit::HardLimit;
+use self::position::{NeverZero, Position};
+use self::rate::{Observed, RateLimit};
+use crate::jiffies::{TickRate, log2};
+use crate::knobs::KernelKnob;
+use crate::limits::{Limits, PAGE_BYTES, dirtyable_modern, limits_6_1, limits_2012};
+use crate::needs::NEEDS;
+use crate::proportions::flexible;
+
+/// Pages of a new writer until the first question.
+const TASK_PAGES: u64 = 32;
+/// 100 % in the unit in which shares are kept.
+const ALL: u64 = 1_000_000;
+
+/// Which kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    V3_6,
+    V6_1,
+}
+
+/// When a device's bandwidth is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Learns {
+    /// By writers that are throttled, and after each pass of the device's flusher, whose own run says what is idle time:
+    /// more than a second without an update, the last one before this run began. What a sync writes is seen only as what
+    /// was written since. As posted for Linux 3.2 and there until 5.15 (`__bdi_update_bandwidth`, from memory).
+    Passes,
+    /// At each completed write, a sync's included; time is idle if nothing was under way for more than a second. As
+    /// since Linux 5.16.
+    Completions,
+}
+
+/// The law.
+pub(crate) struct Control {
+    pub(crate) era: Era,
+    pub(crate) learns: Learns,
+    /// Pauses are whole ticks, rounded down: the fewer a second, the more a writer gets through.
+    pub(crate) ticks: TickRate,
+}
+
+/// What is remembered of a writer, in ticks and pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// When its last pause ended, or was to; 0 before the first.
+    paused_when: u64,
+}
+
+/// What is remembered of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Device {
+    bandwidth: Bandwidth,
+    rate: RateLimit,
+    completions: flexible::Local,
+    /// When the estimates were updated, in ticks, and what was dirtied and written by then.
+    updated: u64,
+    dirtied: u64,
+    written: u64,
+    exceeded: bool,
+    /// When the flusher's run began, in ticks, if it is in one.
+    run_began: Option<u64>,
+}
+
+/// What is remembered of all devices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    hard_limit: HardLimit,
+    completions: flexible::Global,
+}
+
+/// What a decision is about.
+struct Now {
+    ticks: u64,
+    limits: Limits,
+    /// Not under writeback.
+    reclaimable: u64,
+    /// With what is under writeback.
+    dirty: u64,
+}
+
+impl Control {
+    /// Reads the shared counters: three for the limits; two more, in 3.6 three.
+    fn now(&self, view: &View) -> Now {
+        let mut reclaimable = view.read(Global::Dirty);
+        if self.era == Era::V3_6 {
+            reclaimable += view.read(Global::Unstable);
+        }
+        let dirty = reclaimable + view.read(Global::Writeback);
+        Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
+    }
+
+    fn limits_now(&self, view: &View) -> Limits {
+        let dirtyable = dirtyable_modern(view);
+        match self.era {
+            Era::V3_6 => limits_2012(dirtyable, &view.knobs),
+            Era::V6_1 => limits_6_1(dirtyable, &view.knobs),
+        }
+    }
+
+    fn strict(&self, view: &View) -> bool {
+        self.era == Era::V6_1 && view.knobs.own.get(KernelKnob::StrictLimit) > 0
+    }
+
+    /// The device's share of a limit: its fraction of what no minimum claims, plus its own minimum, at
+    /// most its maximum. Minimum and maximum are kept in millionths; in bytes they are taken of the limit.
+    fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
+        let own = |knob| view.knobs.own.get(knob);
+        let scaled = |bytes: u64, ratio: u64| match (self.era, bytes) {
+            (Era::V3_6, _) | (_, 0) => ratio * (ALL / 100),
+            (Era::V6_1, bytes) => (bytes / PAGE_BYTES * ALL / limits.dirty.max(1)).min(ALL),
+        };
+        let min = scaled(own(KernelKnob::MinBytes), own(KernelKnob::MinRatio));
+        let max = scaled(own(KernelKnob::MaxBytes), own(KernelKnob::MaxRatio));
+        let of_others = view.knobs.own_sums.get(KernelKnob::MinRatio).saturating_sub(own(KernelKnob::MinRatio));
+        let claimed = (of_others * (ALL / 100) + min).min(ALL);
+        let part = |millionths: u64| (u128::from(of) * u128::from(millionths) / u128::from(ALL)) as u64;
+        shared.completions.advance(view.now);
+        let fraction = shared.completions.fraction(&mut device.completions);
+        (fraction.of(part(ALL - claimed)) + part(min)).min(part(max))
+    }
+
+    fn position(
+        &self,
+        view: &View,
+        now: &Now,
+        device_dirty: u64,
+        device: &mut Device,
+        shared: &mut Shared,
+    ) -> Position {
+        let share = self.share(view, now.limits.dirty, now.limits, device, shared);
+        let Limits { dirty, background } = now.limits;
+        Position {
+            limits: now.limits,
+            hard_limit: shared.hard_limit.pages(dirty),
+            dirty: now.dirty,
+            share,
+            share_background: (share * background).checked_div(dirty).unwrap_or(0),
+            device_dirty,
+            bandwidth: device.bandwidth.average,
+            strict: self.strict(view),
+            never_zero: if self.era == Era::V3_6 { NeverZero::PlusOne } else { NeverZero::LastBit },
+        }
+    }
+
+    /// Updates the estimates if 200 ms have passed. With a position the rates too.
+    fn update(&self, now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
+        let hz = self.ticks.a_second();
+        let elapsed = now.ticks.saturating_sub(device.updated);
+        if elapsed < hz / 5 {
+            return;
+        }
+        // A writer's call begins as it is asked about.
+        let began = if position.is_some() { now.ticks } else { device.run_began.unwrap_or(now.ticks) };
+        if self.learns == Learns::Passes && elapsed > hz && device.updated < began {
+            device.begins_anew(now.ticks, view);
+            return;
+        }
+        let (dirtied, written) = (view.device().dirtied, view.device().written);
+        if let Some(position) = position {
+            shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks, hz / 5);
+            let (dirty, setpoint) = match position.strict {
+                false => (position.dirty, position.setpoint()),
+                true if position.device_dirty < 8 => (position.device_dirty, position.device_dirty + 1),
+                true => (position.device_dirty, (position.share + position.share_background) / 2),
+            };
+            device.rate.update(&Observed {
+                factor: position.factor(),
+                dirty_rate: dirtied.saturating_sub(device.dirtied) * hz / elapsed,
+                bandwidth: device.bandwidth.average,
+                dirty,
+                setpoint,
+            });
+        }
+        device.bandwidth.update(hz, elapsed, written.saturating_sub(device.written));
+        (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
+    }
+
+    /// How long a sleep of so many ticks is. Since Linux 4.8 the timer wheel rounds up, so that no timer is early:
+    /// the sleeper wakes as the tick after the last begins, up to a tick late, which the next pause makes good
+    /// (from memory of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
+        match self.era {
+            Era::V3_6 => self.ticks.ns(pause),
+            Era::V6_1 => self.ticks.until(view.now, self.ticks.at(view.now) + pause + 1),
+        }
+    }
+
+    /// Idle time is not counted: after more than a second without a write under way the estimates start
+    /// from here.
+    fn skip_idle(&self, view: &View, device: &mut Device) {
+        let now = self.ticks.at(view.now);
+        if now.saturating_sub(device.updated) > self.ticks.a_second() && view.device().writeback == 0 {
+            device.begins_anew(now, view);
+        }
+    }
+
+    /// The flusher begins a pass, or has ended its last: what it did since the last update is learned.
+    fn passes(&self, view: &View, device: &mut Device, shared: &mut Shared) {
+        let now = Now::of(self.ticks.at(view.now));
+        device.run_began.get_or_insert(now.ticks);
+        self.update(&now, view, None, device, shared);
+    }
+
+    /// Seed S4: what the device writes in the time set, if one is.
+    fn time_pages(&self, view: &View, device: &Device) -> Option<u64> {
+        let centisecs = view.knobs.background_centisecs;
+        (self.era == Era::V3_6 && centisecs > 0).then(|| device.bandwidth.average * centisecs / 100)
+    }
+
+    fn over_time(&self, view: &View, device: &Device) -> bool {
+        self.time_pages(view, device).is_some_and(|pages| view.device().reclaimable > pages)
+    }
+
+    fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
+        if !view.device().flushing && (now.reclaimable > now.limits.background || self.over_time(view, device)) {
+            pace.start_background = true;
+        }
+    }
+}
+
+/// What a writer's account says at a rate.
+fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
+    let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
+    let mut now = now;
+    let pause = if let Some(period) = (hz * view.payer.dirtied).checked_div(task_rate) {
+        let mut pause = period as i64;
+        if task.paused_when > 0 {
+            pause -= now as i64 - task.paused_when as i64;
+        }
+        if pause < min_pause as i64 {
+            // Credit is kept, but no more than a second of it.
+            if pause < -(hz as i64) {
+                task.paused_when = now;
+                pace.unpaid_pages = 0;
+            } else if period > 0 {
+                task.paused_when += period;
+                pace.unpaid_pages = 0;
+            } else if pace.payer_pages <= view.payer.dirtied {
+                pace.payer_pages += view.payer.dirtied;
+            }
+            return None;
+        }
+        let pause = pause as u64;
+        if pause > max_pause {
+            now += (pause - max_pause).min(max_pause);
+        }
+        pause.min(max_pause)
+    } else {
+        max_pause
+    };
+    task.paused_when = now + pause;
+    pace.unpaid_pages = 0;
+    pace.payer_pages = poll_pages.max(1);
+    Some(pause)
+}
+
+/// What a writer's pause follows from, in ticks and pages.
+struct Plan {
+    /// Ticks a second.
+    hz: u64,
+    task_rate: u64,
+    max_pause: u64,
+    min_pause: u64,
+    poll_pages: u64,
+}
+
+impl Control {
+    /// So many pages of the device have been written.
+    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
+        shared.completions.add(&mut device.completions, pages, largest, view.now);
+        if self.learns == Learns::Completions {
+            self.update(&Now::of(self.ticks.at(view.now)), view, None, device, shared);
+        }
+    }
+}
+
+impl Now {
+    /// Of an update without a position.
+    fn of(ticks: u64) -> Self {
+        Self { ticks, limits: Limits { dirty: 0, background: 0 }, reclaimable: 0, dirty: 0 }
+    }
+}
+
+impl Device {
+    /// What was dirtied and written until now is no sign of a speed.
+    fn begins_anew(&mut self, now: u64, view: &View) {
+        (self.updated, self.dirtied, self.written) = (now, view.device().dirtied, view.device().written);
+    }
+}
+
+impl DevicePolicy for Control {
+    type Payer = Task;
+    type Device = Device;
+    type Shared = Shared;
+
+    fn name(&self) -> &'static str {
+        match (self.era, self.learns) {
+            (Era::V3_6, Learns::Passes) => "linux-3.6",
+            (Era::V3_6, Learns::Completions) => "linux-3.6-completions",
+            (Era::V6_1, _) => "linux-6.1",
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        let ticks = self.ticks.a_second() / 5;
+        // To the tick after the last: see `sleep_ns`.
+        self.ticks.ns(if self.era == Era::V6_1 { ticks + 1 } else { ticks })
+    }
+
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
+        Pace { payer_pages: TASK_PAGES, cpu_pages, ..Pace::UNASKED }
+    }
+
+    fn room(&self, _: &View, _: &mut Device) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        let Memory { payer: task, device, shared, pace } = memory;
+        let (now, hz) = (self.now(view), self.ticks.a_second());
+        let limits = now.limits;
+        pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
+        let strict = self.strict(view);
+        // The counters are read in the order in which the kernel does: those of the device only if they
+        // are needed.
+        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback();
+        let mut of_device = None;
+        let (dirty, thresh, freerun) = if strict {
+            let share = self.share(view, limits.dirty, limits, device, shared);
+            let background = (share * limits.background).checked_div(limits.dirty).unwrap_or(0);
+            (*of_device.insert(device_dirty(view)), share, (share + background) / 2)
+        } else {
+            (now.dirty, limits.dirty, limits.freerun())
+        };
+        self.start_background_if_over(view, &now, device, pace);
+        if dirty <= freerun {
+            task.paused_when = now.ticks;
+            pace.unpaid_pages = 0;
+            pace.payer_pages = pauses::poll_pages(dirty, thresh);
+            pace.exceeded = false;
+            device.exceeded = false;
+            return Admission::Enter;
+        }
+        pace.start_background |= !view.device().flushing;
+        let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
+        let position = self.position(view, &now, device_dirty, device, shared);
+        device.exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
+        pace.exceeded = device.exceeded;
+        self.update(&now, view, Some(&position), device, shared);
+        let task_rate = (device.rate.limit * position.factor()) >> 10;
+        let max_pause = pauses::max_pause(hz, device.bandwidth.average, device_dirty);
+        let (min_pause, poll_pages) =
+            pauses::min_pause(hz, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
+        let plan = Plan { hz, task_rate, max_pause, min_pause, poll_pages };
+        let Some(pause) = sleep(view, now.ticks, task, pace, &plan) else {
+            return Admission::Enter;
+        };
+        let cause = match (task_rate, strict) {
+            (0, false) => PauseCause::GlobalLimit,
+            (0, true) => PauseCause::StrictLimit,
+            _ => PauseCause::Rate,
+        };
+        // So little of a device may be an error of its counters.
+        let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
+        let enough = task_rate > 0 || device_dirty <= counter_error;
+        let then = if enough { Then::Return } else { Then::Decide };
+        Admission::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
+    }
+
+    fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+        if done.pages > 0 {
+            self.wrote(view, done.pages, device, shared);
+        }
+    }
+
+    fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
+        let now = self.now(view);
+        let of_device = self.share(view, now.limits.background, now.limits, device, shared);
+        if self.learns == Learns::Passes && device.run_began.is_some() {
+            self.passes(view, device, shared);
+        }
+        let over = now.reclaimable > now.limits.background
+            || view.device().reclaimable > of_device
+            || self.over_time(view, device);
+        if !over {
+            device.run_began = None;
+        }
+        over
+    }
+
+    fn slice_bytes(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
+        match self.learns {
+            Learns::Passes => self.passes(view, device, shared),
+            Learns::Completions => self.skip_idle(view, device),
+        }
+        let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
+        pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX).saturating_mul(PAGE_BYTES)
+    }
+
+    fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
+        let limits = self.limits_now(view);
+        let dirty =
+            if self.strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
+        let background = limits.background.min(self.time_pages(view, device).unwrap_or(u64::MAX));
+        LimitPages { dirty, background, bandwidth: Some(device.bandwidth.average) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+use afflux_engine::Nanos;
+use afflux_engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Reads};
+
+use super::*;
+use crate::knobs::KNOBS;
+
+const MS: u64 = Nanos::MILLISECOND;
+
+/// A machine whose limits are exactly 200,000 and 100,000 pages.
+fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
+    let global = GlobalCounts { inactive_file: 1_000_000, dirty, ..GlobalCounts::default() };
+    let mut view = View::new(Nanos(ms * MS), global, device);
+    view.knobs = KnobValues {
+        dirty_bytes: 200_000 * 4096,
+        background_bytes: 100_000 * 4096,
+        own: PolicyKnobs::defaults(&KNOBS),
+        ..KnobValues::default()
+    };
+    view.payer = PayerCounts { dirtied, ..PayerCounts::default() };
+    view
+}
+
+struct Kept {
+    law: Control,
+    task: Task,
+    device: Device,
+    shared: Shared,
+    pace: Pace,
+}
+
+impl Kept {
+    fn new(era: Era) -> Self {
+        let law = Control { era, learns: Learns::Completions, ticks: TickRate::DEFAULT };
+        let pace = DevicePolicy::start(&law, 1_000_000, 1);
+        Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
+    }
+
+    fn decide(&mut self, view: &View) -> Admission {
+        self.pace.unpaid_pages = view.payer.dirtied;
+        self.pace.start_background = false;
+        let Self { law, task, device, shared, pace } = self;
+        law.admit(view, Memory { payer: task, device, shared, pace })
+    }
+
+    /// A device that wrote everything so far.
+    fn owning(era: Era) -> Self {
+        let mut kept = Self::new(era);
+        kept.shared.completions.add(&mut kept.device.completions, 1 << 40, flexible::WHOLE, Nanos(0));
+        kept
+    }
+}
+
+#[test]
+fn up_to_the_ceiling_nobody_waits_and_few_counters_are_read() {
+    for (era, reads) in [(Era::V6_1, (5, 2)), (Era::V3_6, (6, 3))] {
+        for (dirty, pages) in [(0, 256), (100_000, 256)] {
+            let mut kept = Kept::new(era);
+            let view = view(1000, dirty, DeviceCounts::default(), 32);
+            assert_eq!(kept.decide(&view), Admission::Enter);
+            assert_eq!(view.reads(), Reads { global: reads.0, dirty: reads.1, device: 0 });
+            assert_eq!((kept.pace.payer_pages, kept.pace.unpaid_pages, kept.task.paused_when), (pages, 0, 1000));
+        }
+    }
+}
+
+#[test]
+fn background_writeback_is_asked_for_above_its_threshold() {
+    for (dirty, flushing, asked) in [(100_000, false, false), (100_001, false, true), (100_001, true, false)] {
+        let mut kept = Kept::new(Era::V6_1);
+        kept.decide(&view(1000, dirty, DeviceCounts { flushing, ..DeviceCounts::default() }, 32));
+        assert_eq!(kept.pace.start_background, asked, "{dirty} {flushing}");
+    }
+}
+
+#[test]
+fn a_throttled_writer_sleeps_once_for_its_pages() {
+    // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms, and the timer is a tick late.
+    let mut kept = Kept::owning(Era::V6_1);
+    let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+    let decision = kept.decide(&view(100, 175_000, device, 256));
+    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    assert_eq!(decision, Admission::Pause(pause));
+    assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
+    // It came back 4 ms after the pause: they count as slept, 6 are left, the shortest.
+    let decision = kept.decide(&view(114, 175_000, device, 256));
+    assert_eq!(decision, Admission::Pause(Pause { ns: 7 * MS, ..pause }));
+    // 7 ms after: 3 are not worth a sleep, and are kept as debt.
+    let decision = kept.decide(&view(127, 175_000, device, 256));
+    assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
+}
+
+/// 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is 1 ms,
+/// to 8 where it is 4 ms. So with 250 ticks a second more gets through. Since 4.8 a sleep ends as a tick begins,
+/// the one after the last.
+#[test]
+fn pauses_are_whole_ticks() {
+    let table = [
+        (Era::V6_1, 1000, 100_000, 11_000, 110),
+        (Era::V6_1, 1000, 100_400, 10_600, 110),
+        (Era::V6_1, 250, 100_000, 12_000, 27),
+        (Era::V6_1, 250, 103_000, 9000, 27),
+        (Era::V6_1, 100, 100_000, 20_000, 11),
+        (Era::V3_6, 1000, 100_400, 10_000, 110),
+    ];
+    for (era, hz, at_us, pause_us, ends) in table {
+        let mut kept = Kept::owning(era);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+        let mut view = view(0, 175_000, device, 270);
+        view.now = Nanos(at_us * 1000);
+        let Admission::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
+    }
+}
+
+#[test]
+fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
+    for hz in TickRate::BUILT {
+        let mut kept = Kept::owning(Era::V6_1);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        for (ms, updated) in [(190, false), (200, true)] {
+            let Kept { law, device, shared, .. } = &mut kept;
+            law.wrote(&view(ms, 0, DeviceCounts { written: 1280, ..DeviceCounts::default() }, 0), 0, device, shared);
+            assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ms} ms");
+        }
+    }
+}
+
+#[test]
+fn debt_is_bounded_by_the_longest_pause() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+    let Admission::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
+    assert_eq!(pause.ns, 201 * MS);
+    assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
+}
+
+#[test]
+fn at_the_hard_limit_a_writer_waits_until_it_falls() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
+    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
+    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
+    // So little on the device may be an error of the counters: one sleep is enough.
+    let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
+    let Admission::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
+    assert_eq!(pause.then, Then::Return);
+}
+
+#[test]
+fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
+    for (dirty, reclaimable, exceeded) in
+        [(200_001, 200_000, true), (200_001, 10_000, false), (200_000, 150_000, false)]
+    {
+        let mut kept = Kept::new(Era::V6_1);
+        kept.shared.completions.add(&mut kept.device.completions, 1000, flexible::WHOLE, Nanos(0));
+        let mut other = flexible::Local::default();
+        kept.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
+        kept.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
+        assert_eq!(kept.pace.exceeded, exceeded, "{dirty} {reclaimable}");
+    }
+}
+
+#[test]
+fn shares_by_table() {
+    let limits = Limits { dirty: 200_000, background: 100_000 };
+    let table = [
+        ((3, 4), 0, 0, 100, 150_000),
+        ((3, 4), 5, 5, 100, 152_500),
+        ((0, 1), 5, 5, 100, 10_000),
+        ((9, 10), 0, 0, 1, 2000),
+    ];
+    for ((numerator, denominator), min_ratio, min_ratio_sum, max_ratio, share) in table {
+        let mut kept = Kept::new(Era::V6_1);
+        let mut other = flexible::Local::default();
+        // The global count begins at 1.
+        let others = denominator - numerator;
+        if others > 1 || numerator > 0 {
+            kept.shared.completions.add(&mut other, others * 100_000 - 1, flexible::WHOLE, Nanos(0));
+            kept.shared.completions.add(&mut kept.device.completions, numerator * 100_000, flexible::WHOLE, Nanos(0));
+        }
+        let mut view = view(0, 0, DeviceCounts::default(), 0);
+        let own = view.knobs.own.with(KernelKnob::MinRatio, min_ratio).with(KernelKnob::MaxRatio, max_ratio);
+        let own_sums = PolicyKnobs::default().with(KernelKnob::MinRatio, min_ratio_sum);
+        view.knobs = KnobValues { own, own_sums, ..view.knobs };
+        let Kept { law, device, shared, .. } = &mut kept;
+        assert_eq!(law.share(&view, 200_000, limits, device, shared), share, "{numerator}/{denominator}");
+    }
+}
+
+#[test]
+fn minimum_and_maximum_in_bytes_are_6_1s() {
+    let limits = Limits { dirty: 200_000, background: 100_000 };
+    let mut view = view(0, 0, DeviceCounts::default(), 0);
+    view.knobs.own = view.knobs.own.with(KernelKnob::MinBytes, 5000 * 4096).with(KernelKnob::MaxBytes, 20_000 * 4096);
+    for (era, empty, full) in [(Era::V6_1, 5000, 20_000), (Era::V3_6, 0, 200_000)] {
+        let mut kept = Kept::new(era);
+        let Kept { law, device, shared, .. } = &mut kept;
+        assert_eq!(law.share(&view, 200_000, limits, device, shared), empty);
+        let mut kept = Kept::owning(era);
+        let Kept { law, device, shared, .. } = &mut kept;
+        assert!(law.share(&view, 200_000, limits, device, shared).abs_diff(full) <= 1);
+    }
+}
+
+#[test]
+fn a_strict_limit_throttles_below_the_global_one() {
+    let mut kept = Kept::owning(Era::V6_1);
+    let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
+    let mut strict = view(100, 1900, device, 100);
+    strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
+    assert!(matches!(kept.decide(&strict), Admission::Pause(Pause { cause: PauseCause::Rate, .. })));
+    let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
+    over.knobs = strict.knobs;
+    let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
+    assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, Then::Decide));
+    let mut old = Kept::owning(Era::V3_6);
+    assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
+}
+
+#[test]
+fn background_by_time_by_table() {
+    // 25 MB/s and the start value of 100 MiB/s.
+    for (average, centisecs, pages) in
+        [(6400, 100, 6400), (6400, 200, 12_800), (6400, 300, 19_200), (25_600, 100, 25_600)]
+    {
+        for (reclaimable, over) in [(pages, false), (pages + 1, true)] {
+            let mut kept = Kept::owning(Era::V3_6);
+            // The average counts, not what the device does just now.
+            kept.device.bandwidth = Bandwidth { now: average / 2, average };
+            let mut view = view(100, reclaimable, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32);
+            view.knobs.background_centisecs = centisecs;
+            let Kept { law, device, shared, .. } = &mut kept;
+            assert_eq!(law.over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
+            kept.decide(&view);
+            assert_eq!(kept.pace.start_background, over, "a writer below the ceiling asks for it too");
+            let Kept { device, shared, .. } = &mut kept;
+            assert!(
+                !Control { era: Era::V6_1, learns: Learns::Completions, ticks: TickRate::DEFAULT }
+                    .over_background(&view, device, shared),
+                "it was never merged"
+            );
+        }
+    }
+}
+
+#[test]
+fn time_without_writes_is_not_measured() {
+    let mut kept = Kept::owning(Era::V3_6);
+    let later = view(60_000, 0, DeviceCounts { dirtied: 5000, written: 5000, ..DeviceCounts::default() }, 0);
+    let Kept { law, device, shared, .. } = &mut kept;
+    law.slice_bytes(&later, device, shared);
+    assert_eq!((device.updated, device.written), (60_000, 5000));
+    let after = view(60_200, 0, DeviceCounts { written: 6280, ..DeviceCounts::default() }, 0);
+    law.wrote(&after, 1280, device, shared);
+    assert_eq!(device.bandwidth, Bandwidth { now: 24_662, average: 25_600 }, "6,400 a second, as in the table");
+}
+
+/// A law of 3.6 that learns by the flusher's passes, and its device.
+fn by_passes() -> (Control, Device, Shared) {
+    let law = Control { era: Era::V3_6, learns: Learns::Passes, ticks: TickRate::DEFAULT };
+    (law, Device::default(), Shared::default())
+}
+
+fn written(ms: u64, written: u64) -> View {
+    view(ms, 0, DeviceCounts { written, ..DeviceCounts::default() }, 0)
+}
+
+#[test]
+fn by_passes_a_completed_write_teaches_nothing_and_the_next_pass_learns_it() {
+    let (law, mut device, mut shared) = by_passes();
+    // A pass every 300 ms, 25 MB/s: 6,400 pages a second.
+    for pass in 0..=10 {
+        law.slice_bytes(&written(pass * 300, pass * 1920), &mut device, &mut shared);
+    }
+    let learned = device.bandwidth;
+    assert!(learned.now < 25_600, "{learned:?}");
+    let done = Completed { pages: 1000, ..Completed::default() };
+    law.completed(&written(3400, 40_000), &done, &mut device, &mut shared);
+    assert_eq!((device.bandwidth, device.updated), (learned, 3000), "a sync's writes end unseen");
+    law.slice_bytes(&written(3500, 40_000), &mut device, &mut shared);
+    assert!(device.bandwidth.now > learned.now && device.updated == 3500);
+}
+
+#[test]
+fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
+    let (law, mut device, mut shared) = by_passes();
+    law.slice_bytes(&written(300, 1920), &mut device, &mut shared);
+    let before = device.bandwidth;
+    // The run goes on: 2 s without an update were slow, and count.
+    law.slice_bytes(&written(2300, 2000), &mut device, &mut shared);
+    let slow = device.bandwidth;
+    assert!(slow.now < before.now, "{slow:?} after {before:?}");
+    // It ends, and 2 s later another begins: that was idle.
+    assert!(!law.over_background(&written(2400, 2000), &mut device, &mut shared));
+    law.slice_bytes(&written(4400, 2000), &mut device, &mut shared);
+    assert_eq!((device.bandwidth, device.updated, device.written), (slow, 4400, 2000));
+}

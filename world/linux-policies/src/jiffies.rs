@@ -1,0 +1,54 @@
+//! The kernel's time and its powers of two.
+//!
+//! Owns: tick rates, the conversion to and from nanoseconds.
+//! Does not own: clocks.
+//! Invariants: a rate is one of those that kernels are built with. 1,000 ticks a second where nobody said
+//! otherwise, as on most of today's x86 builds.
+
+use afflux_engine::Nanos;
+
+/// Ticks a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TickRate(u64);
+
+impl TickRate {
+    /// What is taken where nobody said otherwise.
+    pub(crate) const DEFAULT: Self = Self(1000);
+    /// What x86 kernels can be built with (`CONFIG_HZ`).
+    pub(crate) const BUILT: [u64; 4] = [100, 250, 300, 1000];
+
+    /// This one, if kernels can be built with it.
+    pub(crate) fn built(hz: u64) -> Option<Self> {
+        Self::BUILT.contains(&hz).then_some(Self(hz))
+    }
+
+    pub(crate) const fn a_second(self) -> u64 {
+        self.0
+    }
+
+    /// Ticks since the clock's start.
+    pub(crate) fn at(self, now: Nanos) -> u64 {
+        (u128::from(now.0) * u128::from(self.0) / u128::from(Nanos::SECOND)) as u64
+    }
+
+    /// Nanoseconds from an instant until a tick begins.
+    pub(crate) fn until(self, now: Nanos, tick: u64) -> u64 {
+        let begins = u128::from(tick) * u128::from(Nanos::SECOND);
+        (begins.div_ceil(u128::from(self.0)).min(u128::from(u64::MAX)) as u64).saturating_sub(now.0)
+    }
+
+    /// Ticks as nanoseconds.
+    pub(crate) fn ns(self, ticks: u64) -> u64 {
+        ticks.saturating_mul(Nanos::SECOND) / self.0
+    }
+}
+
+/// The largest power of two that is not above `value`, as its exponent; 0 for 0.
+pub(crate) fn log2(value: u64) -> u32 {
+    value.checked_ilog2().unwrap_or(0)
+}
+
+/// The smallest power of two that is not below `value`.
+pub(crate) fn pow2ceil(value: u64) -> u64 {
+    value.max(1).next_power_of_two()
+}

@@ -1,0 +1,20 @@
+//! The knobs that kernels have and the engine does not.
+//!
+//! Owns: their table. Does not own: those that the engine has too; which kernel looks at which (`registry`).
+//! Invariants: a value is read through a view, as every knob a decision follows from.
+
+afflux_engine::knobs! {
+    /// A knob that the kernels' policies bring.
+    KernelKnob of "linux-policies":
+
+    MinRatio "min_ratio" 0 in 0..=99 "percent" Device AtOnce
+        "Share of the dirty limit that the device has whatever it wrote lately.";
+    MaxRatio "max_ratio" 100 in 0..=100 "percent" Device AtOnce
+        "Largest share of the dirty limit that the device may have.";
+    MinBytes "min_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
+        "Under linux-6.1: min_ratio in bytes. 0 leaves it to the ratio.";
+    MaxBytes "max_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
+        "Under linux-6.1: max_ratio in bytes. 0 leaves it to the ratio.";
+    StrictLimit "strict_limit" 0 in 0..=1 "0 or 1" Device AtOnce
+        "Under linux-6.1: hold the device to its own share even while the others leave room.";
+}

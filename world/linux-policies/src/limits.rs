@@ -1,0 +1,81 @@
+//! Dirtyable memory and the limits on what may be dirty, as the kernels computed them.
+//!
+//! Owns: the formulas of three eras. Does not own: the shares of devices.
+//! Invariants: background is below the limit whatever the knobs say: the kernel halves the limit for
+//! it without a word. (Here knobs that ask for that are refused with both values before they get so
+//! far.)
+
+use afflux_engine::policy::{Global, KnobValues, View};
+
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
+/// Limits of all devices together, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Nobody may go above it.
+    pub(crate) dirty: u64,
+    /// Background writeback starts above it.
+    pub(crate) background: u64,
+}
+
+impl Limits {
+    /// Up to here nobody is throttled.
+    pub(crate) fn freerun(self) -> u64 {
+        (self.dirty + self.background) / 2
+    }
+
+    fn ordered(self) -> Self {
+        let background = if self.background >= self.dirty { self.dirty / 2 } else { self.background };
+        Self { background, ..self }
+    }
+}
+
+/// Linux 2.6.31: free, anonymous and file pages, plus 1: five reads.
+pub(crate) fn dirtyable_2009(view: &View) -> u64 {
+    view.read(Global::Free)
+        + view.read(Global::ActiveAnon)
+        + view.read(Global::InactiveAnon)
+        + view.read(Global::ActiveFile)
+        + view.read(Global::InactiveFile)
+        + 1
+}
+
+/// Linux 2.6.31: the ratio is at least 5; products before quotients.
+pub(crate) fn limits_2009(dirtyable: u64, knobs: &KnobValues) -> Limits {
+    let by_ratio = |ratio: u64| ratio * dirtyable / 100;
+    let dirty = match knobs.dirty_bytes {
+        0 => by_ratio(knobs.dirty_ratio.max(5)),
+        bytes => bytes.div_ceil(PAGE_BYTES),
+    };
+    let background = match knobs.background_bytes {
+        0 => by_ratio(knobs.background_ratio),
+        bytes => bytes.div_ceil(PAGE_BYTES),
+    };
+    Limits { dirty, background }.ordered()
+}
+
+/// Linux 3.6 and 6.1: free pages beyond the reserve, and file pages, plus 1: three reads.
+pub(crate) fn dirtyable_modern(view: &View) -> u64 {
+    let free = view.read(Global::Free);
+    free.saturating_sub(view.reserve_pages()) + view.read(Global::InactiveFile) + view.read(Global::ActiveFile) + 1
+}
+
+/// Linux 3.6, `global_dirty_limits`: as in 2009 without the floor of 5 (from memory).
+pub(crate) fn limits_2012(dirtyable: u64, knobs: &KnobValues) -> Limits {
+    let pages = |bytes: u64, ratio: u64| if bytes > 0 { bytes.div_ceil(PAGE_BYTES) } else { ratio * dirtyable / 100 };
+    let dirty = pages(knobs.dirty_bytes, knobs.dirty_ratio);
+    let background = pages(knobs.background_bytes, knobs.background_ratio);
+    Limits { dirty, background }.ordered()
+}
+
+/// Linux 6.1, `domain_dirty_limits` (kernel-facts, section 6.1): the ratio is rounded to 1/4096 first.
+pub(crate) fn limits_6_1(dirtyable: u64, knobs: &KnobValues) -> Limits {
+    let by_ratio = |ratio: u64| (ratio * PAGE_BYTES / 100) * dirtyable / PAGE_BYTES;
+    let pages = |bytes: u64, ratio: u64| if bytes > 0 { bytes.div_ceil(PAGE_BYTES) } else { by_ratio(ratio) };
+    let dirty = pages(knobs.dirty_bytes, knobs.dirty_ratio).min(u64::from(u32::MAX));
+    let background = pages(knobs.background_bytes, knobs.background_ratio);
+    Limits { dirty, background }.ordered()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+use afflux_engine::Nanos;
+use afflux_engine::policy::{DeviceCounts, GlobalCounts, Reads};
+
+use super::*;
+
+#[test]
+fn linux_6_1_by_table() {
+    let ratios = KnobValues::default();
+    let cases = [
+        (1_000_000, ratios, 199_951, 99_853),
+        (786_432, ratios, 157_248, 78_528),
+        (4_194_304, ratios, 838_656, 418_816),
+        (1, ratios, 0, 0),
+        (1_000_000, KnobValues { dirty_bytes: 104_857_601, background_bytes: 26_214_400, ..ratios }, 25_601, 6400),
+        (1_000_000, KnobValues { dirty_bytes: 26_214_400, background_bytes: 104_857_600, ..ratios }, 6400, 3200),
+        (1_000_000, KnobValues { dirty_ratio: 10, background_ratio: 10, ..ratios }, 99_853, 49_926),
+    ];
+    for (avail, knobs, dirty, background) in cases {
+        assert_eq!(limits_6_1(avail, &knobs), Limits { dirty, background }, "{avail} {knobs:?}");
+    }
+}
+
+#[test]
+fn in_2009_the_ratio_was_at_least_5() {
+    let knobs = KnobValues { dirty_ratio: 1, background_ratio: 2, ..KnobValues::default() };
+    assert_eq!(limits_2009(1_000_000, &knobs), Limits { dirty: 50_000, background: 20_000 });
+    assert_eq!(limits_2012(1_000_000, &knobs), Limits { dirty: 10_000, background: 5000 });
+    assert_eq!(limits_2012(1_000_000, &KnobValues::default()), Limits { dirty: 200_000, background: 100_000 });
+}
+
+#[test]
+fn dirtyable_memory_and_what_it_costs_to_know() {
+    let counts = GlobalCounts {
+        free: 1000,
+        reserve: 300,
+        active_anon: 10,
+        inactive_anon: 20,
+        active_file: 400,
+        inactive_file: 500,
+        ..GlobalCounts::default()
+    };
+    let view = View::new(Nanos(0), counts, DeviceCounts::default());
+    assert_eq!(dirtyable_2009(&view), 1931);
+    assert_eq!(view.reads(), Reads { global: 5, dirty: 0, device: 0 });
+    let view = View::new(Nanos(0), counts, DeviceCounts::default());
+    assert_eq!(dirtyable_modern(&view), 1601);
+    assert_eq!(view.reads(), Reads { global: 3, dirty: 0, device: 0 });
+    let view = View::new(Nanos(0), GlobalCounts { free: 100, ..counts }, DeviceCounts::default());
+    assert_eq!(dirtyable_modern(&view), 901, "the reserve may be more than what is free");
+}

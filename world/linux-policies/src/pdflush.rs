@@ -1,0 +1,254 @@
+//! The pdflush pool of Linux 2.6.31: background writeback by threads that belong to no device.
+//!
+//! Two to eight threads (kernel-facts, section 2.1). A call for background writeback takes an idle thread,
+//! and is dropped if there is none; one more is made when none has been idle for 1 s, and goes when one has
+//! been idle for 1 s. The background job asks for 1,024 pages of any device, in the order of the devices,
+//! again and again until less than the threshold is dirty; a round that got fewer waits up to 100 ms if
+//! queues were congested or files had more, else it ends. The periodic job does the same for files older
+//! than the expiry, for as many pages as are dirty plus one a dirty file, and comes again one interval after
+//! it started, no sooner than 1 s after it ended.
+//! A thread never waits for a request: a congested device is passed over, and a file whose device becomes
+//! congested is left with a dozen pages written and goes to the young end of the list of dirty files
+//! (`redirty_tail`); so does, in background writeback, a file whose slice is used up, where the periodic job
+//! keeps its place (`requeue_io`). One thread works on a device at a time.
+//!
+//! Not modelled: pages that are skipped because somebody has locked their buffers, after which the kernel waits, too.
+//!
+//! Owns: the pool, the two jobs, the rules of putting back. Does not own: lists, requests, congestion marks.
+//! Invariants: a job's rounds end: each takes every file at most once. What keeps the engine is a task.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::policy::Global;
+use afflux_engine::{DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd, Taken};
+
+use crate::balance::SLICE_PAGES;
+
+const THREADS_MIN: u32 = 2;
+const THREADS_MAX: u32 = 8;
+/// Of no idle thread, or of an idle one, until their number changes.
+const RESIZE_NS: u64 = Nanos::SECOND;
+/// The longest wait for congestion.
+const WAIT_NS: u64 = 100 * Nanos::MILLISECOND;
+const PERIODIC_PAUSE_NS: u64 = Nanos::SECOND;
+
+/// The driver.
+pub(crate) struct Pdflush {
+    pool: Arc<Pool>,
+}
+
+/// What the threads share.
+struct Pool {
+    state: Mutex<State>,
+    /// A wait for congestion ends when a queue clears; else after its whole time.
+    woken_on_clear: bool,
+}
+
+struct State {
+    threads: u32,
+    working: u32,
+    /// Since when the last thread has been idle, or not.
+    changed: Nanos,
+    /// Devices that a thread works on.
+    taken: BTreeSet<DeviceId>,
+}
+
+/// One request for writeback.
+struct Control {
+    pages: u64,
+    /// Only files that have been dirty since before then: the periodic job.
+    older_than: Option<Nanos>,
+    congested: bool,
+    more: bool,
+}
+
+impl Pdflush {
+    pub(crate) fn new(woken_on_clear: bool) -> Self {
+        let state = State { threads: THREADS_MIN, working: 0, changed: Nanos(0), taken: BTreeSet::new() };
+        Self { pool: Arc::new(Pool { state: Mutex::new(state), woken_on_clear }) }
+    }
+}
+
+impl FlushDriver for Pdflush {
+    fn start(&self, flush: Arc<dyn Flush>) {
+        let (pool, within) = (Arc::clone(&self.pool), Arc::clone(&flush));
+        flush.spawn("pdflush timer", Box::pin(async move { pool.periodic(&*within).await }));
+    }
+
+    fn kick(&self, flush: Arc<dyn Flush>) {
+        if !self.pool.begin(flush.now()) {
+            return;
+        }
+        let (pool, within) = (Arc::clone(&self.pool), Arc::clone(&flush));
+        let job = async move {
+            pool.background(&*within).await;
+            pool.end(within.now());
+        };
+        flush.spawn("pdflush", Box::pin(job));
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an idle thread.
+    fn begin(&self, now: Nanos) -> bool {
+        let mut state = self.lock();
+        let waited = now.since(state.changed) >= RESIZE_NS;
+        if state.working == state.threads {
+            if waited && state.threads < THREADS_MAX {
+                state.threads += 1;
+                state.changed = now;
+            }
+            return false;
+        }
+        if waited && state.threads > THREADS_MIN.max(state.working + 1) {
+            state.threads -= 1;
+        }
+        state.working += 1;
+        if state.working == state.threads {
+            state.changed = now;
+        }
+        true
+    }
+
+    fn end(&self, now: Nanos) {
+        let mut state = self.lock();
+        if state.working == state.threads {
+            state.changed = now;
+        }
+        state.working -= 1;
+    }
+
+    async fn wait(&self, flush: &dyn Flush) {
+        if self.woken_on_clear { flush.congestion_clears(WAIT_NS).await } else { flush.sleep(WAIT_NS).await }
+    }
+
+    async fn background(&self, flush: &dyn Flush) {
+        while flush.devices().into_iter().any(|device| flush.over_background(device)) {
+            let mut control = Control::new(SLICE_PAGES, None);
+            self.round(flush, &mut control).await;
+            if control.pages == 0 {
+                continue;
+            }
+            if !control.congested && !control.more {
+                return;
+            }
+            self.wait(flush).await;
+        }
+    }
+
+    async fn periodic(&self, flush: &dyn Flush) {
+        let mut next = flush.now().after(flush.interval_ns().unwrap_or(PERIODIC_PAUSE_NS));
+        loop {
+            flush.sleep(next.since(flush.now())).await;
+            let Some(interval_ns) = flush.interval_ns() else {
+                // Off, as the kernel's timer is taken out then. Nobody says when it is set again.
+                next = flush.now().after(PERIODIC_PAUSE_NS);
+                continue;
+            };
+            if !self.begin(flush.now()) {
+                next = flush.now().after(PERIODIC_PAUSE_NS);
+                continue;
+            }
+            let began = flush.now();
+            self.write_old(flush).await;
+            self.end(flush.now());
+            next = began.after(interval_ns).max(flush.now().after(PERIODIC_PAUSE_NS));
+        }
+    }
+
+    async fn write_old(&self, flush: &dyn Flush) {
+        let older_than = Nanos(flush.now().0.saturating_sub(flush.expire_ns()));
+        let view = flush.view();
+        let mut left = view.read(Global::Dirty) + view.read(Global::Unstable) + flush.dirty_files();
+        while left > 0 {
+            let mut control = Control::new(SLICE_PAGES, Some(older_than));
+            self.round(flush, &mut control).await;
+            if control.pages > 0 {
+                if !control.congested && !control.more {
+                    return;
+                }
+                self.wait(flush).await;
+            }
+            // A round without progress counts too, so that this ends whatever the devices do.
+            left = left.saturating_sub((SLICE_PAGES - control.pages).max(1));
+        }
+    }
+
+    /// Writes as asked, of the devices in their order.
+    async fn round(&self, flush: &dyn Flush, control: &mut Control) {
+        for device in flush.devices() {
+            if control.pages == 0 {
+                return;
+            }
+            // A bound: files that are put back may come round again.
+            for _ in 0..=flush.dirty_files() {
+                if control.pages == 0 {
+                    control.more = true;
+                    break;
+                }
+                if flush.congested(device) {
+                    control.congested = true;
+                    break;
+                }
+                if !self.lock().taken.insert(device) {
+                    break;
+                }
+                let leave = Leave { pool: self, device };
+                let Some(taken) = flush.take_file(device, control.older_than) else {
+                    break;
+                };
+                let congested = control.write(flush, taken).await;
+                drop(leave);
+                if congested {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+impl Control {
+    fn new(pages: u64, older_than: Option<Nanos>) -> Self {
+        Self { pages, older_than, congested: false, more: false }
+    }
+
+    /// Writes one file as far as it goes; whether congestion stopped it.
+    async fn write(&mut self, flush: &dyn Flush, taken: Taken) -> bool {
+        let mut taken = taken;
+        let mut congested = false;
+        while self.pages > 0 {
+            match flush.write_run(&mut taken, self.pages, false).await {
+                RunEnd::Pages(pages) => self.pages = self.pages.saturating_sub(pages),
+                RunEnd::Congested => {
+                    congested = true;
+                    break;
+                }
+                RunEnd::Nothing => break,
+            }
+        }
+        self.congested |= congested;
+        let keeps_place = self.older_than.is_some() && self.pages == 0;
+        flush.put_back(taken, if keeps_place { PutBack::More } else { PutBack::Redirty });
+        congested
+    }
+}
+
+/// A device that a thread works on.
+struct Leave<'a> {
+    pool: &'a Pool,
+    device: DeviceId,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        self.pool.lock().taken.remove(&self.device);
+    }
+}
+
+#[cfg(test)]
+mod tests;

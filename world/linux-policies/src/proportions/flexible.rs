@@ -1,0 +1,99 @@
+//! Flexible proportions: what happened lately counts, in halves a period.
+//!
+//! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c`
+//! (kernel-facts, section 6.3). The global count starts at 1. A completed page counts 1 in the device's
+//! count and in the global one. Every 3 s of wall time the global count is halved and the period number
+//! grows; a device's count is halved by as many periods as it missed when it is next looked at. When the
+//! global count is 1 or less the timer stops, until the next event. A device with a largest fraction
+//! (1/1024 as unit) gets no more events than take it there.
+//!
+//! Owns: the counts. Does not own: clocks: every call is told the time.
+//! Invariants: a denominator is never 0, and never below its numerator.
+
+use afflux_engine::Nanos;
+
+use super::Fraction;
+
+/// Wall time of a period.
+const PERIOD_NS: u64 = 3 * Nanos::SECOND;
+/// 1 in the unit of largest fractions.
+pub(crate) const WHOLE: u64 = 1024;
+
+/// All devices' events.
+#[derive(Clone, Debug)]
+pub(crate) struct Global {
+    events: u64,
+    period: u64,
+    /// When the period ends; nothing while the timer is stopped.
+    ends: Option<Nanos>,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self { events: 1, period: 0, ends: None }
+    }
+}
+
+/// One device's events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Local {
+    events: u64,
+    period: u64,
+}
+
+impl Global {
+    /// Ends a period; false, and nothing happens, if there is nothing left to halve.
+    fn new_period(&mut self) -> bool {
+        if self.events <= 1 {
+            return false;
+        }
+        self.events >>= 1;
+        self.period += 1;
+        true
+    }
+
+    /// Ends the periods that are over by now.
+    pub(crate) fn advance(&mut self, now: Nanos) {
+        // At most 64 halvings leave nothing to halve.
+        while let Some(ends) = self.ends.filter(|ends| *ends <= now) {
+            self.ends = self.new_period().then(|| ends.after(PERIOD_NS));
+        }
+    }
+
+    fn catch_up(&self, local: &mut Local) {
+        let missed = self.period - local.period;
+        local.events = if missed < 64 { local.events >> missed } else { 0 };
+        local.period = self.period;
+    }
+
+    /// Counts completed pages, no more than lead to the largest fraction (of [`WHOLE`]).
+    pub(crate) fn add(&mut self, local: &mut Local, pages: u64, largest: u64, now: Nanos) {
+        self.advance(now);
+        let mut pages = pages;
+        if largest < WHOLE {
+            let fraction = self.fraction(local);
+            let room = (fraction.denominator * largest).checked_sub(fraction.numerator * WHOLE);
+            let Some(room) = room else { return };
+            if room < pages * (WHOLE - largest) {
+                pages = room.div_ceil(WHOLE - largest);
+            }
+        }
+        self.catch_up(local);
+        local.events += pages;
+        self.events += pages;
+        if self.ends.is_none() {
+            self.ends = Some(now.after(PERIOD_NS));
+        }
+    }
+
+    /// The device's part of the events, up to the last [`Global::advance`].
+    pub(crate) fn fraction(&self, local: &mut Local) -> Fraction {
+        self.catch_up(local);
+        let numerator = local.events;
+        let denominator = if self.events <= numerator { numerator.max(1) } else { self.events };
+        Fraction { numerator, denominator }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What single kernels do that others do not.
+
+use afflux_engine::policy::PauseCause;
+use afflux_engine::settings::Knob;
+use afflux_linux_policies::NAMES;
+use afflux_simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
+
+#[test]
+fn position_control_lets_bursts_pass_and_never_pauses_longer_than_200_ms() {
+    for name in ["linux-3.6", "linux-6.1"] {
+        let lab = Lab::new(name, 1, 16_384, &[slow()], &[]);
+        // Limits of 20 and 10 % of 16,384 pages: up to 2,457 nobody is throttled.
+        let burst = lab.stream(&lab.file(0).0, 2300 * PAGE, 4 * PAGE);
+        assert!(lab.until(SECOND / 10, || burst.ended()), "{name}: at memory speed");
+        assert!(lab.engine.status().devices[0].pauses.is_empty(), "{name}");
+        let _writers: Vec<_> = (0..8).map(|_| lab.stream(&lab.file(0).0, 1 << 30, 64 << 10)).collect();
+        lab.sleep(10 * SECOND);
+        let (mut least, mut most) = (u64::MAX, 0);
+        for _ in 0..500 {
+            lab.sleep(10 * MILLISECOND);
+            (least, most) = (least.min(lab.dirty_pages()), most.max(lab.dirty_pages()));
+        }
+        assert!(least > 2200 && most <= 3276 + 8 * 32, "{name}: {least} to {most} pages around the setpoint");
+        let pauses = lab.engine.status().devices[0].pauses.clone();
+        assert!(pauses.iter().any(|row| row.cause == PauseCause::Rate), "{name}: {pauses:?}");
+        assert!(pauses.iter().all(|row| row.longest_ns <= 200 * MILLISECOND), "{name}: {pauses:?}");
+    }
+}
+
+#[test]
+fn a_strict_limit_holds_a_device_to_its_bytes_and_leaves_the_other_alone() {
+    let lab = Lab::new("linux-6.1", 1, 32_768, &[slow(), slow()], &[]);
+    for assignment in ["strict_limit=1", "max_bytes=4MiB"] {
+        let (knob, value) = lab.engine.settings().parse(assignment).unwrap();
+        lab.engine.set_device_knob(lab.devices[0], knob, value).unwrap();
+    }
+    let _held = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
+    lab.sleep(5 * SECOND);
+    let mut most = 0;
+    for _ in 0..300 {
+        lab.sleep(10 * MILLISECOND);
+        most = most.max(lab.engine.status().devices[0].dirty_bytes);
+    }
+    assert!(most <= 5 << 20, "{most} bytes");
+    let free = lab.stream(&lab.file(1).0, 12 << 20, 64 << 10);
+    assert!(lab.until(SECOND / 5, || free.ended()), "the other has the rest of the limit for its burst");
+}
+
+#[test]
+fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again() {
+    for name in NAMES {
+        let lab = Lab::new(name, 1, 16_384, &[slow()], &["dirty_expire_centisecs=100"]);
+        let file = lab.file(0).0;
+        // Once before the timer has run, and once after.
+        for seconds in [0, 7] {
+            lab.engine.set_knob(Knob::WritebackCentisecs, 500).unwrap();
+            lab.sleep(seconds * SECOND);
+            lab.engine.set_knob(Knob::WritebackCentisecs, 0).unwrap();
+            // So that the device has a share, and is not written to for want of one.
+            lab.run(lab.engine.write(&file, 0, &[1; 1000 * 4096])).unwrap();
+            lab.run(lab.engine.sync(&file, 0..u64::MAX)).unwrap();
+            lab.run(lab.engine.write(&file, 0, &[1; 4096])).unwrap();
+            lab.sleep(10 * SECOND);
+            assert_eq!(lab.dirty_pages(), 1, "{name}");
+            lab.engine.set_knob(Knob::WritebackCentisecs, 100).unwrap();
+            lab.sleep(3 * SECOND);
+            assert_eq!(lab.dirty_pages(), 0, "{name}");
+        }
+    }
+}
+
+#[test]
+fn pdflush_passes_a_congested_device_over() {
+    let lab = Lab::new("linux-2.6.31", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
+    lab.disks[0].hang();
+    let (stuck, other) = (lab.file(0).0, lab.file(1).0);
+    // Old data of more requests than the first device's queue takes.
+    lab.run(async {
+        for at in 0..300 {
+            lab.engine.write(&stuck, at * (1 << 20), &[1; 4096]).await.unwrap();
+        }
+        lab.engine.write(&other, 0, &[1; 100_000]).await.unwrap();
+    });
+    assert!(lab.until(10 * SECOND, || other.is_clean()), "{:?}", lab.engine.status());
+    // 128 requests, of which 96 may be writes, and congestion from 85 on.
+    assert_eq!(lab.engine.status().devices[0].in_flight, 85, "nobody waits for a request of the one that hangs");
+}
+
+#[test]
+fn a_flusher_fills_the_queue_and_waits() {
+    let lab = Lab::new("linux-2.6.32", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
+    lab.disks[0].hang();
+    let stuck = lab.file(0).0;
+    lab.run(async {
+        for at in 0..300 {
+            lab.engine.write(&stuck, at * (1 << 20), &[1; 4096]).await.unwrap();
+        }
+    });
+    lab.sleep(10 * SECOND);
+    assert_eq!(lab.engine.status().devices[0].in_flight, 96);
+}
+
+#[test]
+fn before_position_control_a_writer_waits_for_congestion_or_writes_itself() {
+    for name in ["linux-2.6.31-rc1", "linux-2.6.31", "s0-merged"] {
+        let disk = DiskOptions { request_bytes_max: 64 << 10, ..slow() };
+        let lab = Lab::new(name, 1, 16_384, &[disk], &[]);
+        let _writer = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
+        lab.sleep(10 * SECOND);
+        let written = lab.count(afflux_engine::counters::Counter::BalanceWrittenPages);
+        assert!(written > 1000, "{name}: {written} pages");
+        let pauses = lab.engine.status().devices[0].pauses.clone();
+        assert!(pauses.iter().all(|row| row.longest_ns <= 100 * MILLISECOND + 1000), "{name}: {pauses:?}");
+        assert!(pauses.iter().all(|row| row.cause == PauseCause::Congestion), "{name}: {pauses:?}");
+    }
+}

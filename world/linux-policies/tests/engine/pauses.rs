@@ -1,0 +1,132 @@
+//! How long each law may have a writer wait at a time, by its kernel's formula.
+
+use std::any::Any;
+
+use afflux_engine::Nanos;
+use afflux_engine::policy::{
+    Admission, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Then, View,
+};
+use afflux_linux_policies::{KNOBS, KernelKnob, NAMES, policy};
+use afflux_simulator::Random;
+
+use crate::lab::MILLISECOND;
+
+/// `HZ / 5` since position control, `HZ / 10` for each wait before (kernel-facts, sections 6.7 and 1.1).
+fn longest_ms(name: &str) -> u64 {
+    match name {
+        "linux-3.6" | "linux-3.6-completions" => 200,
+        // A sleep of 200 ticks ends as the next one begins.
+        "linux-6.1" => 201,
+        _ => 100,
+    }
+}
+
+fn law(name: &str) -> std::sync::Arc<dyn AnyPolicy> {
+    policy(name).unwrap().policies.policy
+}
+
+/// A machine with limits of 20,000 and 10,000 pages that is somewhere between them and beyond.
+fn view(random: &mut Random, now_ms: u64) -> View {
+    let (reclaimable, writeback) = (random.below(25_000), random.below(5_000));
+    let (of_others, bandwidth) = (random.below(25_000), random.below(50_000));
+    let device = DeviceCounts { reclaimable, writeback, bandwidth, ..DeviceCounts::default() };
+    let dirty = reclaimable + of_others;
+    let global = GlobalCounts { inactive_file: 100_000, dirty, writeback, ..GlobalCounts::default() };
+    let mut view = View::new(Nanos(now_ms * MILLISECOND), global, device);
+    (view.cpus, view.memory_pages) = (random.between(1, 4), 100_000);
+    view.knobs = KnobValues {
+        dirty_bytes: 20_000 * 4096,
+        background_bytes: 10_000 * 4096,
+        own: PolicyKnobs::defaults(&KNOBS).with(KernelKnob::StrictLimit, random.chance(300).into()),
+        ..KnobValues::default()
+    };
+    view.payer = PayerCounts { dirtied: random.between(1, 3_000), ..PayerCounts::default() };
+    view
+}
+
+/// Decisions of one call, each with the view it was made from.
+fn call(
+    law: &dyn AnyPolicy,
+    memory: &mut [Box<dyn Any + Send>; 3],
+    views: &mut dyn FnMut() -> View,
+) -> Vec<(View, Admission)> {
+    let mut pace = law.start(100_000, 1);
+    let mut decisions = Vec::new();
+    for pass in 0..20 {
+        let mut view = views();
+        view.payer.pass = pass;
+        pace.unpaid_pages = view.payer.dirtied;
+        let [task, device, shared] = memory;
+        let decision = law.admit(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
+        decisions.push((view, decision));
+        match decision {
+            Admission::Enter => break,
+            Admission::Pause(pause) if pause.then == Then::Return => break,
+            _ => {}
+        }
+    }
+    decisions
+}
+
+#[test]
+fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
+    for name in NAMES {
+        let (law, mut random) = (law(name), Random::new(1));
+        let longest = longest_ms(name) * MILLISECOND;
+        assert_eq!(law.pause_ns_max(), longest, "{name} says so itself");
+        let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
+        let (mut now_ms, mut seen) = (0, 0);
+        for _ in 0..2_000 {
+            now_ms += random.below(400);
+            for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, now_ms)) {
+                if let Admission::Pause(pause) = decision {
+                    assert!(pause.ns <= longest, "{name}: {pause:?} from {view:?}");
+                    seen = seen.max(pause.ns);
+                }
+            }
+        }
+        assert_eq!(seen, longest, "{name}: and that long it gets");
+    }
+}
+
+#[test]
+fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
+    for name in ["linux-3.6", "linux-6.1"] {
+        let (law, mut random, mut seen) = (law(name), Random::new(2), 0);
+        for _ in 0..2_000 {
+            // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
+            let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
+            for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
+                let Admission::Pause(pause) = decision else { continue };
+                let device_dirty = view.device_reclaimable() + view.device_writeback();
+                // max_pause by hand: pow2ceil(1 + HZ / 8) is 128, 25,600 / 128 is 200.
+                let most = (device_dirty / (1 + 200) + 1).min(200) + longest_ms(name) - 200;
+                assert!(pause.ns <= most * MILLISECOND, "{name}: {pause:?} with {device_dirty} pages");
+                seen += 1;
+            }
+        }
+        assert!(seen > 500, "{name}: {seen} pauses");
+    }
+}
+
+#[test]
+fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
+    let law = law("linux-2.6.32");
+    let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
+    // All of it under writeback, and far over: there is nothing to write and nobody may leave.
+    let mut views = || {
+        let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };
+        let global = GlobalCounts { inactive_file: 100_000, writeback: 30_000, ..GlobalCounts::default() };
+        let mut view = View::new(Nanos(0), global, counts);
+        view.memory_pages = 100_000;
+        view
+    };
+    let waits: Vec<u64> = call(&*law, &mut memory, &mut views)
+        .into_iter()
+        .map(|(_, decision)| match decision {
+            Admission::Pause(pause) => pause.ns / MILLISECOND,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(waits[..10], [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]);
+}

@@ -1,0 +1,225 @@
+//! What the engine's work costs a CPU: the table by which virtual time passes within a step.
+//!
+//! A file names the machine and, for each cost, a value, its unit and where it comes from:
+//!
+//! ```toml
+//! machine = "two cores of an AMD EPYC"
+//! [read_hit_pages]
+//! value = 52
+//! unit = "ns/page"
+//! source = "afflux calibrate, 2026-11-20"
+//! ```
+//!
+//! The costs are those of one of a counter's unit, by the counter's name; of `step`, one poll of a
+//! task; and of `switch`, a CPU's turning to a task that is not the one it ran last. Those of [`CostOf::Caller`]
+//! are charged by runs that ask for it alone ([`crate::simulation::Callers`]). What a file leaves out costs
+//! nothing.
+//!
+//! Owns: the tables that come along, the format, its errors.
+//! Does not own: measuring (the command), what is counted (`afflux_engine::counters`).
+//! Invariants: values are whole picoseconds, so that sums are exact and the same everywhere.
+
+mod parse;
+
+use std::sync::Arc;
+
+use afflux_engine::counters::{COUNTERS, Counter, Local};
+
+pub use parse::CostError;
+
+/// Most nanoseconds that one of anything may cost.
+pub const COST_NS_MAX: u64 = 1_000_000_000;
+
+/// A table that comes along: the name it is asked for by, and its text.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("epyc-2026", include_str!("../../../costs/epyc-2026.toml")),
+    ("linux-2010", include_str!("../../../costs/linux-2010.toml")),
+];
+
+/// What a cost is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CostOf {
+    /// One poll of a task.
+    Step,
+    /// A CPU's turning to another task.
+    Switch,
+    /// One more on a counter.
+    Counter(Counter),
+    /// What the caller of a read or a write pays on top of the engine's work.
+    Caller(CallerCost),
+}
+
+/// What a job's call costs besides the engine's work, where the run charges it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallerCost {
+    /// A kernel's `pread` of a cached page, without the copy.
+    ReadCall,
+    /// A kernel's `pwrite` to a dirty page, without the copy.
+    WriteCall,
+    /// A page that is copied out of memory, not out of the CPU's cache, after another one than that before it.
+    RandomPage,
+    /// The next page of such a read.
+    ReadPage,
+    /// The next page of such a write.
+    WritePage,
+}
+
+impl CallerCost {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 5] = [Self::ReadCall, Self::WriteCall, Self::RandomPage, Self::ReadPage, Self::WritePage];
+
+    /// The key in a file, and the unit.
+    fn key(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ReadCall => ("kernel_read_call", "ns/call"),
+            Self::WriteCall => ("kernel_write_call", "ns/call"),
+            Self::RandomPage => ("memory_random", "ns/page"),
+            Self::ReadPage => ("memory_read", "ns/page"),
+            Self::WritePage => ("memory_write", "ns/page"),
+        }
+    }
+}
+
+impl CostOf {
+    /// Everything that may cost something, in the order of tables.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let counters = Counter::ALL.iter().map(|counter| Self::Counter(*counter));
+        let callers = CallerCost::ALL.into_iter().map(Self::Caller);
+        [Self::Step, Self::Switch].into_iter().chain(counters.filter(|of| of.unit().is_some())).chain(callers)
+    }
+
+    /// The key in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Switch => "switch",
+            Self::Counter(counter) => COUNTERS[counter as usize].name,
+            Self::Caller(cost) => cost.key().0,
+        }
+    }
+
+    /// The unit in a file; nothing for what cannot cost anything, a counter of time.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Self::Step => Some("ns/step"),
+            Self::Switch => Some("ns/switch"),
+            Self::Counter(counter) => match COUNTERS[counter as usize].unit {
+                "pages" => Some("ns/page"),
+                "bytes" => Some("ns/byte"),
+                "requests" => Some("ns/request"),
+                "events" => Some("ns/event"),
+                _ => None,
+            },
+            Self::Caller(cost) => Some(cost.key().1),
+        }
+    }
+}
+
+/// One cost with its source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// What it is of.
+    pub of: CostOf,
+    /// How much, in picoseconds.
+    pub ps: u64,
+    /// Where the figure comes from.
+    pub source: String,
+}
+
+/// What everything costs on some machine. A clone is cheap.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CostTable {
+    machine: Arc<str>,
+    costs: Arc<[Cost]>,
+    step_ns: u64,
+    switch_ns: u64,
+    /// Those of counters that cost something.
+    counters: Arc<[(Counter, u64)]>,
+}
+
+impl CostTable {
+    /// A table of these costs.
+    pub fn new(machine: &str, mut costs: Vec<Cost>) -> Self {
+        costs.sort_by_key(|cost| CostOf::all().position(|of| of == cost.of));
+        let whole = |of| costs.iter().find(|cost| cost.of == of).map_or(0, |cost| cost.ps / 1000);
+        let counters = costs.iter().filter_map(|cost| match cost.of {
+            CostOf::Counter(counter) if cost.ps > 0 => Some((counter, cost.ps)),
+            _ => None,
+        });
+        Self {
+            machine: machine.into(),
+            step_ns: whole(CostOf::Step),
+            switch_ns: whole(CostOf::Switch),
+            counters: counters.collect(),
+            costs: costs.into(),
+        }
+    }
+
+    /// Nothing costs anything: only what is charged by hand takes time.
+    pub fn free() -> Self {
+        Self::new("nothing costs anything", Vec::new())
+    }
+
+    /// The machine that the figures of docs/performance.md come from.
+    pub fn standard() -> Self {
+        Self::named(BUILT_IN[0].0).unwrap_or_else(Self::free)
+    }
+
+    /// The names of the tables that come along, the standard one first.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// A table that comes along.
+    pub fn named(name: &str) -> Option<Self> {
+        let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+        Self::parse(name, text).ok()
+    }
+
+    /// Reads a table from the text of a file; `file` is its name for errors.
+    ///
+    /// # Errors
+    /// When it is no TOML, names something that there is not, or a value is out of its range.
+    pub fn parse(file: &str, text: &str) -> Result<Self, CostError> {
+        parse::table(file, text)
+    }
+
+    /// The table as the text of a file.
+    pub fn to_text(&self) -> String {
+        parse::text(self)
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    /// Each cost with its source, in the order of [`CostOf::all`].
+    pub fn costs(&self) -> &[Cost] {
+        &self.costs
+    }
+
+    /// What a caller pays for this, in picoseconds.
+    pub fn caller_ps(&self, cost: CallerCost) -> u64 {
+        self.costs.iter().find(|known| known.of == CostOf::Caller(cost)).map_or(0, |known| known.ps)
+    }
+
+    pub(crate) fn step_ns(&self) -> u64 {
+        self.step_ns
+    }
+
+    pub(crate) fn switch_ns(&self) -> u64 {
+        self.switch_ns
+    }
+
+    /// What all that a CPU has counted has cost, in picoseconds, modulo 2^64: a difference between two
+    /// such is right as long as it is less than half a year.
+    #[inline]
+    pub(crate) fn worth_ps(&self, local: &Local) -> u64 {
+        let worth = self.counters.iter().map(|(counter, ps)| local.counted(*counter).wrapping_mul(*ps));
+        worth.fold(0, u64::wrapping_add)
+    }
+}
+
+#[cfg(test)]
+mod tests;

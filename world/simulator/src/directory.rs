@@ -1,0 +1,310 @@
+//! A tree of names in memory, for volumes in virtual time.
+//!
+//! Owns: the tree as a volume uses it: calls, and the tasks that may run before and after them.
+//! Does not own: the objects (`objects`); file bytes and sizes: those are a simulated disk's.
+//! Invariants: what a call answers depends on the calls before it and on the disk alone; before and
+//! after each call other tasks may run. An object lives while it has a name or a node. Names are
+//! durable at once.
+
+mod objects;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::Platform;
+use afflux_volume::{
+    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
+    PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+};
+use bytes::Bytes;
+
+use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
+use crate::disk::{Disk, DiskFileId};
+use crate::world::World;
+
+/// What a tree is made from.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// Objects can be opened by their identities.
+    pub by_identity: bool,
+    /// Most descriptors that a volume may hold.
+    pub descriptors_max: usize,
+    /// Every so often the clock moves on that objects get their times from.
+    pub clock_tick_ns: u64,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self { by_identity: true, descriptors_max: 100_000, clock_tick_ns: 1 }
+    }
+}
+
+/// A tree of names over one disk, exported as "/".
+pub struct MemoryTree {
+    shared: Arc<Shared>,
+    exports: Vec<Export>,
+    options: TreeOptions,
+}
+
+fn number_of(node: &Node) -> u64 {
+    let Some(node) = node.get::<MemoryNode>() else { panic!("a node of another tree") };
+    node.number
+}
+
+impl MemoryTree {
+    /// An empty tree in `world`, with its files' bytes on `disk`.
+    pub fn new(world: &World, disk: &Arc<Disk>, options: TreeOptions) -> Arc<Self> {
+        let shared = Arc::new(Shared {
+            platform: Arc::clone(world.platform()),
+            disk: Arc::clone(disk),
+            objects: Mutex::default(),
+            clock_tick_ns: options.clock_tick_ns,
+        });
+        let now = shared.now();
+        let body = Body::Directory { parent: ROOT, entries: BTreeMap::new() };
+        let root = Object {
+            generation: 0,
+            mode: 0o755,
+            links: 1,
+            uid: 0,
+            gid: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            body,
+            nodes: 0,
+        };
+        let number = shared.lock().add(root);
+        assert_eq!(number, ROOT);
+        let root = shared.found(&mut shared.lock(), ROOT);
+        Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })
+    }
+
+    /// The same tree for another server: what a restart finds.
+    pub fn reopened(&self, options: TreeOptions) -> Arc<Self> {
+        let root = self.shared.found(&mut self.shared.lock(), ROOT);
+        let exports = vec![Export { path: "/".to_owned(), root }];
+        Arc::new(Self { shared: Arc::clone(&self.shared), exports, options })
+    }
+
+    /// The disk that has its files' bytes.
+    pub fn disk(&self) -> &Arc<Disk> {
+        &self.shared.disk
+    }
+
+    /// The disk's file at a path of names, as a program on the host would find it.
+    pub fn file_at(&self, path: &[&str]) -> Option<DiskFileId> {
+        let mut objects = self.shared.lock();
+        let mut at = ROOT;
+        for name in path {
+            at = objects.entry(at, name.as_bytes()).ok()?;
+        }
+        match objects.get(at).body {
+            Body::Regular { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
+    /// How many objects there are, the root with them.
+    pub fn objects(&self) -> usize {
+        self.shared.lock().by_number.len()
+    }
+
+    fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let shared = Arc::clone(&self.shared);
+        Pending::by(async move {
+            shared.platform.preemption_point().await;
+            let result = call(&shared);
+            shared.platform.preemption_point().await;
+            result
+        })
+    }
+
+    /// A call about one object, which its node keeps.
+    fn with<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Shared>, u64) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let node = node.clone();
+        self.call(move |shared| call(shared, number_of(&node)))
+    }
+}
+
+impl Directory for MemoryTree {
+    fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn descriptors_max(&self) -> usize {
+        self.options.descriptors_max
+    }
+
+    fn opens(&self, _identity: &Identity) -> bool {
+        self.options.by_identity
+    }
+
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        self.call(move |shared| {
+            let mut objects = shared.lock();
+            let number = identity.bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let lives = objects.by_number.get(&number).is_some_and(|object| object.links > 0);
+            if !lives || shared.identity(&mut objects, number) != identity {
+                return Err(VolumeError::Stale);
+            }
+            Ok(shared.found(&mut objects, number))
+        })
+    }
+
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        self.with(directory, move |shared, directory| {
+            let mut objects = shared.lock();
+            let number = objects.entry(directory, &name)?;
+            Ok(shared.found(&mut objects, number))
+        })
+    }
+
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        self.with(directory, move |shared, directory| {
+            let mut objects = shared.lock();
+            let named = names.iter().map(|name| {
+                let number = objects.entry(directory, name).ok()?;
+                let identity = shared.identity(&mut objects, number);
+                Some(Named { identity, stat: shared.stat(&mut objects, number) })
+            });
+            Ok(named.collect())
+        })
+    }
+
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        self.with(directory, |shared, directory| {
+            let mut objects = shared.lock();
+            objects.entries(directory)?;
+            match objects.get(directory).body {
+                Body::Directory { parent, .. } => Ok(shared.found(&mut objects, parent)),
+                _ => Err(VolumeError::NotDirectory),
+            }
+        })
+    }
+
+    fn list(&self, directory: &Node, mut window: Window) -> Pending<'_, (Window, Stat)> {
+        self.with(directory, move |shared, directory| {
+            let mut objects = shared.lock();
+            objects.entries(directory)?.iter().for_each(|(name, number)| window.offer(name, *number));
+            Ok((window, shared.stat(&mut objects, directory)))
+        })
+    }
+
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        self.with(directory, |shared, directory| {
+            let mut objects = shared.lock();
+            let entries = objects.entries(directory)?.clone();
+            let identified = entries.into_iter().map(|(name, number)| Identified {
+                name,
+                identity: shared.identity(&mut objects, number),
+                directory: matches!(objects.get(number).body, Body::Directory { .. }),
+            });
+            Ok(identified.collect())
+        })
+    }
+
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        self.with(node, |shared, number| Ok(shared.stat(&mut shared.lock(), number)))
+    }
+
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        self.call(move |shared| {
+            let mut objects = shared.lock();
+            Ok(nodes.iter().map(|node| Some(shared.stat(&mut objects, number_of(node)))).collect())
+        })
+    }
+
+    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> Pending<'_, Changed> {
+        self.with(node, move |shared, number| {
+            let mut objects = shared.lock();
+            shared.set(&mut objects, number, &change);
+            Ok(Changed { stat: shared.stat(&mut objects, number), stable: Stable::not_begun() })
+        })
+    }
+
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        self.with(node, |_, _| Ok(7))
+    }
+
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        self.with(node, |shared, number| match &shared.lock().get(number).body {
+            Body::Symlink(target) => Ok(target.clone()),
+            _ => Err(VolumeError::Invalid { what: "not a symbolic link" }),
+        })
+    }
+
+    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, Data> {
+        self.with(node, |shared, number| {
+            let mut objects = shared.lock();
+            let stat = shared.stat(&mut objects, number);
+            shared.data(&mut objects, number, stat).ok_or(VolumeError::IsDirectory)
+        })
+    }
+
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        _durable: bool,
+    ) -> Pending<'_, Created> {
+        self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
+    }
+
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {
+        self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
+    }
+
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), _durable: bool) -> Pending<'_, Renamed> {
+        let (from_name, to, to_name) = (from.1, to.0.clone(), to.1);
+        self.with(from.0, move |shared, from| shared.rename(from, &from_name, number_of(&to), to_name))
+    }
+
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> Pending<'_, Linked> {
+        let directory = directory.clone();
+        self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
+    }
+
+    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |_, _| Ok(()))
+    }
+
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.call(|_| Ok(()))
+    }
+
+    fn space(&self, node: &Node) -> Pending<'_, Space> {
+        self.with(node, |shared, _| {
+            let free = afflux_engine::Device::free_bytes_hint(&*shared.disk);
+            Ok(Space {
+                total_bytes: u64::MAX,
+                free_bytes: free,
+                available_bytes: free,
+                total_files: u64::MAX,
+                free_files: u64::MAX,
+                available_files: u64::MAX,
+            })
+        })
+    }
+
+    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+        self.with(node, |_, _| {
+            Ok(PathLimits {
+                links_max: u32::MAX,
+                name_max: afflux_volume::NAME_BYTES_MAX as u32,
+                no_trunc: true,
+                case_insensitive: false,
+                case_preserving: true,
+            })
+        })
+    }
+}

@@ -1,0 +1,374 @@
+//! The objects of a tree in memory, and what each call does to them.
+//!
+//! Owns: objects, their names, times and numbers.
+//! Does not own: when calls run (`directory`), file bytes (the disk).
+//! Invariants: every entry and every node names an object that is there. One lock over all of it is
+//! held for one call's work, in no await.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::{Platform, WallNanos};
+use afflux_volume::{
+    AttributeChange, Change, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed, Renamed,
+    SetTime, SpecialKind, Stable, Stat, Timestamp, VolumeError,
+};
+use bytes::Bytes;
+
+use crate::disk::{Disk, DiskFileId};
+use crate::world::SimPlatform;
+
+const DEVICE: DeviceKey = DeviceKey(1);
+const FSID: u64 = 0x5eed;
+/// The root's number.
+pub(super) const ROOT: u64 = 1;
+
+pub(super) struct Shared {
+    pub(super) platform: Arc<SimPlatform>,
+    pub(super) disk: Arc<Disk>,
+    pub(super) objects: Mutex<Objects>,
+    pub(super) clock_tick_ns: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Objects {
+    pub(super) by_number: BTreeMap<u64, Object>,
+    pub(super) free: BTreeSet<u64>,
+    pub(super) generations: u32,
+}
+
+pub(super) struct Object {
+    pub(super) generation: u32,
+    pub(super) mode: u32,
+    pub(super) links: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    pub(super) atime: Timestamp,
+    pub(super) mtime: Timestamp,
+    pub(super) ctime: Timestamp,
+    pub(super) body: Body,
+    /// Nodes that hold it.
+    pub(super) nodes: u32,
+}
+
+pub(super) enum Body {
+    /// With how often its bytes had been changed when last looked at: their writing moves the times.
+    Regular {
+        file: DiskFileId,
+        seen: u64,
+    },
+    Directory {
+        parent: u64,
+        entries: BTreeMap<Bytes, u64>,
+    },
+    Symlink(Bytes),
+    Special(SpecialKind),
+}
+
+pub(super) struct MemoryNode {
+    pub(super) number: u64,
+    shared: Arc<Shared>,
+}
+
+impl Drop for MemoryNode {
+    fn drop(&mut self) {
+        let mut objects = self.shared.lock();
+        objects.get(self.number).nodes -= 1;
+        self.shared.reap(&mut objects, self.number);
+    }
+}
+
+impl Objects {
+    /// # Panics
+    /// When there is no such object: an entry or a node keeps it.
+    pub(super) fn get(&mut self, number: u64) -> &mut Object {
+        let Some(object) = self.by_number.get_mut(&number) else { panic!("object {number} is gone") };
+        object
+    }
+
+    pub(super) fn entries(&mut self, number: u64) -> Result<&mut BTreeMap<Bytes, u64>, VolumeError> {
+        let object = self.get(number);
+        match &mut object.body {
+            Body::Directory { .. } if object.links == 0 => Err(VolumeError::Stale),
+            Body::Directory { entries, .. } => Ok(entries),
+            _ => Err(VolumeError::NotDirectory),
+        }
+    }
+
+    pub(super) fn entry(&mut self, directory: u64, name: &[u8]) -> Result<u64, VolumeError> {
+        self.entries(directory)?.get(name).copied().ok_or(VolumeError::NotFound)
+    }
+
+    pub(super) fn add(&mut self, object: Object) -> u64 {
+        let number = self.free.pop_first().unwrap_or(ROOT + self.by_number.len() as u64);
+        self.by_number.insert(number, object);
+        number
+    }
+
+    /// Whether `number` is `below` or a directory above it.
+    pub(super) fn is_above(&mut self, number: u64, mut below: u64) -> bool {
+        while below != number {
+            match self.get(below).body {
+                Body::Directory { parent, .. } if parent != below => below = parent,
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Objects> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        let WallNanos(now) = self.platform.wall_clock();
+        Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns))))
+    }
+
+    /// Frees an object that nothing holds any more.
+    pub(super) fn reap(&self, objects: &mut Objects, number: u64) {
+        let object = objects.get(number);
+        if object.links > 0 || object.nodes > 0 {
+            return;
+        }
+        if let Body::Regular { file, .. } = object.body {
+            self.disk.remove_file(file);
+        }
+        objects.by_number.remove(&number);
+        objects.free.insert(number);
+    }
+
+    pub(super) fn stat(&self, objects: &mut Objects, number: u64) -> Stat {
+        let now = self.now();
+        let object = objects.get(number);
+        let mut device = (0, 0);
+        let (kind, size) = match &mut object.body {
+            Body::Regular { file, seen } => {
+                let changes = self.disk.change_count(*file);
+                if *seen != changes {
+                    *seen = changes;
+                    object.mtime = now;
+                    object.ctime = now;
+                    // As hosts do to a server without privileges.
+                    let group = if object.mode & 0o010 != 0 { 0o2000 } else { 0 };
+                    object.mode &= !(0o4000 | group);
+                }
+                (Kind::Regular, self.disk.size(*file))
+            }
+            Body::Directory { entries, .. } => (Kind::Directory, 4096 + entries.len() as u64),
+            Body::Symlink(target) => (Kind::Symlink, target.len() as u64),
+            Body::Special(special) => {
+                let kind = match *special {
+                    SpecialKind::Fifo => Kind::Fifo,
+                    SpecialKind::Socket => Kind::Socket,
+                    SpecialKind::CharDevice { major, minor } => {
+                        device = (major, minor);
+                        Kind::CharDevice
+                    }
+                    SpecialKind::BlockDevice { major, minor } => {
+                        device = (major, minor);
+                        Kind::BlockDevice
+                    }
+                };
+                (kind, 0)
+            }
+        };
+        Stat {
+            kind,
+            mode: object.mode,
+            links: object.links,
+            uid: object.uid,
+            gid: object.gid,
+            size,
+            used: size.next_multiple_of(4096),
+            device_major: device.0,
+            device_minor: device.1,
+            device: DEVICE,
+            fileid: number,
+            atime: object.atime,
+            mtime: object.mtime,
+            ctime: object.ctime,
+        }
+    }
+
+    pub(super) fn identity(&self, objects: &mut Objects, number: u64) -> Identity {
+        let generation = objects.get(number).generation;
+        let bytes = [&number.to_le_bytes()[..], &generation.to_le_bytes()].concat();
+        Identity::new(FSID, 1, 1, &bytes)
+    }
+
+    pub(super) fn found(self: &Arc<Self>, objects: &mut Objects, number: u64) -> Found {
+        objects.get(number).nodes += 1;
+        let node = Node::new(Arc::new(MemoryNode { number, shared: Arc::clone(self) }));
+        Found { node, identity: self.identity(objects, number), stat: self.stat(objects, number) }
+    }
+
+    pub(super) fn touch(&self, objects: &mut Objects, number: u64, entries: bool) {
+        let now = self.now();
+        let object = objects.get(number);
+        object.ctime = now;
+        if entries {
+            object.mtime = now;
+        }
+    }
+
+    /// Takes one name from an object, or gives it one.
+    pub(super) fn relink(&self, objects: &mut Objects, number: u64, more: bool) {
+        let object = objects.get(number);
+        let directory = matches!(object.body, Body::Directory { .. });
+        match more {
+            true => object.links += 1,
+            false if directory => object.links = 0,
+            false => object.links -= 1,
+        }
+        self.touch(objects, number, false);
+    }
+
+    pub(super) fn create(
+        self: &Arc<Self>,
+        directory: u64,
+        name: Bytes,
+        new: &New,
+        change: &AttributeChange,
+    ) -> Result<Created, VolumeError> {
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        if objects.entries(directory)?.contains_key(&name) {
+            return Err(VolumeError::Exists);
+        }
+        let before = self.stat(objects, directory);
+        objects.generations += 1;
+        let (body, mode) = match new {
+            New::Regular => (Body::Regular { file: self.disk.create_file(), seen: 0 }, 0o644),
+            New::Directory => (Body::Directory { parent: directory, entries: BTreeMap::new() }, 0o755),
+            New::Symlink { target } => (Body::Symlink(target.clone()), 0o777),
+            New::Special(kind) => (Body::Special(*kind), 0o644),
+        };
+        let now = self.now();
+        let (generation, nodes) = (objects.generations, 0);
+        let object =
+            Object { generation, mode, links: 1, uid: 0, gid: 0, atime: now, mtime: now, ctime: now, body, nodes };
+        let number = objects.add(object);
+        self.set(objects, number, change);
+        objects.entries(directory)?.insert(name, number);
+        self.touch(objects, directory, true);
+        let found = self.found(objects, number);
+        let data = matches!(new, New::Regular).then(|| self.data(objects, number, found.stat));
+        let after = self.stat(objects, directory);
+        Ok(Created { found, data: data.flatten(), parent: Change { before, after }, stable: Stable::not_begun() })
+    }
+
+    pub(super) fn set(&self, objects: &mut Objects, number: u64, change: &AttributeChange) {
+        assert!(change.size.is_none(), "sizes are the engine's");
+        // Writing back that came before is not to move the times afterwards.
+        self.stat(objects, number);
+        let now = self.now();
+        let object = objects.get(number);
+        let time = |old: Timestamp, set: SetTime| match set {
+            SetTime::Keep => old,
+            SetTime::ServerNow => now,
+            SetTime::To(time) => time,
+        };
+        object.mode = change.mode.unwrap_or(object.mode);
+        object.uid = change.uid.unwrap_or(object.uid);
+        object.gid = change.gid.unwrap_or(object.gid);
+        object.atime = time(object.atime, change.atime);
+        object.mtime = time(object.mtime, change.mtime);
+        object.ctime = now;
+    }
+
+    pub(super) fn data(&self, objects: &mut Objects, number: u64, stat: Stat) -> Option<Data> {
+        match objects.get(number).body {
+            Body::Regular { file, .. } => Some(Data { backing: self.disk.backing(file), stat, writable: true }),
+            _ => None,
+        }
+    }
+
+    pub(super) fn remove(&self, directory: u64, name: &[u8], directory_wanted: bool) -> Result<Removed, VolumeError> {
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        let number = objects.entry(directory, name)?;
+        match (&objects.get(number).body, directory_wanted) {
+            (Body::Directory { .. }, false) => return Err(VolumeError::IsDirectory),
+            (Body::Directory { entries, .. }, true) if !entries.is_empty() => {
+                return Err(VolumeError::NotEmpty);
+            }
+            (Body::Directory { .. }, true) => {}
+            (_, true) => return Err(VolumeError::NotDirectory),
+            (_, false) => {}
+        }
+        let before = self.stat(objects, directory);
+        objects.entries(directory)?.remove(name);
+        self.relink(objects, number, false);
+        self.touch(objects, directory, true);
+        let (identity, stat) = (self.identity(objects, number), self.stat(objects, number));
+        let after = self.stat(objects, directory);
+        self.reap(objects, number);
+        Ok(Removed { identity, stat, parent: Change { before, after }, stable: Stable::not_begun() })
+    }
+
+    pub(super) fn rename(&self, from: u64, from_name: &[u8], to: u64, to_name: Bytes) -> Result<Renamed, VolumeError> {
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        let number = objects.entry(from, from_name)?;
+        let replaced = objects.entries(to)?.get(&to_name).copied().filter(|other| *other != number);
+        let same = objects.entries(to)?.get(&to_name) == Some(&number);
+        let directory = matches!(objects.get(number).body, Body::Directory { .. });
+        if directory && objects.is_above(number, to) {
+            return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+        }
+        match replaced.map(|other| &objects.get(other).body) {
+            Some(Body::Directory { .. }) if !directory => return Err(VolumeError::IsDirectory),
+            Some(Body::Directory { entries, .. }) if !entries.is_empty() => {
+                return Err(VolumeError::NotEmpty);
+            }
+            Some(Body::Directory { .. }) | None => {}
+            Some(_) if directory => return Err(VolumeError::NotDirectory),
+            Some(_) => {}
+        }
+        let (from_before, to_before) = (self.stat(objects, from), self.stat(objects, to));
+        if !same {
+            objects.entries(from)?.remove(from_name);
+            objects.entries(to)?.insert(to_name, number);
+            if let Body::Directory { parent, .. } = &mut objects.get(number).body {
+                *parent = to;
+            }
+            self.touch(objects, from, true);
+            self.touch(objects, to, true);
+            self.touch(objects, number, false);
+        }
+        let replaced = replaced.map(|other| {
+            self.relink(objects, other, false);
+            let is = (self.identity(objects, other), self.stat(objects, other));
+            self.reap(objects, other);
+            is
+        });
+        Ok(Renamed {
+            moved: (self.identity(objects, number), self.stat(objects, number)),
+            replaced,
+            from: Change { before: from_before, after: self.stat(objects, from) },
+            to: Change { before: to_before, after: self.stat(objects, to) },
+            stable: Stable::not_begun(),
+        })
+    }
+
+    pub(super) fn link(&self, number: u64, directory: u64, name: Bytes) -> Result<Linked, VolumeError> {
+        let mut guard = self.lock();
+        let objects = &mut *guard;
+        if objects.get(number).links == 0 {
+            return Err(VolumeError::Stale);
+        }
+        if objects.entries(directory)?.contains_key(&name) {
+            return Err(VolumeError::Exists);
+        }
+        let before = self.stat(objects, directory);
+        objects.entries(directory)?.insert(name, number);
+        self.relink(objects, number, true);
+        self.touch(objects, directory, true);
+        let stat = self.stat(objects, number);
+        let after = self.stat(objects, directory);
+        Ok(Linked { stat, parent: Change { before, after }, stable: Stable::not_begun() })
+    }
+}

@@ -1,0 +1,200 @@
+//! Faults: which requests of a disk fail, wait, or get lost, and how often.
+//!
+//! Owns: the rules in force and what each still has to give.
+//! Does not own: carrying them out (`mod`).
+//! Invariants: the first rule that matches a request decides it; a rule with nothing left is gone.
+
+use afflux_engine::{DeviceError, Operation};
+
+use crate::random::Random;
+
+use super::DiskFileId;
+use super::timing::Span;
+
+/// Which operations a fault meets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultTarget {
+    /// Reads.
+    Read,
+    /// Writes of data.
+    Write,
+    /// Reads and writes.
+    Data,
+    /// Syncs.
+    Sync,
+    /// Changes of size, punches and reservations.
+    Layout,
+    /// Any of these.
+    Any,
+}
+
+/// What happens to a request that a fault meets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultWhat {
+    /// It fails; of a write, some sectors may have been written.
+    Error(DeviceError),
+    /// A sync fails, and of what was written since the last one some sectors are gone, as on a host
+    /// that drops what it could not write and tells it once. Other requests fail as by `Error`.
+    ErrorLosing(DeviceError),
+    /// It is dropped without an answer; of a write, some sectors may have been written.
+    Lost,
+    /// It takes this much longer.
+    Delay {
+        /// The additional latency in nanoseconds.
+        ns: u64,
+    },
+    /// It is not carried out before [`Disk::release`](super::Disk::release).
+    Hang,
+}
+
+/// One rule.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Which operations.
+    pub target: FaultTarget,
+    /// Which file; all of them if `None`.
+    pub file: Option<DiskFileId>,
+    /// First byte of the range that a request must touch. Syncs have no range: they always match.
+    pub offset: u64,
+    /// Bytes in that range; [`u64::MAX`] is to the end.
+    pub len: u64,
+    /// Requests that match and are let through before the first strike.
+    pub skip: u64,
+    /// How often it strikes; `None` is for good.
+    pub times: Option<u64>,
+    /// Of 1,000 requests that match, how many it strikes.
+    pub per_mille: u64,
+    /// What happens.
+    pub what: FaultWhat,
+}
+
+impl Fault {
+    /// A rule for every request of `target`, for good.
+    pub fn always(target: FaultTarget, what: FaultWhat) -> Self {
+        Self { target, file: None, offset: 0, len: u64::MAX, skip: 0, times: None, per_mille: 1000, what }
+    }
+
+    /// The same rule for one file alone.
+    #[must_use]
+    pub fn on(mut self, file: DiskFileId) -> Self {
+        self.file = Some(file);
+        self
+    }
+
+    /// The same rule, striking so often and then no more.
+    #[must_use]
+    pub fn times(mut self, times: u64) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// The same rule, letting so many requests through first.
+    #[must_use]
+    pub fn after(mut self, skip: u64) -> Self {
+        self.skip = skip;
+        self
+    }
+
+    /// The same rule for requests that touch this range.
+    #[must_use]
+    pub fn range(mut self, offset: u64, len: u64) -> Self {
+        (self.offset, self.len) = (offset, len);
+        self
+    }
+
+    fn meets(&self, file: DiskFileId, operation: Operation) -> bool {
+        let (target, range) = match operation {
+            Operation::Read { offset, len } => (FaultTarget::Read, Some((offset, u64::from(len)))),
+            Operation::Write { offset, len } => (FaultTarget::Write, Some((offset, u64::from(len)))),
+            Operation::Sync => (FaultTarget::Sync, None),
+            Operation::SetSize { size } => (FaultTarget::Layout, Some((size, u64::MAX))),
+            Operation::Punch { offset, len } | Operation::Reserve { offset, len } => {
+                (FaultTarget::Layout, Some((offset, len)))
+            }
+        };
+        let touches = range.is_none_or(|(offset, len)| {
+            offset < self.offset.saturating_add(self.len) && self.offset < offset.saturating_add(len)
+        });
+        let targeted = match self.target {
+            FaultTarget::Any => true,
+            FaultTarget::Data => matches!(target, FaultTarget::Read | FaultTarget::Write),
+            own => own == target,
+        };
+        targeted && self.file.is_none_or(|own| own == file) && touches
+    }
+}
+
+/// When and where on the medium a rule holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultWindow {
+    /// First instant, in virtual nanoseconds.
+    pub from_ns: u64,
+    /// The instant from which on it holds no more; [`u64::MAX`] is never.
+    pub until_ns: u64,
+    /// How often a period begins within that, counted from `from_ns`; 0 if it holds all the time.
+    pub every_ns: u64,
+    /// How long in each period it holds.
+    pub lasting_ns: u64,
+    /// First byte and length of a range of the medium that a request must touch. Requests without a
+    /// place on the medium touch none.
+    pub medium: Option<(u64, u64)>,
+}
+
+impl Default for FaultWindow {
+    /// Always and everywhere.
+    fn default() -> Self {
+        Self { from_ns: 0, until_ns: u64::MAX, every_ns: 0, lasting_ns: 0, medium: None }
+    }
+}
+
+impl FaultWindow {
+    fn holds(&self, now_ns: u64, spans: &[Span]) -> bool {
+        let within = (self.from_ns..self.until_ns).contains(&now_ns)
+            && (self.every_ns == 0 || (now_ns - self.from_ns) % self.every_ns < self.lasting_ns);
+        let touches = |(start, len): (u64, u64)| {
+            spans.iter().any(|span| span.position < start.saturating_add(len) && start < span.position + span.len)
+        };
+        within && self.medium.is_none_or(touches)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Faults {
+    rules: Vec<(Fault, FaultWindow)>,
+}
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: Fault, window: FaultWindow) {
+        self.rules.push((fault, window));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.rules.clear();
+    }
+
+    /// What happens to this request, if anything does. `spans` is where on the medium it is.
+    pub(crate) fn strike(
+        &mut self,
+        now_ns: u64,
+        file: DiskFileId,
+        operation: Operation,
+        spans: &[Span],
+        random: &mut Random,
+    ) -> Option<FaultWhat> {
+        let at = self.rules.iter_mut().position(|(rule, window)| {
+            let meets = rule.meets(file, operation) && window.holds(now_ns, spans);
+            let skips = meets && rule.skip > 0;
+            rule.skip -= u64::from(skips);
+            meets && !skips && random.chance(rule.per_mille)
+        })?;
+        let rule = &mut self.rules[at].0;
+        let what = rule.what;
+        if let Some(times) = &mut rule.times {
+            *times = times.saturating_sub(1);
+            if *times == 0 {
+                self.rules.remove(at);
+            }
+        }
+        Some(what)
+    }
+}

@@ -1,0 +1,267 @@
+//! The bytes of one file: sparse pages and a size.
+//!
+//! Of each page an image keeps the first bytes: all 4096, or the 16 of a stamp. Kept bytes are numbered
+//! without gaps, so that a range of the file is one run of them. They are held in chunks of many pages
+//! where pages are small. A clone shares its chunks until one of the two changes them.
+//!
+//! Owns: the kept bytes, which pages take up space, how a file's offset maps to kept bytes.
+//! Does not own: durability (two images and a log make that, `file`), faults, timing.
+//! Invariants: every byte at or past the size is zero, in pages that take up space too. A chunk without
+//! bytes reads as zeros. What was not kept reads as zeros.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes in one page of an image: what space is counted in.
+pub(crate) const IMAGE_BLOCK_BYTES: u64 = 4096;
+/// Bytes kept of each page where pages are whole.
+pub(crate) const WHOLE_PAGES: u64 = IMAGE_BLOCK_BYTES;
+/// Bytes kept of each page where it is known by its stamp.
+pub(crate) const STAMPS: u64 = afflux_frames::STAMP_BYTES as u64;
+/// Pages in a chunk, where pages are stamps: 8 KiB of them.
+const CHUNK_PAGES_MAX: u64 = 512;
+
+/// How many kept bytes are before file offset `at`.
+pub(crate) fn kept_before(at: u64, kept_bytes: u64) -> u64 {
+    at / IMAGE_BLOCK_BYTES * kept_bytes + (at % IMAGE_BLOCK_BYTES).min(kept_bytes)
+}
+
+/// How many bytes of a range of the file are kept.
+pub(crate) fn kept_len(offset: u64, len: u64, kept_bytes: u64) -> usize {
+    (kept_before(offset.saturating_add(len), kept_bytes) - kept_before(offset, kept_bytes)) as usize
+}
+
+/// The kept ones of `bytes`, which are at `offset` of a file.
+pub(crate) fn kept_of(offset: u64, bytes: &[u8], kept_bytes: u64) -> Vec<u8> {
+    if kept_bytes == WHOLE_PAGES {
+        return bytes.to_vec();
+    }
+    let mut kept = Vec::with_capacity(kept_len(offset, bytes.len() as u64, kept_bytes));
+    for (start, len) in pieces(offset, bytes.len() as u64, IMAGE_BLOCK_BYTES) {
+        let at = (start - offset) as usize;
+        kept.extend_from_slice(&bytes[at..at + kept_len(start, len, kept_bytes)]);
+    }
+    kept
+}
+
+/// A range of a file cut at the multiples of `unit`: offset and length of each piece.
+pub(crate) fn pieces(offset: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + len;
+    let mut at = offset;
+    std::iter::from_fn(move || {
+        let next = end.min((at / unit + 1) * unit);
+        let piece = (at, next - at);
+        at = next;
+        (piece.1 > 0).then_some(piece)
+    })
+}
+
+/// Pages that follow each other.
+#[derive(Clone, Default)]
+struct Chunk {
+    /// The kept bytes of all its pages; none while nothing was written.
+    bytes: Vec<u8>,
+    /// One bit a page: it takes up space.
+    present: [u64; CHUNK_PAGES_MAX as usize / 64],
+}
+
+impl Chunk {
+    /// Calls `word` with each word of the bitmap that pages `range` have a part in, and that part.
+    fn words(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
+        (range.start / 64..range.end.div_ceil(64)).map(move |word| {
+            let (from, to) = (range.start.max(word * 64) % 64, range.end.min(word * 64 + 64) - word * 64);
+            let upto = if to == 64 { u64::MAX } else { (1 << to) - 1 };
+            (word as usize, upto & !((1 << from) - 1))
+        })
+    }
+
+    fn count(&self, range: Range<u64>) -> u64 {
+        Self::words(range).map(|(word, mask)| u64::from((self.present[word] & mask).count_ones())).sum()
+    }
+
+    /// Makes pages take up space or not; returns how many did not do so before, or did.
+    fn mark(&mut self, range: Range<u64>, present: bool) -> u64 {
+        let mut changed = 0;
+        for (word, mask) in Self::words(range) {
+            let before = self.present[word];
+            self.present[word] = if present { before | mask } else { before & !mask };
+            changed += u64::from((before ^ self.present[word]).count_ones());
+        }
+        changed
+    }
+
+    fn is_empty(&self) -> bool {
+        self.present.iter().all(|word| *word == 0)
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Image {
+    kept_bytes: u64,
+    chunk_pages: u64,
+    chunks: BTreeMap<u64, Arc<Chunk>>,
+    blocks: u64,
+    size: u64,
+}
+
+impl Image {
+    /// An empty file, of whose pages so many bytes are kept.
+    pub(crate) fn new(kept_bytes: u64) -> Self {
+        let chunk_pages = if kept_bytes == WHOLE_PAGES { 1 } else { CHUNK_PAGES_MAX };
+        Self { kept_bytes, chunk_pages, chunks: BTreeMap::new(), blocks: 0, size: 0 }
+    }
+
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Pages that take up space.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
+    /// The chunks that a range has a part in.
+    pub(crate) fn chunks_of(&self, offset: u64, len: u64) -> Range<u64> {
+        let chunk_bytes = self.chunk_pages * IMAGE_BLOCK_BYTES;
+        offset / chunk_bytes..offset.saturating_add(len).div_ceil(chunk_bytes)
+    }
+
+    /// The pages of a chunk that a range of file pages has a part in, counted from the chunk's first.
+    fn pages_in(&self, chunk: u64, pages: &Range<u64>) -> Range<u64> {
+        let first = chunk * self.chunk_pages;
+        pages.start.max(first) - first..(pages.end.max(first) - first).min(self.chunk_pages)
+    }
+
+    /// The kept bytes of a chunk that are in a range, counted from the chunk's first, and where in the
+    /// range's kept bytes they begin.
+    fn bytes_in(&self, chunk: u64, offset: u64, len: u64) -> (Range<usize>, usize) {
+        let chunk_kept = self.chunk_pages * self.kept_bytes;
+        let first = chunk * chunk_kept;
+        let from = kept_before(offset, self.kept_bytes);
+        let to = kept_before(offset.saturating_add(len), self.kept_bytes);
+        let range = (from.max(first) - first) as usize..((to - first).min(chunk_kept)) as usize;
+        (range, (first.max(from) - from) as usize)
+    }
+
+    /// Pages that `offset..offset + len` would newly take up.
+    pub(crate) fn blocks_missing(&self, offset: u64, len: u64) -> u64 {
+        let pages = offset / IMAGE_BLOCK_BYTES..offset.saturating_add(len).div_ceil(IMAGE_BLOCK_BYTES);
+        if len == 0 {
+            return 0;
+        }
+        let there = self.chunks.range(self.chunks_of(offset, len));
+        let taken: u64 = there.map(|(index, chunk)| chunk.count(self.pages_in(*index, &pages))).sum();
+        pages.end - pages.start - taken
+    }
+
+    /// The kept bytes of a range.
+    pub(crate) fn read_kept(&self, offset: u64, len: u64) -> Vec<u8> {
+        let mut kept = vec![0; kept_len(offset, len, self.kept_bytes)];
+        for (index, chunk) in self.chunks.range(self.chunks_of(offset, len)) {
+            if !chunk.bytes.is_empty() {
+                let (range, at) = self.bytes_in(*index, offset, len);
+                kept[at..at + range.len()].copy_from_slice(&chunk.bytes[range]);
+            }
+        }
+        kept
+    }
+
+    /// All bytes of a range.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
+        let kept = self.read_kept(offset, into.len() as u64);
+        if self.kept_bytes == WHOLE_PAGES {
+            return into.copy_from_slice(&kept);
+        }
+        into.fill(0);
+        let mut kept = &kept[..];
+        for (start, len) in pieces(offset, into.len() as u64, IMAGE_BLOCK_BYTES) {
+            let (first, rest) = kept.split_at(kept_len(start, len, self.kept_bytes));
+            into[(start - offset) as usize..][..first.len()].copy_from_slice(first);
+            kept = rest;
+        }
+    }
+
+    /// Puts the kept bytes of a range in place and makes the file at least so large that it has them.
+    pub(crate) fn write_kept(&mut self, offset: u64, len: u64, kept: &[u8]) {
+        if len == 0 {
+            return;
+        }
+        self.size = self.size.max(offset + len);
+        let pages = offset / IMAGE_BLOCK_BYTES..(offset + len).div_ceil(IMAGE_BLOCK_BYTES);
+        let chunk_kept = (self.chunk_pages * self.kept_bytes) as usize;
+        for index in self.chunks_of(offset, len) {
+            let (marked, (range, at)) = (self.pages_in(index, &pages), self.bytes_in(index, offset, len));
+            let chunk = Arc::make_mut(self.chunks.entry(index).or_default());
+            if chunk.bytes.is_empty() {
+                chunk.bytes = vec![0; chunk_kept];
+            }
+            chunk.bytes[range.clone()].copy_from_slice(&kept[at..at + range.len()]);
+            self.blocks += chunk.mark(marked, true);
+        }
+    }
+
+    pub(crate) fn set_size(&mut self, size: u64) {
+        if size < self.size {
+            self.clear(size, u64::MAX - size, size.div_ceil(IMAGE_BLOCK_BYTES)..u64::MAX / IMAGE_BLOCK_BYTES);
+        }
+        self.size = size;
+    }
+
+    /// Zeroes a range without a change of size; whole pages stop taking up space.
+    pub(crate) fn punch(&mut self, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        self.clear(offset, len, offset.div_ceil(IMAGE_BLOCK_BYTES)..end / IMAGE_BLOCK_BYTES);
+    }
+
+    /// Zeroes a range; of its pages, those in `freed` stop taking up space.
+    fn clear(&mut self, offset: u64, len: u64, freed: Range<u64>) {
+        let indexes: Vec<u64> = self.chunks.range(self.chunks_of(offset, len)).map(|(index, _)| *index).collect();
+        for index in indexes {
+            let (range, _) = self.bytes_in(index, offset, len);
+            let pages = self.pages_in(index, &freed);
+            let Some(chunk) = self.chunks.get_mut(&index) else { continue };
+            let chunk = Arc::make_mut(chunk);
+            if !chunk.bytes.is_empty() {
+                chunk.bytes[range].fill(0);
+            }
+            self.blocks -= if pages.is_empty() { 0 } else { chunk.mark(pages, false) };
+            if chunk.is_empty() {
+                self.chunks.remove(&index);
+            }
+        }
+    }
+
+    /// Makes the range take up space.
+    pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
+        let pages = offset / IMAGE_BLOCK_BYTES..offset.saturating_add(len).div_ceil(IMAGE_BLOCK_BYTES);
+        for index in if len > 0 { self.chunks_of(offset, len) } else { 0..0 } {
+            let marked = self.pages_in(index, &pages);
+            self.blocks += Arc::make_mut(self.chunks.entry(index).or_default()).mark(marked, true);
+        }
+    }
+
+    /// Takes a chunk of another image of the same kind as its own: the two share it.
+    pub(crate) fn share_chunk(&mut self, index: u64, from: &Self) {
+        let pages = 0..self.chunk_pages;
+        if let Some(old) = self.chunks.remove(&index) {
+            self.blocks -= old.count(pages.clone());
+        }
+        if let Some(chunk) = from.chunks.get(&index) {
+            self.blocks += chunk.count(pages);
+            self.chunks.insert(index, Arc::clone(chunk));
+        }
+    }
+
+    /// Grows to `size` unless it is larger.
+    pub(crate) fn grow(&mut self, size: u64) {
+        self.size = self.size.max(size);
+    }
+}
+
+#[cfg(test)]
+mod tests;

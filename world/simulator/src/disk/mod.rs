@@ -1,0 +1,707 @@
+//! A simulated disk: files on a medium, a volatile write cache, and faults.
+//!
+//! When a request starts and ends is a model's business (`timing`): by default a latency, a rate and
+//! an order drawn from the seed; or one of the devices in the catalogue. What a request does to the
+//! file happens as it ends. A write's bytes are fetched in pieces, some when its transfer starts and
+//! the others when it ends, and a read's memory holds rubbish in between, as with a real disk's DMA.
+//!
+//! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
+//! Does not own: names (`directory`), the engine's view of any file; when things happen (`timing`),
+//! where on the medium a file is (`layout`).
+//! Invariants: each request is answered once, with no lock held, or dropped where a fault says so. A
+//! request that breaks the contract of `afflux_engine::Request`, or whose memory changes while it is being
+//! written, fails the world's run with a message.
+
+mod changing;
+mod fault;
+
+mod file;
+mod gate;
+mod image;
+mod layout;
+mod service;
+mod state;
+mod statistics;
+mod timeline;
+pub(crate) mod timing;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use afflux_engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Operation, Request};
+
+use crate::world::{Shared, World};
+
+use changing::Changing;
+use fault::Faults;
+pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
+use file::DiskFile;
+use gate::Gates;
+use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
+pub use layout::Allocation;
+pub(crate) use layout::Layout;
+use service::Service;
+pub use state::WriteFailures;
+use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
+pub use statistics::{DiskFigures, OffsetSample};
+pub use timeline::DiskWait;
+use timeline::Timeline;
+use timing::{AnyOrder, Event, Timing};
+
+/// What a disk is made from.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// 512 or 4096.
+    pub block_bytes: u32,
+    /// Most bytes a request may carry.
+    pub request_bytes_max: u32,
+    /// Most data requests in flight.
+    pub depth: u32,
+    /// The largest file.
+    pub file_bytes_max: u64,
+    /// Whether completed writes wait for a sync to be durable.
+    pub volatile_cache: bool,
+    /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
+    /// drive's cache has no room for them. [`u64::MAX`]: all wait.
+    pub volatile_bytes_max: u64,
+    /// What each request takes before its bytes pass, in nanoseconds.
+    pub latency_ns: u64,
+    /// Bytes that pass in a second; at least 1.
+    pub bytes_per_second: u64,
+    /// Bytes that all files together may take up, in whole blocks of 4096.
+    pub capacity_bytes: u64,
+    /// Of 1,000 requests, how many are carried out before `submit` returns.
+    pub inline_per_mille: u64,
+    /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
+    pub longer_alone: bool,
+    /// Whether a file is as long as was accepted as soon as a write that makes it longer comes, before anything
+    /// of it is written: the most that a device may do with [`Request::file_bytes`].
+    pub longer_ahead: bool,
+}
+
+impl Default for DiskOptions {
+    /// 100 µs and 100 MB/s, 512-byte blocks, 1 MiB requests, depth 32, a volatile cache, 1 TB.
+    fn default() -> Self {
+        Self {
+            block_bytes: 512,
+            request_bytes_max: 1 << 20,
+            depth: 32,
+            file_bytes_max: FILE_BYTES_MAX,
+            volatile_cache: true,
+            volatile_bytes_max: u64::MAX,
+            latency_ns: 100_000,
+            bytes_per_second: 100_000_000,
+            capacity_bytes: 1 << 40,
+            inline_per_mille: 0,
+            longer_alone: false,
+            longer_ahead: false,
+        }
+    }
+}
+
+/// The number of a file on its disk, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct DiskFileId(pub u64);
+
+/// What a disk's [`Backing`] holds.
+struct SimFile {
+    disk: u64,
+    file: DiskFileId,
+}
+
+/// A disk with files on it.
+pub struct Disk {
+    shared: Arc<Shared>,
+    number: u64,
+    options: DiskOptions,
+    limits: Limits,
+    state: Mutex<State>,
+    own: Weak<Disk>,
+}
+
+/// Kind, offset and length as numbers, for the trace.
+fn words(operation: Operation) -> [u64; 3] {
+    match operation {
+        Operation::Read { offset, len } => [0, offset, len.into()],
+        Operation::Write { offset, len } => [1, offset, len.into()],
+        Operation::Sync => [2, 0, 0],
+        Operation::SetSize { size } => [3, size, 0],
+        Operation::Punch { offset, len } => [4, offset, len],
+        Operation::Reserve { offset, len } => [5, offset, len],
+    }
+}
+
+impl Disk {
+    /// An empty disk in `world`. `number` tells it from the world's other disks in the trace.
+    ///
+    /// # Panics
+    /// When the options name sizes that no device may have.
+    pub fn new(world: &World, number: u64, options: DiskOptions) -> Arc<Self> {
+        let timing = Timing::AnyOrder(AnyOrder::new(options.latency_ns, options.bytes_per_second));
+        Self::with_timing(world, number, options, timing, None)
+    }
+
+    /// As [`Disk::new`], with another model and a medium that files have places on.
+    pub(crate) fn with_timing(
+        world: &World,
+        number: u64,
+        options: DiskOptions,
+        timing: Timing,
+        layout: Option<Layout>,
+    ) -> Arc<Self> {
+        assert!(options.block_bytes == 512 || options.block_bytes == 4096, "{options:?}");
+        assert!(options.request_bytes_max >= 4096 && options.request_bytes_max.is_multiple_of(4096), "{options:?}");
+        assert!(options.depth > 0 && options.bytes_per_second > 0, "{options:?}");
+        let limits = Limits {
+            block_bytes: options.block_bytes,
+            request_bytes_max: options.request_bytes_max,
+            depth: options.depth,
+            file_bytes_max: options.file_bytes_max,
+            volatile_cache: options.volatile_cache,
+            ..Limits::default()
+        };
+        let shared = Arc::clone(world.shared());
+        let state = State {
+            kept_bytes: WHOLE_PAGES,
+            blocks: 0,
+            files: BTreeMap::new(),
+            files_made: 0,
+            cached: VecDeque::new(),
+            cached_bytes: 0,
+            pending: BTreeMap::new(),
+            ended: Vec::new(),
+            changing: Changing::default(),
+            requests: 0,
+            gates: Gates::default(),
+            service: Service::new(timing, layout),
+            faults: Faults::default(),
+            capacity_bytes: options.capacity_bytes,
+            failures: 0,
+            write_failures: WriteFailures::default(),
+            random: shared.fork_random(),
+            data_in_flight: 0,
+            data_in_flight_max: 0,
+            silence: Silence::default(),
+            timeline: Timeline::default(),
+        };
+        let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
+            shared,
+            number,
+            options,
+            limits,
+            state: Mutex::new(state),
+            own: own.clone(),
+        });
+        let weak = Arc::downgrade(&disk);
+        disk.shared.at_end(Box::new(move || {
+            if let Some(disk) = weak.upgrade() {
+                disk.abandon();
+            }
+        }));
+        disk
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an empty file.
+    pub fn create_file(&self) -> DiskFileId {
+        let mut state = self.lock();
+        let file = state.files_made;
+        state.files_made += 1;
+        let made = DiskFile::new(state.kept_bytes);
+        state.files.insert(file, made);
+        DiskFileId(file)
+    }
+
+    /// The file as this disk wants to be told of it. Each call makes a new one.
+    pub fn backing(&self, file: DiskFileId) -> Backing {
+        Backing::new(Arc::new(SimFile { disk: self.number, file }))
+    }
+
+    /// Which file of this disk a backing is.
+    pub fn file_of(&self, backing: &Backing) -> Option<DiskFileId> {
+        backing.get::<SimFile>().filter(|own| own.disk == self.number).map(|own| own.file)
+    }
+
+    /// Forgets a file and frees its space. Requests for it fail as stale from now on.
+    pub fn remove_file(&self, file: DiskFileId) {
+        let mut state = self.lock();
+        state.files.remove(&file.0);
+        state.service.remove_file(file);
+        state.count_blocks();
+    }
+
+    /// The file's size as a read would find it; 0 if there is no such file.
+    pub fn size(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.live.size())
+    }
+
+    /// The file's size after a power loss that spares nothing unsynced.
+    pub fn durable_size(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.durable.size())
+    }
+
+    /// The file's bytes as a read would find them; zeros past the end.
+    pub fn live_bytes(&self, file: DiskFileId, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        if let Some(file) = self.lock().files.get(&file.0) {
+            file.live.read(offset, &mut bytes);
+        }
+        bytes
+    }
+
+    /// The file's bytes after a power loss that spares nothing unsynced; zeros past the end.
+    pub fn durable_bytes(&self, file: DiskFileId, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        if let Some(file) = self.lock().files.get(&file.0) {
+            file.durable.read(offset, &mut bytes);
+        }
+        bytes
+    }
+
+    /// The whole file as a read would find it.
+    pub fn contents(&self, file: DiskFileId) -> Vec<u8> {
+        self.live_bytes(file, 0, self.size(file) as usize)
+    }
+
+    /// The whole file after a power loss that spares nothing unsynced.
+    pub fn durable(&self, file: DiskFileId) -> Vec<u8> {
+        self.durable_bytes(file, 0, self.durable_size(file) as usize)
+    }
+
+    /// Changes a file behind the engine's back, as a program on the host would: durable at once.
+    pub fn change_behind(&self, file: DiskFileId, size: u64, offset: u64, bytes: &[u8]) {
+        let mut state = self.lock();
+        state.service.lay_out(file, 0, size);
+        if let Some(file) = state.files.get_mut(&file.0) {
+            file.change_behind(size, offset, bytes);
+        }
+        state.count_blocks();
+    }
+
+    /// Makes a file so long behind the engine's back, without a place for any of it: all holes.
+    pub fn make_sparse(&self, file: DiskFileId, size: u64) {
+        if let Some(file) = self.lock().files.get_mut(&file.0) {
+            file.change_behind(size, 0, &[]);
+        }
+    }
+
+    /// Gives the first `bytes` of a file their place on the medium, in one piece if there is one, as
+    /// files have it that were there before. Nothing is read, written or counted as space.
+    pub fn lay_out(&self, file: DiskFileId, bytes: u64) {
+        self.lock().service.lay_out(file, 0, bytes);
+    }
+
+    /// Bytes that were written and that no sync of their file has made durable; what was written twice counts
+    /// twice. 0 without a volatile cache.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.lock().files.values().map(DiskFile::volatile_bytes).sum()
+    }
+
+    /// What it did so far.
+    pub fn figures(&self) -> DiskFigures {
+        let now_ns = self.shared.now_ns();
+        self.lock().service.figures(now_ns)
+    }
+
+    /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
+    pub fn offsets(&self) -> Vec<OffsetSample> {
+        self.lock().service.offsets().to_vec()
+    }
+
+    /// The wait of a call on a file that began and ended at these instants, for reads of the file or for its other requests.
+    /// Only the last requests are known.
+    pub fn waited(&self, file: DiskFileId, reads: bool, began_and_ended_ns: (u64, u64)) -> DiskWait {
+        self.lock().timeline.waited(file.0, reads, began_and_ended_ns)
+    }
+
+    /// Adds a fault; those added before come first.
+    pub fn add_fault(&self, fault: Fault) {
+        self.add_fault_within(fault, FaultWindow::default());
+    }
+
+    /// Adds a fault that holds at times or in places only; those added before come first.
+    pub fn add_fault_within(&self, fault: Fault, window: FaultWindow) {
+        self.lock().faults.add(fault, window);
+    }
+
+    /// Ends all faults, but not what they have done to requests already submitted.
+    pub fn clear_faults(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// Requests of `file` that did not succeed, since the beginning.
+    pub fn failures(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.failures)
+    }
+
+    /// Requests of any file that did not succeed, since the beginning.
+    pub fn failures_of_all(&self) -> u64 {
+        self.lock().failures
+    }
+
+    /// Writes and syncs of any file that did not succeed.
+    pub fn write_failures(&self) -> WriteFailures {
+        self.lock().write_failures
+    }
+
+    /// Whether it is between [`Disk::hang`] and [`Disk::release`], or holds a request that a fault
+    /// made hang.
+    pub fn is_hung(&self) -> bool {
+        let state = self.lock();
+        state.service.is_hung() || state.pending.values().any(|pending| pending.phase == Phase::Held)
+    }
+
+    /// The longest that it had requests and ended none.
+    pub fn longest_silence_ns(&self) -> u64 {
+        let state = self.lock();
+        let now_ns = self.shared.now_ns();
+        if state.pending.is_empty() { state.silence.longest_ns } else { state.silence.longest_at(now_ns) }
+    }
+
+    /// Ends nothing any more until [`Disk::release`]. Its own time stands still meanwhile.
+    pub fn hang(&self) {
+        let now_ns = self.shared.now_ns();
+        self.lock().service.hang(now_ns);
+    }
+
+    /// Goes on, with requests that a fault made hang too.
+    pub fn release(&self) {
+        let mut state = self.lock();
+        let now_ns = self.shared.now_ns();
+        state.service.release(now_ns);
+        let held: Vec<u64> =
+            (state.pending.iter()).filter(|(_, pending)| pending.phase == Phase::Held).map(|(id, _)| *id).collect();
+        for id in held {
+            self.hand_over(&mut state, id, false);
+        }
+        self.wake_at(&mut state, now_ns);
+    }
+
+    /// From now on all takes so many times as long as its model says; 1 is as it was made.
+    pub fn slow_down(&self, times: u64) {
+        let mut state = self.lock();
+        let now_ns = self.shared.now_ns();
+        state.service.slow_down(now_ns, times);
+        self.wake_at(&mut state, now_ns);
+    }
+
+    /// Changes how many bytes all files together may take up.
+    pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// Bytes that all files together may take up, as it was made.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.options.capacity_bytes
+    }
+
+    /// As many bytes again as it was made with.
+    pub fn restore_capacity(&self) {
+        self.set_capacity(self.options.capacity_bytes);
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.lock().pending.len() as u64
+    }
+
+    /// The most data requests that were ever in flight at once.
+    pub fn data_in_flight_max(&self) -> u32 {
+        self.lock().data_in_flight_max
+    }
+
+    /// Power is lost: requests in flight are dropped, some of their sectors written; of what is not
+    /// durable, each sector survives or not, as drawn.
+    pub fn crash(&self) {
+        let lost = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let mut lost = std::mem::take(&mut state.pending);
+            state.changing.clear();
+            for pending in lost.values_mut() {
+                state.apply(pending, &self.options, false);
+            }
+            for file in state.files.values_mut() {
+                file.lose_power(self.options.block_bytes.into(), &mut state.random);
+            }
+            state.count_blocks();
+            state.data_in_flight = 0;
+            state.gates.clear();
+            state.service.clear(self.shared.now_ns());
+            lost
+        };
+        self.shared.trace("crash", &[self.number]);
+        drop(lost);
+    }
+
+    /// The process that submitted all requests in flight is gone: they are carried out, and answered
+    /// to nobody. Faults they were dealt still hold.
+    pub fn kill_process(&self) {
+        let orphans = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let orphans = std::mem::take(&mut state.pending);
+            state.changing.clear();
+            let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
+            state.data_in_flight = 0;
+            state.gates.clear();
+            state.service.clear(self.shared.now_ns());
+            ended
+        };
+        self.shared.trace("kill", &[self.number]);
+        drop(orphans);
+    }
+
+    /// The world ends: what is in flight is dropped.
+    fn abandon(&self) {
+        let lost = std::mem::take(&mut self.lock().pending);
+        drop(lost);
+    }
+
+    fn violation(&self, operation: Operation, what: &str) {
+        self.shared.fail(format!("disk {}: {operation:?} breaks the device contract: {what}", self.number));
+    }
+
+    pub(crate) fn call_at(&self, at_ns: u64, call: impl FnOnce(&Disk) + Send + 'static) {
+        let own = self.own.clone();
+        self.shared.call_at(
+            at_ns,
+            Box::new(move || {
+                if let Some(disk) = own.upgrade() {
+                    call(&disk);
+                }
+            }),
+        );
+    }
+
+    /// Gives a request to the timing; `located`: nothing has changed since its place was looked up.
+    fn hand_over(&self, state: &mut State, id: u64, located: bool) {
+        let Some(pending) = state.pending.get_mut(&id) else { return };
+        if let (Operation::Write { offset, len }, Some(file), true) =
+            (pending.operation, state.files.get_mut(&pending.file.0), self.options.longer_ahead)
+            && offset + u64::from(len) > file.live.size()
+        {
+            file.make_longer(pending.request.file_bytes(), self.options.volatile_cache);
+        }
+        if let (Operation::Write { offset, len }, true) = (pending.operation, self.options.longer_alone) {
+            let size = state.files.get(&pending.file.0).map_or(0, |file| file.live.size());
+            if !state.gates.enter(pending.file.0, id, offset + u64::from(len) > size) {
+                return;
+            }
+        }
+        let now_ns = self.shared.now_ns();
+        pending.phase = Phase::Queued;
+        let (file, operation) = (pending.file, pending.operation);
+        if !located {
+            state.service.locate(file, operation);
+        }
+        state.service.accept(now_ns, id, file, operation, self.options.volatile_cache);
+        self.wake_at(state, now_ns);
+    }
+
+    /// Sees to it that the timing runs at this instant.
+    fn wake_at(&self, state: &mut State, at_ns: u64) {
+        if state.service.wants_wake(at_ns) {
+            self.call_at(at_ns, move |disk| disk.pump(at_ns));
+        }
+    }
+
+    /// Runs the timing: requests start, and end with their effects, and are answered.
+    fn pump(&self, woken_ns: u64) {
+        let mut ended;
+        {
+            let mut state = self.lock();
+            let state = &mut *state;
+            if !state.service.woken(woken_ns) {
+                return;
+            }
+            ended = std::mem::take(&mut state.ended);
+            let now_ns = self.shared.now_ns();
+            let next_ns = state.service.run(now_ns, &mut state.random);
+            while let Some(event) = state.service.pop_event() {
+                match event {
+                    Event::Started(id) => {
+                        let Some(pending) = state.pending.get_mut(&id) else { continue };
+                        pending.phase = Phase::Transfer;
+                        pending.started_ns = Some(now_ns);
+                        state.timeline.started(id, now_ns);
+                        pending.fetch_some(&mut state.random);
+                    }
+                    Event::Ended(id) => {
+                        let Some(pending) = state.pending.remove(&id) else { continue };
+                        let file = pending.file;
+                        if !pending.direct {
+                            state.changing.ended(file, pending.operation, self.options.block_bytes.into());
+                        }
+                        ended.push((id, self.end(state, id, pending, now_ns)));
+                        state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id, false));
+                    }
+                }
+            }
+            if let Some(next_ns) = next_ns {
+                self.wake_at(state, next_ns);
+            }
+        }
+        for (id, ended) in ended.drain(..) {
+            self.answer(id, ended);
+        }
+        self.lock().ended = ended;
+    }
+
+    /// A request's effect happens and is counted. It is not among those in flight any more.
+    fn end(&self, state: &mut State, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
+        let instants = (pending.submitted_ns, pending.started_ns, now_ns);
+        state.timeline.ended(id, (pending.file.0, pending.operation), instants);
+        let (file, operation, position) = (pending.file, pending.operation, pending.position);
+        let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
+        let before = extent(state);
+        let ended = state.end(pending, &self.options);
+        if extent(state) != before {
+            state.service.owe_journal();
+        }
+        if matches!(operation, Operation::Write { .. } | Operation::Sync) {
+            state.write_failures.note(ended.outcome == Outcome::Done, now_ns);
+        }
+        state.silence.ended(now_ns);
+        let in_flight = state.pending.len() as u64;
+        state.service.ended(now_ns, (file, operation), position, ended.outcome == Outcome::Done, in_flight);
+        ended
+    }
+
+    fn answer(&self, id: u64, ended: Ended) {
+        let Ended { mut pending, outcome, read, changed } = ended;
+        if let Some(at) = changed {
+            self.violation(pending.operation, &format!("its memory changed while in flight, at byte {at}"));
+        }
+        if let (Operation::Read { len, .. }, false) = (pending.operation, read.is_empty()) {
+            pending.request.copy_kept_in(0..len as usize, &read);
+        }
+        let code = match outcome {
+            Outcome::Done => 0,
+            Outcome::Error(_) | Outcome::Losing(_) => 1,
+            Outcome::Lost => 2,
+        };
+        let [kind, offset, len] = words(pending.operation);
+        self.shared.trace("end", &[self.number, id, pending.file.0, kind, offset, len, code]);
+        match outcome {
+            Outcome::Done => pending.request.complete(Ok(())),
+            Outcome::Error(error) | Outcome::Losing(error) => pending.request.complete(Err(error)),
+            Outcome::Lost => drop(pending.request),
+        }
+    }
+
+    /// What of the contract a request breaks, if any of it.
+    fn breach(&self, state: &State, file: DiskFileId, request: &Request, direct: bool) -> Option<String> {
+        let block = u64::from(self.options.block_bytes);
+        let operation = request.operation();
+        if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
+            let bytes = request.memory_bytes();
+            if bytes != len as usize || len == 0 {
+                return Some(format!("its memory is {bytes} bytes"));
+            }
+            if request.kept_bytes() as u64 != state.kept_bytes {
+                return Some(format!("it keeps {} bytes a page, the disk {}", request.kept_bytes(), state.kept_bytes));
+            }
+            if !offset.is_multiple_of(block) || len > self.options.request_bytes_max {
+                return Some(format!("block {block}, at most {} bytes", self.options.request_bytes_max));
+            }
+            let tail = !u64::from(len).is_multiple_of(block);
+            if tail && matches!(operation, Operation::Read { .. }) {
+                return Some(format!("a read is whole blocks of {block}"));
+            }
+            if !direct && state.data_in_flight >= self.options.depth {
+                return Some(format!("{} data requests are in flight already", state.data_in_flight));
+            }
+        }
+        if let Operation::Punch { offset, len } = operation
+            && (!offset.is_multiple_of(4096) || !len.is_multiple_of(4096) || len == 0)
+        {
+            return Some("a punch is whole pages".to_owned());
+        }
+        if direct {
+            return None;
+        }
+        let other = state.changing.conflict(file, operation, block)?;
+        Some(format!("{other:?} of the same bytes is in flight"))
+    }
+}
+
+impl Device for Disk {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn submit(&self, request: Request) {
+        self.take(request, false);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.lock().blocks_free() * IMAGE_BLOCK_BYTES
+    }
+}
+
+impl Disk {
+    /// Takes a request of a program that reads and writes past the cache. It waits in the same queue as the engine's,
+    /// but does not count among those that the engine may have in flight, and it may be of bytes that others write:
+    /// programs may do that, and the last to end wins.
+    pub fn submit_direct(&self, request: Request) {
+        self.take(request, true);
+    }
+
+    fn take(&self, request: Request, direct: bool) {
+        let operation = request.operation();
+        let Some(file) = self.file_of(request.backing()) else {
+            self.violation(operation, "the backing is not a file of this disk");
+            return request.complete(Err(DeviceError::Stale));
+        };
+        let now_ns = self.shared.now_ns();
+        let mut state = self.lock();
+        if let Some(what) = self.breach(&state, file, &request, direct) {
+            drop(state);
+            self.violation(operation, &what);
+            return request.complete(Err(DeviceError::Unsupported));
+        }
+        let id = state.requests;
+        state.requests += 1;
+        let [kind, offset, len] = words(operation);
+        self.shared.trace_at(now_ns, "submit", &[self.number, id, file.0, kind, offset, len]);
+        let (pending, inline) = {
+            let state = &mut *state;
+            state.service.allocate(file, operation);
+            state.service.locate(file, operation);
+            (state.accept(request, file, now_ns, direct), state.random.chance(self.options.inline_per_mille))
+        };
+        if is_data(operation) && !direct {
+            state.data_in_flight += 1;
+            state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
+        }
+        if state.pending.is_empty() {
+            state.silence.begins(now_ns);
+        }
+        if inline && !state.service.is_hung() && pending.phase != Phase::Held {
+            let ended = self.end(&mut state, id, pending, now_ns);
+            drop(state);
+            return self.answer(id, ended);
+        }
+        let phase = pending.phase;
+        state.pending.insert(id, pending);
+        if !direct {
+            state.changing.begins(file, operation, self.options.block_bytes.into());
+        }
+        let in_flight = state.pending.len() as u64;
+        state.service.in_flight(now_ns, in_flight);
+        match phase {
+            Phase::Waiting { ready_ns } if ready_ns > now_ns => {
+                self.call_at(ready_ns, move |disk| disk.hand_over(&mut disk.lock(), id, false));
+            }
+            Phase::Waiting { .. } => self.hand_over(&mut state, id, true),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

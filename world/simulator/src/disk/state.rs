@@ -1,0 +1,397 @@
+//! Requests in flight, and what their ends do to the files.
+//!
+//! Owns: the disk's state under its lock; the fate that a request was dealt, the effect it has.
+//! Does not own: when things happen and who is told (`mod`); which requests fail (`fault`).
+//! Invariants: nothing here waits, answers a request, or lets the lock go.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use afflux_engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
+
+use super::changing::Changing;
+use super::fault::{FaultWhat, Faults};
+use super::file::{Change, DiskFile, torn};
+use super::gate::Gates;
+use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
+use super::service::Service;
+use super::timeline::Timeline;
+use super::{Disk, DiskFileId, DiskOptions};
+use crate::random::Random;
+
+/// For how long a disk that had requests ended none.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Silence {
+    since_ns: u64,
+    pub(super) longest_ns: u64,
+}
+
+impl Silence {
+    /// There are requests now.
+    pub(super) fn begins(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+    }
+
+    /// One has ended.
+    pub(super) fn ended(&mut self, now_ns: u64) {
+        self.longest_ns = self.longest_at(now_ns);
+        self.since_ns = now_ns;
+    }
+
+    /// The longest, if it has requests.
+    pub(super) fn longest_at(&self, now_ns: u64) -> u64 {
+        self.longest_ns.max(now_ns.saturating_sub(self.since_ns))
+    }
+}
+
+/// What a read's memory holds before its bytes arrive.
+const RUBBISH: u8 = 0xdb;
+/// Pieces in which request memory is fetched, where pages are whole; stamps are fetched one by one.
+const PIECE_BYTES: u64 = 512;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    /// It is not handed to the timing before this instant.
+    Waiting { ready_ns: u64 },
+    /// The timing has it.
+    Queued,
+    /// Its bytes pass.
+    Transfer,
+    /// Not before a release.
+    Held,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    Done,
+    Error(DeviceError),
+    /// A sync takes with it what it should have made durable.
+    Losing(DeviceError),
+    Lost,
+}
+
+pub(super) struct Pending {
+    pub(super) request: Request,
+    pub(super) file: DiskFileId,
+    pub(super) operation: Operation,
+    /// Of a program that goes past the cache, and not of the engine.
+    pub(super) direct: bool,
+    pub(super) phase: Phase,
+    pub(super) outcome: Outcome,
+    pub(super) submitted_ns: u64,
+    /// When the timing began with it.
+    pub(super) started_ns: Option<u64>,
+    /// The end of the file's log when the request was submitted: what a sync covers.
+    pub(super) log_end: u64,
+    /// How many bytes of each page the disk keeps.
+    pub(super) kept_bytes: u64,
+    /// Of a write: its kept bytes when it was submitted, to compare with.
+    pub(super) submitted: Vec<u8>,
+    /// Of a write: the kept bytes fetched so far, and which pieces those are.
+    pub(super) fetched: Vec<u8>,
+    pub(super) fetched_pieces: Vec<bool>,
+    /// Where on the medium it begins, if it has a place there.
+    pub(super) position: Option<u64>,
+}
+
+/// A request whose effect has happened and which is to be answered.
+pub(super) struct Ended {
+    pub(super) pending: Box<Pending>,
+    pub(super) outcome: Outcome,
+    /// Of a read: the kept bytes to put into its memory.
+    pub(super) read: Vec<u8>,
+    /// Of a write: where its memory is not what was submitted.
+    pub(super) changed: Option<usize>,
+}
+
+pub(super) struct State {
+    /// How many bytes of each page the files keep.
+    pub(super) kept_bytes: u64,
+    /// Pages that take up space, of all files.
+    pub(super) blocks: u64,
+    pub(super) files: BTreeMap<u64, DiskFile>,
+    pub(super) files_made: u64,
+    /// Writes in the volatile cache, the oldest first: file, place in its log, bytes. Kept where the cache
+    /// has a size. A sync of a file leaves them here: they are durable already when their time comes.
+    pub(super) cached: VecDeque<(u64, u64, u64)>,
+    pub(super) cached_bytes: u64,
+    pub(super) pending: BTreeMap<u64, Box<Pending>>,
+    /// Those that a run of the timing ends. Empty otherwise: kept for its memory.
+    pub(super) ended: Vec<(u64, Ended)>,
+    /// What of the files those in `pending` change.
+    pub(super) changing: Changing,
+    pub(super) requests: u64,
+    pub(super) gates: Gates,
+    pub(super) service: Service,
+    pub(super) faults: Faults,
+    pub(super) capacity_bytes: u64,
+    /// Requests that did not succeed.
+    pub(super) failures: u64,
+    /// Writes and syncs.
+    pub(super) write_failures: WriteFailures,
+    pub(super) random: Random,
+    /// Data requests in flight now, and the most there ever were.
+    pub(super) data_in_flight: u32,
+    pub(super) data_in_flight_max: u32,
+    pub(super) silence: Silence,
+    pub(super) timeline: Timeline,
+}
+
+/// What request memory is fetched in.
+fn piece_bytes(kept_bytes: u64) -> u64 {
+    if kept_bytes == WHOLE_PAGES { PIECE_BYTES } else { IMAGE_BLOCK_BYTES }
+}
+
+pub(super) fn is_data(operation: Operation) -> bool {
+    matches!(operation, Operation::Read { .. } | Operation::Write { .. })
+}
+
+impl Pending {
+    pub(super) fn fetch_some(&mut self, random: &mut Random) {
+        match self.operation {
+            Operation::Write { .. } => {
+                for piece in 0..self.fetched_pieces.len() {
+                    if random.chance(500) {
+                        self.fetch(piece);
+                    }
+                }
+            }
+            Operation::Read { offset, len } => {
+                let rubbish = vec![RUBBISH; kept_len(offset, len.into(), self.kept_bytes)];
+                self.request.copy_kept_in(0..len as usize, &rubbish);
+            }
+            _ => {}
+        }
+    }
+
+    fn fetch(&mut self, piece: usize) {
+        let Operation::Write { offset, len } = self.operation else { return };
+        if !std::mem::replace(&mut self.fetched_pieces[piece], true) {
+            let unit = piece_bytes(self.kept_bytes);
+            let first = offset / unit + piece as u64;
+            let (start, end) = ((first * unit).max(offset), ((first + 1) * unit).min(offset + u64::from(len)));
+            let at = kept_before(start, self.kept_bytes) - kept_before(offset, self.kept_bytes);
+            let range = (start - offset) as usize..(end - offset) as usize;
+            self.request.copy_kept_out(range, &mut self.fetched[at as usize..]);
+        }
+    }
+
+    /// Where the bytes fetched are not those that were submitted, from the request's first byte on.
+    fn changed(&self) -> Option<usize> {
+        let Operation::Write { offset, .. } = self.operation else { return None };
+        if self.fetched == self.submitted {
+            return None;
+        }
+        let at = (0..self.fetched.len()).find(|at| self.fetched[*at] != self.submitted[*at])?;
+        let kept = kept_before(offset, self.kept_bytes) + at as u64;
+        Some((kept / self.kept_bytes * IMAGE_BLOCK_BYTES + kept % self.kept_bytes - offset) as usize)
+    }
+
+    fn fetch_rest(&mut self, random: &mut Random) {
+        let mut pieces: Vec<usize> = (0..self.fetched_pieces.len()).collect();
+        random.shuffle(&mut pieces);
+        pieces.into_iter().for_each(|piece| self.fetch(piece));
+    }
+}
+
+/// Writes and syncs of a disk that did not succeed.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct WriteFailures {
+    /// Since the beginning.
+    pub all: u64,
+    /// Since the last that succeeded.
+    pub in_row: u64,
+    /// When the last one failed.
+    pub last_ns: Option<u64>,
+}
+
+impl WriteFailures {
+    pub(super) fn note(&mut self, done: bool, now_ns: u64) {
+        if done {
+            self.in_row = 0;
+        } else {
+            *self = Self { all: self.all + 1, in_row: self.in_row + 1, last_ns: Some(now_ns) };
+        }
+    }
+}
+
+impl State {
+    /// Data requests may be submitted again; the effect happens.
+    pub(super) fn end(&mut self, mut pending: Box<Pending>, options: &DiskOptions) -> Ended {
+        if is_data(pending.operation) && !pending.direct {
+            self.data_in_flight = self.data_in_flight.saturating_sub(1);
+        }
+        pending.fetch_rest(&mut self.random);
+        let changed = pending.changed();
+        let outcome = self.apply(&mut pending, options, true);
+        let mut read = Vec::new();
+        if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome)
+            && let Some(file) = self.files.get(&pending.file.0)
+        {
+            read = file.live.read_kept(offset, len.into());
+        }
+        if outcome != Outcome::Done {
+            self.failures += 1;
+            if let Some(file) = self.files.get_mut(&pending.file.0) {
+                file.failures += 1;
+            }
+        }
+        Ended { pending, outcome, read, changed }
+    }
+
+    pub(super) fn blocks_free(&self) -> u64 {
+        (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(self.blocks)
+    }
+
+    /// Counts anew what takes up space, after changes that are not a request's.
+    pub(super) fn count_blocks(&mut self) {
+        self.blocks = self.files.values().map(|file| file.live.blocks()).sum();
+    }
+
+    /// Carries a request out, or as much of it as a failing one does. `whole` is false at a power loss.
+    pub(super) fn apply(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
+        let blocks = |state: &Self| state.files.get(&pending.file.0).map_or(0, |file| file.live.blocks());
+        let before = blocks(self);
+        let outcome = self.carry_out(pending, options, whole);
+        let blocks = |state: &Self| state.files.get(&pending.file.0).map_or(0, |file| file.live.blocks());
+        self.blocks = self.blocks + blocks(self) - before;
+        outcome
+    }
+
+    /// A write is in the volatile cache: the oldest that have no room in it any more are durable.
+    fn cache(&mut self, file: u64, log_end: u64, len: u64, options: &DiskOptions) {
+        if !options.volatile_cache || options.volatile_bytes_max == u64::MAX {
+            return;
+        }
+        self.cached.push_back((file, log_end, len));
+        self.cached_bytes += len;
+        while self.cached_bytes > options.volatile_bytes_max {
+            let Some((file, log_end, len)) = self.cached.pop_front() else { return };
+            self.cached_bytes -= len;
+            if let Some(file) = self.files.get_mut(&file) {
+                file.make_durable(log_end);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
+        let free = self.blocks_free();
+        let Some(file) = self.files.get_mut(&pending.file.0) else {
+            return Outcome::Error(DeviceError::Stale);
+        };
+        let done = whole && pending.outcome == Outcome::Done;
+        let volatile = options.volatile_cache;
+        match pending.operation {
+            Operation::Write { offset, len } => {
+                let len = u64::from(len);
+                let kept = std::mem::take(if whole { &mut pending.fetched } else { &mut pending.submitted });
+                if file.live.blocks_missing(offset, len) > free {
+                    return Outcome::Error(DeviceError::NoSpace);
+                }
+                if done {
+                    file.change(Change::Write { offset, len, kept }, volatile);
+                    let end = file.log_end();
+                    self.cache(pending.file.0, end, len, options);
+                } else {
+                    for (offset, len, kept) in torn(offset, len, &kept, pending.kept_bytes, options.block_bytes.into())
+                    {
+                        if self.random.chance(500) {
+                            file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
+                        }
+                    }
+                }
+            }
+            Operation::Sync if done => file.make_durable(pending.log_end),
+            Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
+                // The log is numbered anew: a later sync in flight covers what is left of it.
+                file.lose_writes(options.block_bytes.into(), &mut self.random);
+            }
+            Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
+            Operation::Punch { offset, len } if done => file.change(Change::Punch { offset, len }, volatile),
+            Operation::Reserve { offset, len } if done => {
+                if file.live.blocks_missing(offset, len) > free {
+                    return Outcome::Error(DeviceError::NoSpace);
+                }
+                file.change(Change::Reserve { offset, len }, volatile);
+            }
+            _ => {}
+        }
+        pending.outcome
+    }
+}
+
+impl State {
+    /// Draws a request's fate and notes what it is to be compared with.
+    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Box<Pending> {
+        let operation = request.operation();
+        let mut phase = Phase::Waiting { ready_ns: now_ns };
+        let mut outcome = Outcome::Done;
+        if !self.files.contains_key(&file.0) {
+            outcome = Outcome::Error(DeviceError::Stale);
+        }
+        match self.faults.strike(now_ns, file, operation, self.service.spans(), &mut self.random) {
+            None => {}
+            Some(FaultWhat::Error(error)) => outcome = Outcome::Error(error),
+            Some(FaultWhat::ErrorLosing(error)) => outcome = Outcome::Losing(error),
+            Some(FaultWhat::Lost) => outcome = Outcome::Lost,
+            Some(FaultWhat::Delay { ns }) => {
+                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(ns) };
+            }
+            Some(FaultWhat::Hang) => phase = Phase::Held,
+        }
+        let end = match operation {
+            Operation::Write { offset, len } => offset.saturating_add(len.into()),
+            Operation::SetSize { size } => size,
+            _ => 0,
+        };
+        if end > FILE_BYTES_MAX {
+            outcome = Outcome::Error(DeviceError::TooLarge);
+        }
+        let (mut submitted, mut pieces) = (Vec::new(), 0);
+        if let Operation::Write { offset, len } = operation {
+            submitted = vec![0; kept_len(offset, len.into(), self.kept_bytes)];
+            request.copy_kept_out(0..len as usize, &mut submitted);
+            let unit = piece_bytes(self.kept_bytes);
+            pieces = ((offset + u64::from(len)).div_ceil(unit) - offset / unit) as usize;
+        }
+        Box::new(Pending {
+            operation,
+            direct,
+            file,
+            phase,
+            outcome,
+            submitted_ns: now_ns,
+            started_ns: None,
+            kept_bytes: self.kept_bytes,
+            log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
+            fetched: vec![0; submitted.len()],
+            fetched_pieces: vec![false; pieces],
+            submitted,
+            request,
+            position: self.service.spans().first().map(|span| span.position),
+        })
+    }
+}
+
+impl Disk {
+    /// From now on files keep 16 bytes of each page, for caches whose frames do
+    /// ([`afflux_frames::Frames::new_stamped`]); torn writes and power losses then spare or take whole pages.
+    ///
+    /// # Panics
+    /// When the disk has files already.
+    pub fn keep_stamps(&self) {
+        let mut state = self.lock();
+        assert!(state.files.is_empty(), "before the first file is made");
+        state.kept_bytes = STAMPS;
+    }
+
+    /// How often the file's bytes or size were changed.
+    pub fn change_count(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.changes)
+    }
+
+    /// The file's bytes of a range as a read would find them, those that the disk keeps, one after the
+    /// other: all, or the first 16 of each page after [`Disk::keep_stamps`].
+    pub fn kept_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
+        self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_kept(offset, len))
+    }
+}

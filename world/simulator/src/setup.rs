@@ -1,0 +1,121 @@
+//! What an engine starts with: a policy by its name, and the knobs.
+//!
+//! Owns: the list of names, the knobs that a policy starts with.
+//! Does not own: the policies (`engine`, `budget`, `linux-policies`).
+//! Invariants: each engine has policies of its own, so that estimates begin afresh; the user's knobs come last.
+
+use std::sync::Arc;
+
+use afflux_budget::Budget;
+use afflux_engine::eviction::EvictionKind;
+use afflux_engine::settings::{KnobError, KnobTable, Settings, Shares, did_you_mean};
+use afflux_engine::{Policies, Readahead};
+use afflux_linux_policies::{Policy, WITH_TICKS};
+
+/// The name of our own policy, the flush budget: what runs if nothing is asked for.
+pub const OWN_POLICY: &str = "afflux";
+
+/// The name of the plain policy that divides the dirty limit among the devices.
+pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
+
+/// All names, each with what it is in a line.
+pub fn policies() -> Vec<(&'static str, &'static str)> {
+    let own = (OWN_POLICY, "the flush budget: each device owes at most so much of its own time");
+    let others = afflux_linux_policies::NAMES.iter().filter_map(|name| afflux_linux_policies::policy(name).ok());
+    let parts = (EQUAL_PARTS_POLICY, "each device an equal part of the dirty limit, in bytes");
+    [own, parts].into_iter().chain(others.map(|policy| (policy.name, policy.about))).collect()
+}
+
+/// Why an engine cannot start so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// There is no policy of that name; says which there are.
+    #[error("{0}")]
+    UnknownPolicy(String),
+    /// A knob's name or value is wrong.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+/// The knobs that policies bring: any of them can be set, so that runs under several policies can have one list.
+pub const POLICY_KNOBS: &[&KnobTable] = &[&afflux_budget::KNOBS, &afflux_linux_policies::KNOBS];
+
+/// What one engine starts with. The default is equal parts, and every knob at its default.
+pub struct Setup {
+    /// The knobs of the engine, of a volume over it, and of all policies.
+    pub settings: Settings,
+    /// The policies.
+    pub policies: Policies,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let settings = Settings::with(POLICY_KNOBS.iter().copied().chain([&afflux_volume::KNOBS]));
+        Self { settings, policies: Policies::default() }
+    }
+}
+
+impl Setup {
+    /// What the policy called `name` starts with: [`OWN_POLICY`], [`EQUAL_PARTS_POLICY`], or a name of `linux-policies`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists the names.
+    pub fn of(name: &str) -> Result<Self, SetupError> {
+        if name == EQUAL_PARTS_POLICY {
+            return Ok(Self::default());
+        }
+        if name == OWN_POLICY {
+            let policy = Arc::new(Budget);
+            return Ok(Self { policies: Policies { policy, ..Policies::default() }, ..Self::default() });
+        }
+        let unknown = |_| {
+            let names: Vec<&str> = policies().iter().map(|(name, _)| *name).collect();
+            let near = did_you_mean(name, names.iter().copied());
+            let what = format!("there is no policy '{name}'{near}; there are {} ({WITH_TICKS})", names.join(", "));
+            SetupError::UnknownPolicy(what)
+        };
+        Ok(Self::of_kernel(afflux_linux_policies::policy(name).map_err(unknown)?)?)
+    }
+
+    /// What a kernel's policy starts with.
+    ///
+    /// # Errors
+    /// When the engine does not take the kernel's knobs.
+    pub fn of_kernel(policy: Policy) -> Result<Self, KnobError> {
+        let mut setup = Self { policies: policy.policies.clone(), ..Self::default() };
+        policy.prepare(&mut setup.settings)?;
+        Ok(setup)
+    }
+
+    /// Reads ahead by another policy than the one that comes along.
+    pub fn with_readahead(mut self, readahead: Option<Readahead>) -> Self {
+        self.policies.readahead = readahead.unwrap_or(self.policies.readahead);
+        self
+    }
+
+    /// Evicts by another policy than the one that comes along.
+    pub fn with_eviction(mut self, eviction: Option<EvictionKind>) -> Self {
+        self.policies.eviction = eviction.unwrap_or(self.policies.eviction);
+        self
+    }
+
+    /// Sets knobs, each as `KNOB=VALUE`.
+    ///
+    /// # Errors
+    /// When there is no such knob, or its value is out of range.
+    pub fn with_knobs<T: AsRef<str>>(mut self, knobs: &[T]) -> Result<Self, KnobError> {
+        for knob in knobs {
+            self.settings.set_text(knob.as_ref())?;
+        }
+        Ok(self)
+    }
+
+    /// What the ratios among the knobs are shares of, on a machine with so much memory.
+    pub fn shares(&self, memory_bytes: u64) -> Shares {
+        self.policies.shares(memory_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

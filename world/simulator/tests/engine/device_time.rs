@@ -1,0 +1,174 @@
+//! A policy in device time, in outline: fixed costs, a hard limit. That it is this short, and needs nothing of the
+//! engine but the seam, is the point.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::Policies;
+use afflux_engine::counters::Counter;
+use afflux_engine::policy::{
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices,
+    Room, View,
+};
+use afflux_simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+
+/// What is dirty or in flight may take the device so long to write, and no longer.
+struct DeviceTime {
+    limit_ns: u64,
+    prices: Prices,
+    /// The most that it found, in nanoseconds, and the runs that it saw last.
+    most_ns: AtomicU64,
+    runs: AtomicU64,
+    /// The requests that it was told of, and the device's busy time at the end of the last.
+    told: Mutex<(Vec<Completed>, u64)>,
+}
+
+impl DeviceTime {
+    fn backlog_ns(&self, view: &View) -> u64 {
+        let device = view.device();
+        self.prices.of(device.reclaimable + device.writeback, device.runs).0
+    }
+
+    fn pages_in(&self, ns: u64) -> u64 {
+        ns / self.prices.page.0
+    }
+}
+
+impl DevicePolicy for DeviceTime {
+    type Payer = ();
+    type Device = ();
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "device time"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { asked: Asked::Before, memory_guard: true, reads: true, ..Needs::NONE }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        0
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        // Nobody is asked about while there is room.
+        Pace::UNASKED
+    }
+
+    fn room(&self, _: &View, (): &mut ()) -> Room {
+        Room { cost_max: Cost(self.limit_ns), prices: self.prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        memory.pace.unpaid_pages = 0;
+        let device = view.device();
+        let pages = device.reclaimable + device.writeback + view.payer.wanted;
+        let fits = self.prices.of(pages, device.runs + 1) <= Cost(self.limit_ns);
+        if fits { Admission::Enter } else { Admission::Wait }
+    }
+
+    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+        let mut told = self.told.lock().unwrap();
+        told.0.push(*done);
+        told.1 = view.device().busy.transfers_ns;
+        self.most_ns.fetch_max(self.backlog_ns(view), Ordering::Relaxed);
+        self.runs.store(view.device().runs, Ordering::Relaxed);
+    }
+
+    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+        view.device().reclaimable > 0 && self.backlog_ns(view) > self.limit_ns / 8
+    }
+
+    fn slice_bytes(&self, _: &View, (): &mut (), (): &mut ()) -> u64 {
+        self.pages_in(self.limit_ns / 10) * PAGE as u64
+    }
+
+    fn limits(&self, _: &View, (): &mut (), (): &mut ()) -> LimitPages {
+        let dirty = self.pages_in(self.limit_ns);
+        LimitPages { dirty, background: dirty / 8, bandwidth: Some(self.pages_in(SECOND)) }
+    }
+}
+
+/// A disk of 100 requests and about 10,000 pages a second, a limit of half a second, 8,192 frames.
+fn lab(frames: u64, limit_ns: u64) -> (Lab, Arc<DeviceTime>) {
+    let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
+    let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
+    let (most_ns, runs, told) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
+    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, told });
+    let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
+    (Lab::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
+}
+
+/// Writes pages so far apart; returns the most that were dirty at once.
+fn write(lab: &Lab, pages: u64, apart: u64) -> u64 {
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        let mut most = 0;
+        for page in 0..pages {
+            lab.here.write(&file, page * apart * PAGE as u64, PAGE, 1).await.unwrap();
+            most = most.max(lab.here.dirty_bytes() / PAGE as u64);
+        }
+        lab.here.sync(&file).await.unwrap();
+        most
+    })
+}
+
+#[test]
+fn runs_cost_what_they_cost_the_device() {
+    let (lab, policy) = lab(8192, SECOND / 2);
+    let of_stream = write(&lab, 8000, 1);
+    // What is left of a run that is being written is another.
+    let longest = policy.most_ns.load(Ordering::Relaxed);
+    assert!((1000..=5000).contains(&of_stream), "a stream has one run: {of_stream} pages were dirty");
+    assert!((SECOND / 10..=SECOND / 2 + 20 * MILLISECOND).contains(&longest), "{longest} ns");
+    assert_eq!(policy.runs.load(Ordering::Relaxed), 0, "no run is left");
+    let scattered = write(&lab, 500, 3);
+    assert!((30..=50).contains(&scattered), "{scattered} pages apart were dirty at once");
+    assert_eq!(policy.runs.load(Ordering::Relaxed), 0, "no run is left");
+    let causes: Vec<_> = lab.here.engine.status().devices[0].pauses.iter().map(|row| row.cause).collect();
+    assert_eq!(causes, [PauseCause::DeviceTime]);
+    assert_eq!(lab.here.engine.status().devices[0].dirty_limit_bytes, 5000 * PAGE as u64, "the status is the policy's");
+}
+
+#[test]
+fn whatever_it_lets_in_frames_are_left_to_readers() {
+    let (lab, _) = lab(256, 1000 * SECOND);
+    let most = write(&lab, 2000, 1);
+    // Half-way between half of the frames and all of them.
+    assert!((128..=192).contains(&most), "{most} pages were dirty at once");
+    let causes: Vec<_> = lab.here.engine.status().devices[0].pauses.iter().map(|row| row.cause).collect();
+    assert_eq!(causes, [PauseCause::MemoryGuard]);
+}
+
+#[test]
+fn it_is_told_of_what_the_device_did_in_which_direction_and_for_how_long() {
+    const PAGES: u64 = 512;
+    let (lab, policy) = lab(8192, SECOND / 2);
+    let (stream, scattered) = (lab.file(0, PAGES as usize * PAGE, 1), lab.file(0, 20_000_000, 2));
+    lab.run(async {
+        for page in (0..PAGES).step_by(16) {
+            lab.here.read(&stream, page * PAGE as u64, 16 * PAGE).await.unwrap();
+        }
+        for page in (0..20).map(|number| number * 997 % 4801) {
+            lab.here.read(&scattered, page * PAGE as u64, PAGE).await.unwrap();
+        }
+        lab.here.write(&stream, 0, 64 * PAGE, 1).await.unwrap();
+        lab.here.sync(&stream).await.unwrap();
+    });
+    let (told, busy_ns) = &*policy.told.lock().unwrap();
+    let of = |direction| told.iter().filter(move |done| done.direction == direction);
+    let (reads, writes): (Vec<_>, Vec<_>) = (of(Direction::Read).collect(), of(Direction::Write).collect());
+    let bytes: u64 = reads.iter().map(|done| done.bytes).sum();
+    assert_eq!(bytes, lab.count(Counter::PageIn));
+    assert_eq!(reads.len() as u64, lab.count(Counter::ReadRequests));
+    assert_eq!(reads.iter().map(|done| done.pages).sum::<u64>(), PAGES + 20);
+    // The stream's first, and each of the others: none begins where the device read last.
+    assert_eq!(reads.iter().map(|done| done.runs).sum::<u64>(), 21, "{reads:?}");
+    assert!(reads.iter().all(|done| done.latency_ns >= 10 * MILLISECOND && done.unwatched_ns == 0));
+    assert_eq!((writes.iter().map(|done| done.pages).sum::<u64>(), writes[0].runs), (64, 1));
+    let status = &lab.here.engine.status().devices[0];
+    assert!(*busy_ns > 0 && *busy_ns <= status.busy_ns, "{busy_ns} of {}", status.busy_ns);
+}

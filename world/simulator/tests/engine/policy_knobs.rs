@@ -1,0 +1,147 @@
+//! Knobs that the engine does not know: a policy brings them, and finds their values in what it decides from.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use afflux_engine::Policies;
+use afflux_engine::policy::{
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
+};
+use afflux_engine::settings::{Knob, Settings, WhichKnob};
+use afflux_simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use own::{KNOBS, OwnKnob};
+
+#[allow(unreachable_pub, reason = "a table is public where it is declared")]
+mod own {
+    afflux_engine::knobs! {
+        /// A knob of the policy here.
+        OwnKnob of "a test":
+
+        Idle "idle_pages" 0 in 0..=1 "0 or 1" Device AtOnce "Something else.";
+        Room "room_pages" 8 in 4..=100 "pages" Device AtOnce "What each device may have dirty.";
+    }
+}
+
+/// Each device may have dirty what a knob says.
+struct ByKnob;
+
+impl DevicePolicy for ByKnob {
+    type Payer = ();
+    type Device = ();
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "by knob"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { knobs: Some(&KNOBS), ..Needs::NONE }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        0
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace::UNASKED
+    }
+
+    fn room(&self, view: &View, (): &mut ()) -> Room {
+        let cost_max = Cost(view.knobs.own.get(OwnKnob::Room));
+        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above: Cost::MAX }
+    }
+
+    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+        Admission::Enter
+    }
+
+    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+
+    fn over_background(&self, _: &View, (): &mut (), (): &mut ()) -> bool {
+        false
+    }
+
+    fn slice_bytes(&self, view: &View, (): &mut (), (): &mut ()) -> u64 {
+        view.knobs.slice_bytes
+    }
+
+    fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
+        // So that the sum, and a knob of the engine's own, can be seen.
+        let background = view.knobs.own_sums.get(OwnKnob::Room);
+        let bandwidth = Some(view.knobs.slice_bytes / PAGE as u64);
+        LimitPages { dirty: view.knobs.own.get(OwnKnob::Room), background, bandwidth }
+    }
+}
+
+fn lab() -> Lab {
+    let policies = Policies { policy: Arc::new(ByKnob), ..Policies::default() };
+    Lab::with_policies(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[], policies)
+}
+
+#[test]
+fn a_policys_own_knob_acts_at_once_and_for_the_device_that_it_was_set_for() {
+    let lab = lab();
+    let here = Arc::clone(&lab.here);
+    let ended = [0, 1].map(|disk| {
+        let (here, to) = (Arc::clone(&here), lab.file(disk, 0, 0));
+        lab.here.disks[disk].hang();
+        lab.beside(async move {
+            for at in 0..40 {
+                here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
+            }
+        })
+    });
+    lab.run(here.sleep(SECOND));
+    let limits = |device: usize| {
+        let status = here.engine.status().devices[device].clone();
+        (status.dirty_limit_bytes / PAGE as u64, status.background_threshold_bytes / PAGE as u64)
+    };
+    assert_eq!([limits(0), limits(1)], [(8, 16); 2], "both wait at the default");
+    let set = here.engine.set_device_knob(here.devices[1], OwnKnob::Room, 101).unwrap_err();
+    assert_eq!(set.to_string(), "room_pages: 101 is out of range (4 to 100 pages; now 8)");
+    here.engine.set_device_knob(here.devices[1], OwnKnob::Room, 60).unwrap();
+    lab.run(here.sleep(SECOND));
+    assert_eq!([limits(0), limits(1)], [(8, 68), (60, 68)]);
+    assert_eq!(ended.each_ref().map(|ended| ended.load(Ordering::Relaxed)), [false, true]);
+    assert_eq!(here.engine.device_knobs(here.devices[1]), [("room_pages", 60)]);
+    here.engine.set_knob(OwnKnob::Room, 50).unwrap();
+    lab.run(here.sleep(SECOND));
+    assert_eq!((limits(0), limits(1), ended[0].load(Ordering::Relaxed)), ((50, 110), (60, 110), true));
+}
+
+#[test]
+fn a_policy_sees_a_knob_that_acts_with_the_next_use() {
+    let lab = lab();
+    let (engine, devices) = (&lab.here.engine, &lab.here.devices);
+    let seen = || [0, 1].map(|at: usize| engine.status().devices[at].write_bandwidth_bytes_per_s);
+    engine.set_knob(Knob::SliceBytes, 8192).unwrap();
+    assert_eq!(seen(), [Some(8192), Some(8192)]);
+    engine.set_device_knob(devices[1], Knob::SliceBytes, 4096).unwrap();
+    assert_eq!(seen(), [Some(8192), Some(4096)]);
+}
+
+#[test]
+fn an_engine_adds_what_its_policy_brings() {
+    let lab = lab();
+    let settings = lab.here.engine.settings();
+    assert!(
+        settings.named("room_pages") == Ok(OwnKnob::Room.id(settings)) && Settings::new().named("room_pages").is_err()
+    );
+}
+
+#[test]
+fn who_waits_is_asked_again_only_when_a_knob_acts_at_once() {
+    let lab = Lab::plain(1);
+    lab.run(lab.here.sleep(SECOND));
+    let steps_after = |knob: Knob, value| {
+        let before = lab.world.steps();
+        lab.here.engine.set_knob(knob, value).unwrap();
+        lab.run(lab.here.sleep(MILLISECOND));
+        lab.world.steps() - before
+    };
+    let quiet = steps_after(Knob::ReadaheadBytes, 0);
+    let looks = steps_after(Knob::DirtyRatio, 40);
+    assert!(looks > quiet, "the flusher looks: {looks} steps, {quiet} without");
+}

@@ -1,0 +1,426 @@
+//! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
+//! directory entries read, whatever else is renamed meanwhile. And the tree that counts, for other tests.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use afflux_engine::settings::Settings;
+use afflux_engine::{Engine, Nanos, Platform};
+use afflux_frames::Frames;
+use afflux_simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
+use afflux_volume::{
+    AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
+    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat,
+    Volume, VolumeError, Window,
+};
+use bytes::Bytes;
+
+type Files = Volume<SimPlatform>;
+type Object = Arc<Inode<SimPlatform>>;
+
+const DIRECTORIES: u64 = 20;
+const FILES: u64 = 15;
+/// All entries: the directories, the one that is renamed, and one file in each directory that stays.
+const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
+/// One walk that the renames may spoil, one that holds them off; and the same again for those who asked while
+/// the first was under way.
+const ENTRIES_MAX: u64 = 4 * ENTRIES;
+const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
+
+/// A tree that counts the entries that were read for walks.
+pub(crate) struct Counting {
+    pub(crate) tree: Arc<MemoryTree>,
+    pub(crate) entries: Arc<AtomicU64>,
+    pub(crate) lists: Arc<Lists>,
+}
+
+/// How often directories were listed, and whether that waits.
+#[derive(Default)]
+pub(crate) struct Lists {
+    pub(crate) count: AtomicU64,
+    held: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Lists {
+    pub(crate) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
+        self.waiting.lock().unwrap().drain(..).for_each(Waker::wake);
+    }
+
+    fn poll_go(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.held.load(Ordering::Relaxed) {
+            return Poll::Ready(());
+        }
+        self.waiting.lock().unwrap().push(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Directory for Counting {
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        let read = self.tree.identities(directory);
+        Pending::by(async move {
+            let read = read.await?;
+            self.entries.fetch_add(read.len() as u64, Ordering::Relaxed);
+            Ok(read)
+        })
+    }
+
+    fn exports(&self) -> &[Export] {
+        self.tree.exports()
+    }
+    fn descriptors_max(&self) -> usize {
+        self.tree.descriptors_max()
+    }
+    fn opens(&self, identity: &Identity) -> bool {
+        self.tree.opens(identity)
+    }
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        self.tree.open_identity(identity)
+    }
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        self.tree.lookup(directory, name)
+    }
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        self.tree.name_all(directory, names)
+    }
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        self.tree.parent(directory)
+    }
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        self.lists.count.fetch_add(1, Ordering::Relaxed);
+        let listed = self.tree.list(directory, window);
+        let lists = Arc::clone(&self.lists);
+        Pending::by(async move {
+            std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            listed.await
+        })
+    }
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        self.tree.stat(node)
+    }
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        self.tree.stat_all(nodes)
+    }
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+        self.tree.set(node, change, durable)
+    }
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        self.tree.access(node)
+    }
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        self.tree.read_link(node)
+    }
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+        self.tree.open_data(node, must_write)
+    }
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created> {
+        self.tree.create(directory, name, new, attributes, durable)
+    }
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+        self.tree.remove(directory, name, directory_wanted, durable)
+    }
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+        self.tree.rename(from, to, durable)
+    }
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+        self.tree.link(node, directory, name, durable)
+    }
+    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+        self.tree.sync(node)
+    }
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.tree.sync_everything()
+    }
+    fn space(&self, node: &Node) -> Pending<'_, Space> {
+        self.tree.space(node)
+    }
+    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+        self.tree.path_limits(node)
+    }
+}
+
+struct Lab {
+    world: World,
+    volume: Arc<Files>,
+    /// Entries read for walks by `volume`.
+    entries: Arc<AtomicU64>,
+    /// Handles of files that others removed.
+    stale: Vec<Vec<u8>>,
+    stop: Arc<AtomicBool>,
+}
+
+pub(crate) fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) -> Arc<Files> {
+    let frames = Frames::new(256 * 4096).unwrap();
+    let engine = Engine::new(Arc::clone(world.platform()), Settings::with([&afflux_volume::KNOBS]), frames);
+    let disk = Arc::clone(of.disk());
+    let factory = Box::new(move |_, _: &_| Ok(NewDevice::unknown("disk".to_owned(), Arc::clone(&disk) as _)));
+    Volume::new(engine, tree, HandleKey::new([7; 16]), factory).unwrap()
+}
+
+impl Lab {
+    /// A server that knows nothing yet of a tree from which another one has removed most files.
+    fn new() -> Self {
+        let world = World::new(WorldOptions::seed(1));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, BY_NAME);
+        let earlier = serve(&world, Arc::clone(&tree) as _, &tree);
+        let run = |future| world.run(future).unwrap_or_else(|error| panic!("{error}"));
+        let stale = run(Box::pin(remove_most(&earlier)));
+        let entries = Arc::new(AtomicU64::new(0));
+        let counting = Counting { tree: tree.reopened(BY_NAME), entries: Arc::clone(&entries), lists: Arc::default() };
+        let volume = serve(&world, Arc::new(counting), &tree);
+        Self { world, volume, entries, stale, stop: Arc::default() }
+    }
+
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Renames a directory to and fro until told to stop.
+    fn rename_for_ever(&self) {
+        let (volume, stop) = (Arc::clone(&self.volume), Arc::clone(&self.stop));
+        self.world.spawn("mover", async move {
+            let root = volume.mount(b"/").await.unwrap();
+            let platform = Arc::clone(volume.engine().platform());
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (from, to): (&[u8], &[u8]) = if round % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
+                volume.rename(&root, from, &root, to).await.0.result.unwrap();
+                platform.sleep_until(platform.now().after(10_000)).await;
+            }
+        });
+    }
+
+    fn entries_read(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+}
+
+async fn make_directory(volume: &Files, at: &Object, name: &str) -> Object {
+    volume.make_directory(at, name.as_bytes(), AttributeChange::default()).await.result.unwrap().0
+}
+
+async fn create(volume: &Files, at: &Object, name: &str) -> Vec<u8> {
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = volume.create(at, name.as_bytes(), how).await.result.unwrap();
+    volume.handle(&file).as_bytes().to_vec()
+}
+
+/// Makes all, removes all files but one in each directory, and gives the handles of those removed.
+async fn remove_most(volume: &Files) -> Vec<Vec<u8>> {
+    let root = volume.mount(b"/").await.unwrap();
+    make_directory(volume, &root, "here").await;
+    let mut removed = Vec::new();
+    for directory in 0..DIRECTORIES {
+        let directory = make_directory(volume, &root, &format!("d{directory}")).await;
+        create(volume, &directory, "stays").await;
+        for file in 0..FILES {
+            removed.push(create(volume, &directory, &format!("f{file}")).await);
+            volume.remove(&directory, format!("f{file}").as_bytes()).await.result.unwrap();
+        }
+    }
+    removed
+}
+
+#[test]
+fn what_was_removed_here_is_stale_without_a_look_at_anything() {
+    let lab = Lab::new();
+    lab.rename_for_ever();
+    for handle in lab.stale.clone() {
+        let volume = Arc::clone(&lab.volume);
+        lab.world
+            .spawn("stale", async move { assert_eq!(volume.resolve(&handle).await.err(), Some(VolumeError::Stale)) });
+    }
+    let removed = lab.run(async {
+        let root = lab.volume.mount(b"/").await.unwrap();
+        let handle = create(&lab.volume, &root, "file").await;
+        lab.volume.remove(&root, b"file").await.result.unwrap();
+        handle
+    });
+    // Answered at once, without a step of anybody else.
+    let mut resolving = std::pin::pin!(lab.volume.resolve(&removed));
+    match resolving.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(resolved) => assert_eq!(resolved.err(), Some(VolumeError::Stale)),
+        Poll::Pending => panic!("a removed object is looked for"),
+    }
+    lab.stop.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn one_walk_serves_all_who_look_for_what_is_gone_while_directories_are_renamed() {
+    let lab = Lab::new();
+    assert_eq!(lab.stale.len(), 300);
+    lab.rename_for_ever();
+    let left = Arc::new(AtomicU64::new(lab.stale.len() as u64));
+    for handle in lab.stale.clone() {
+        let (volume, left) = (Arc::clone(&lab.volume), Arc::clone(&left));
+        lab.world.spawn("stale", async move {
+            assert_eq!(volume.resolve(&handle).await.err(), Some(VolumeError::Stale));
+            left.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+    let platform = lab.world.platform();
+    lab.run(async {
+        while left.load(Ordering::Relaxed) > 0 && lab.entries_read() <= ENTRIES_MAX {
+            platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+        }
+    });
+    let entries = lab.entries_read();
+    assert!(entries <= ENTRIES_MAX, "{entries} entries were read of {ENTRIES}");
+    lab.stop.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn who_asks_for_one_after_the_other_costs_a_walk_in_a_pause() {
+    let lab = Lab::new();
+    lab.rename_for_ever();
+    let platform = lab.world.platform();
+    let began = platform.now();
+    for handle in &lab.stale {
+        assert_eq!(lab.run(lab.volume.resolve(handle)).err(), Some(VolumeError::Stale));
+        // Two: one that the renames may spoil, one that holds them off.
+        let walks = 2 * (1 + platform.now().since(began) / (5 * Nanos::SECOND));
+        let entries = lab.entries_read();
+        assert!(walks < 6 && entries <= walks * ENTRIES, "{entries} entries were read of {ENTRIES}, in {walks} walks");
+    }
+    lab.stop.store(true, Ordering::Relaxed);
+}
+
+/// A record of places, in memory.
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<Vec<u8>>>);
+
+impl Record {
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl LocationStore for Record {
+    fn append(&self, bytes: Bytes) -> Pending<'_, ()> {
+        self.0.lock().unwrap().extend(&bytes);
+        Pending::now(Ok(()))
+    }
+
+    fn replace(&self, bytes: Bytes) -> Pending<'_, ()> {
+        *self.0.lock().unwrap() = bytes.to_vec();
+        Pending::now(Ok(()))
+    }
+}
+
+/// Files some directories deep, one of them renamed, with one that was removed; the record of that.
+struct Kept {
+    world: World,
+    tree: Arc<MemoryTree>,
+    handles: Vec<Vec<u8>>,
+    removed: Vec<u8>,
+    record: Record,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let world = World::new(WorldOptions::seed(1));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, BY_NAME);
+        let volume = serve(&world, Arc::clone(&tree) as _, &tree);
+        let record = Record::default();
+        assert!(volume.keep_locations(&[], Arc::new(record.clone())), "there was nothing");
+        let platform = world.platform();
+        let made = world.run(async {
+            let root = volume.mount(b"/").await.unwrap();
+            let deep = make_directory(&volume, &make_directory(&volume, &root, "one").await, "two").await;
+            let mut handles = vec![volume.handle(&deep).as_bytes().to_vec()];
+            for number in 0..10 {
+                handles.push(create(&volume, &deep, &format!("file {number}")).await);
+            }
+            let removed = create(&volume, &deep, "removed").await;
+            volume.remove(&deep, b"removed").await.result.unwrap();
+            volume.rename(&deep, b"file 3", &root, b"moved").await.0.result.unwrap();
+            volume.rename(&root, b"one", &root, b"uno").await.0.result.unwrap();
+            // A server writes what is new twice a second; then it is killed.
+            platform.sleep_until(platform.now().after(Nanos::SECOND)).await;
+            (handles, removed)
+        });
+        let (handles, removed) = made.unwrap_or_else(|error| panic!("{error}"));
+        drop(volume);
+        Self { world, tree, handles, removed, record }
+    }
+
+    /// Has a server that begins with `record` find everything; how many entries it read in walks.
+    fn found_again(&self, record: &[u8], whole: Option<bool>) -> u64 {
+        let entries = Arc::new(AtomicU64::new(0));
+        let counting =
+            Counting { tree: self.tree.reopened(BY_NAME), entries: Arc::clone(&entries), lists: Arc::default() };
+        let volume = serve(&self.world, Arc::new(counting), &self.tree);
+        let read = volume.keep_locations(record, Arc::new(Record::default()));
+        assert_eq!(read, whole.unwrap_or(read));
+        for handle in &self.handles {
+            let found = self.world.run(volume.resolve(handle)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(volume.handle(&found.unwrap()).as_bytes(), handle);
+        }
+        let gone = self.world.run(volume.resolve(&self.removed)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(gone.err(), Some(VolumeError::Stale));
+        entries.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn what_was_recorded_is_found_by_the_next_server_without_a_walk() {
+    let kept = Kept::new();
+    assert_eq!(kept.found_again(&kept.record.bytes(), Some(true)), 0, "entries were read");
+    assert!(kept.found_again(&[], Some(true)) > 0, "without a record it takes a walk");
+}
+
+#[test]
+fn a_record_that_a_crash_cut_anywhere_or_a_disk_spoilt_is_used_as_far_as_it_is_good() {
+    let kept = Kept::new();
+    let record = kept.record.bytes();
+    for len in (0..record.len()).step_by(7) {
+        // Between two entries nothing is missing.
+        kept.found_again(&record[..len], None);
+    }
+    let mut spoilt = record.clone();
+    spoilt[record.len() / 2] ^= 4;
+    kept.found_again(&spoilt, Some(false));
+    kept.found_again(b"something else altogether", Some(false));
+}
+
+#[test]
+fn a_record_does_not_grow_with_the_number_of_changes() {
+    let world = World::new(WorldOptions::seed(1));
+    let disk = Disk::new(&world, 0, DiskOptions::default());
+    let tree = MemoryTree::new(&world, &disk, BY_NAME);
+    let volume = serve(&world, Arc::clone(&tree) as _, &tree);
+    let record = Record::default();
+    volume.keep_locations(&[], Arc::new(record.clone()));
+    let platform = world.platform();
+    let longest = world.run(async {
+        let root = volume.mount(b"/").await.unwrap();
+        create(&volume, &root, "here").await;
+        let mut longest = 0;
+        for round in 0..20_000 {
+            let (from, to): (&[u8], &[u8]) = if round % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
+            volume.rename(&root, from, &root, to).await.0.result.unwrap();
+            if round % 1_000 == 0 {
+                platform.sleep_until(platform.now().after(Nanos::SECOND)).await;
+                longest = longest.max(record.bytes().len());
+            }
+        }
+        longest
+    });
+    // Some 50 bytes an entry, 4,096 entries and what comes in half a second.
+    let longest = longest.unwrap();
+    assert!(longest < 500_000, "{longest:?}");
+}
