@@ -1,7 +1,7 @@
-//! The Debian package.
+//! The Debian packages: `afflux` and `afflux-lab`.
 //!
-//! Owns: which files are in it and where, what it depends on, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions (`product/command/examples/package_files.rs`).
+//! Owns: which files are in each and where, what it depends on, its control data.
+//! Does not own: the files of `packaging/`; manuals and completions (the example `package_files` of each command).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
@@ -23,32 +23,65 @@ const PROFILE: &str = "dist";
 /// a native package).
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is copied as it is: from where in the repository, to which directory of the system, under which name.
-const FILES: &[(&str, &str, &str)] = &[
-    ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
-    ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
-    ("packaging/config.toml", "etc/afflux", "config.toml"),
-    ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
-    ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
-    ("README.md", "usr/share/doc/afflux", "README.md"),
-    ("docs/coherence.md", "usr/share/doc/afflux", "coherence.md"),
-    ("docs/counters.md", "usr/share/doc/afflux", "counters.md"),
-    ("docs/govern.md", "usr/share/doc/afflux", "govern.md"),
-    ("docs/install.md", "usr/share/doc/afflux", "install.md"),
-    ("docs/jobs.md", "usr/share/doc/afflux", "jobs.md"),
-    ("docs/knobs.md", "usr/share/doc/afflux", "knobs.md"),
-    ("docs/lab.md", "usr/share/doc/afflux", "lab.md"),
-    ("docs/glossary.md", "usr/share/doc/afflux", "glossary.md"),
-    ("docs/nfs.md", "usr/share/doc/afflux", "nfs.md"),
-    ("docs/traces.md", "usr/share/doc/afflux", "traces.md"),
+/// A package of the source.
+struct Package {
+    /// Its name, and its program's.
+    name: &'static str,
+    /// The crate of the program, and of the example that makes manuals and completions.
+    krate: &'static str,
+    /// What is copied as it is: from where in the repository, to which directory of the system, under which name.
+    files: &'static [(&'static str, &'static str, &'static str)],
+    /// Files that a user changes, and an upgrade leaves alone.
+    conffiles: &'static str,
+    scripts: &'static [&'static str],
+    /// Control fields behind those that all packages have.
+    fields: &'static str,
+}
+
+const PACKAGES: [Package; 2] = [
+    Package {
+        name: "afflux",
+        krate: "afflux-command",
+        files: &[
+            ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
+            ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
+            ("packaging/config.toml", "etc/afflux", "config.toml"),
+            ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
+            ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
+            ("README.md", "usr/share/doc/afflux", "README.md"),
+            ("docs/coherence.md", "usr/share/doc/afflux", "coherence.md"),
+            ("docs/counters.md", "usr/share/doc/afflux", "counters.md"),
+            ("docs/govern.md", "usr/share/doc/afflux", "govern.md"),
+            ("docs/install.md", "usr/share/doc/afflux", "install.md"),
+            ("docs/knobs.md", "usr/share/doc/afflux", "knobs.md"),
+            ("docs/live.md", "usr/share/doc/afflux", "live.md"),
+            ("docs/nfs.md", "usr/share/doc/afflux", "nfs.md"),
+        ],
+        conffiles: "/etc/afflux/config.toml\n/etc/default/afflux-govern\n",
+        scripts: &["postinst", "prerm", "postrm"],
+        fields: "Section: net\nSuggests: nfs-common, libnfs-utils, afflux-lab\n\
+             Description: NFS server with a page cache and writeback of its own\n \
+             Serves directories over NFSv3: writes are taken at the speed of the\n network while the disk writes behind, \
+             no disk owes more than it writes in\n about a second, and a slow disk does not hold up a fast one.\n .\n \
+             Also keeps the disks of the kernel itself to such a budget (afflux\n govern).\n",
+    },
+    Package {
+        name: "afflux-lab",
+        krate: "afflux-lab",
+        files: &[
+            ("packaging/debian/copyright", "usr/share/doc/afflux-lab", "copyright"),
+            ("docs/simulate.md", "usr/share/doc/afflux-lab", "simulate.md"),
+        ],
+        conffiles: "",
+        scripts: &[],
+        fields: "Section: devel\nSuggests: afflux\n\
+             Description: simulated disks, jobs and experiments for Afflux\n \
+             Runs jobs of fio and recorded traces on simulated disks, under Afflux's\n writeback and that of several \
+             kernels, and repeats experiments.\n",
+    },
 ];
 
-/// Files of FILES that a user changes, and an upgrade leaves alone.
-const CONFFILES: &str = "/etc/afflux/config.toml\n/etc/default/afflux-govern\n";
-
-const SCRIPTS: &[&str] = &["postinst", "prerm", "postrm"];
-
-/// Builds the command and the package, and says where that is.
+/// Builds the programs and the packages, and says where these are.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let profile = match *arguments {
         [] => PROFILE,
@@ -60,66 +93,79 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
             bail!("{tool} is not there: apt-get install dpkg-dev");
         }
     }
-    cargo(&["build", "--profile", profile, "-p", "afflux-command"])?;
-    let folder = if profile == "dev" { "debug" } else { profile };
-    let binary = repository::target().join(folder).join("afflux");
-
-    let place = repository::target().join("deb");
-    let tree = place.join("tree");
-    if tree.exists() {
-        fs::remove_dir_all(&tree)?;
-    }
-    put(&binary, &tree.join("usr/bin"), "afflux", 0o755)?;
-    let top = tree.to_str().context("the build's folder has an odd name")?;
-    cargo(&["run", "-q", "-p", "afflux-command", "--example", "package_files", "--", top])?;
-    for (from, directory, name) in FILES {
-        put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
-    }
-    fs::write(tree.join("usr/share/doc/afflux/changelog"), changelog()?)?;
-    compress(&tree)?;
-
-    let depends = libraries(&place, &tree.join("usr/bin/afflux"))?;
-    let architecture = output("dpkg", &["--print-architecture"])?;
-    let control = tree.join("DEBIAN");
-    fs::create_dir_all(&control)?;
-    fs::write(control.join("control"), fields(&architecture, &depends, kib(&tree)?))?;
-    fs::write(control.join("conffiles"), CONFFILES)?;
-    for script in SCRIPTS {
-        put(&repository::root().join("packaging/debian").join(script), &control, script, 0o755)?;
-    }
-    fs::write(control.join("md5sums"), sums(&tree)?)?;
-    readable(&tree)?;
-
-    let package = place.join(format!("afflux_{VERSION}_{architecture}.deb"));
-    let package = package.to_str().context("the build's folder has an odd name")?;
-    let date = output("git", &["log", "-1", "--format=%ct"])?;
-    let mut build = Command::new("dpkg-deb");
-    build.args(["--root-owner-group", "-Zxz", "--build", top, package]).env("SOURCE_DATE_EPOCH", date);
-    succeeds(&mut build)?;
-    let (binary, whole) = (fs::metadata(tree.join("usr/bin/afflux"))?.len(), fs::metadata(package)?.len());
-    println!("{package}: {whole} bytes, the binary in it {binary}");
-    Ok(())
+    PACKAGES.iter().try_for_each(|package| package.build(profile))
 }
 
-fn fields(architecture: &str, depends: &str, installed_kib: u64) -> String {
-    let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
-    format!(
-        "Package: afflux\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: The Afflux authors \
-         <afflux@example.org>\nSection: net\nPriority: optional\n{depends}Suggests: nfs-common, libnfs-utils\n\
-         Installed-Size: {installed_kib}\nDescription: NFS server with a page cache and writeback of its own\n \
-         Serves directories over NFSv3: writes are taken at the speed of the\n network while the disk writes behind, no \
-         disk owes more than it writes in\n about a second, and a slow disk does not hold up a fast one.\n .\n Also keeps \
-         the disks of the kernel itself to such a budget (afflux\n govern), and simulates jobs of fio on other disks \
-         (afflux simulate).\n"
-    )
-}
+impl Package {
+    fn build(&self, profile: &str) -> Result<()> {
+        let Self { name, krate, .. } = *self;
+        cargo(&["build", "--profile", profile, "-p", krate])?;
+        let place = repository::target().join("deb");
+        let tree = place.join(name);
+        if tree.exists() {
+            fs::remove_dir_all(&tree)?;
+        }
+        put(&repository::built(profile).join(name), &tree.join("usr/bin"), name, 0o755)?;
+        let top = tree.to_str().context("the build's folder has an odd name")?;
+        cargo(&["run", "-q", "-p", krate, "--example", "package_files", "--", top])?;
+        for (from, directory, name) in self.files {
+            put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
+        }
+        fs::write(tree.join("usr/share/doc").join(name).join("changelog"), self.changelog()?)?;
+        self.compress(&tree)?;
 
-fn changelog() -> Result<String> {
-    let date = output("git", &["log", "-1", "--format=%cD"])?;
-    Ok(format!(
-        "afflux ({VERSION}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
-         <afflux@example.org>  {date}\n"
-    ))
+        let depends = libraries(&place, &tree.join("usr/bin").join(name))?;
+        let architecture = output("dpkg", &["--print-architecture"])?;
+        let control = tree.join("DEBIAN");
+        fs::create_dir_all(&control)?;
+        fs::write(control.join("control"), self.control(&architecture, &depends, kib(&tree)?))?;
+        if !self.conffiles.is_empty() {
+            fs::write(control.join("conffiles"), self.conffiles)?;
+        }
+        for script in self.scripts {
+            put(&repository::root().join("packaging/debian").join(script), &control, script, 0o755)?;
+        }
+        fs::write(control.join("md5sums"), sums(&tree)?)?;
+        readable(&tree)?;
+
+        let package = place.join(format!("{name}_{VERSION}_{architecture}.deb"));
+        let package = package.to_str().context("the build's folder has an odd name")?;
+        let date = output("git", &["log", "-1", "--format=%ct"])?;
+        let mut build = Command::new("dpkg-deb");
+        build.args(["--root-owner-group", "-Zxz", "--build", top, package]).env("SOURCE_DATE_EPOCH", date);
+        succeeds(&mut build)?;
+        let (binary, whole) = (fs::metadata(tree.join("usr/bin").join(name))?.len(), fs::metadata(package)?.len());
+        println!("{package}: {whole} bytes, the binary in it {binary}");
+        Ok(())
+    }
+
+    fn control(&self, architecture: &str, depends: &str, installed_kib: u64) -> String {
+        let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
+        format!(
+            "Package: {}\nSource: afflux\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: The Afflux \
+             authors <afflux@example.org>\nPriority: optional\n{depends}Installed-Size: {installed_kib}\n{}",
+            self.name, self.fields
+        )
+    }
+
+    fn changelog(&self) -> Result<String> {
+        let date = output("git", &["log", "-1", "--format=%cD"])?;
+        Ok(format!(
+            "{} ({VERSION}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
+             <afflux@example.org>  {date}\n",
+            self.name
+        ))
+    }
+
+    /// Manuals and the changelog, as Debian has them.
+    fn compress(&self, tree: &Path) -> Result<()> {
+        let mut files = vec![tree.join("usr/share/doc").join(self.name).join("changelog")];
+        for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
+            files.push(page?.path());
+        }
+        files.sort();
+        succeeds(Command::new("gzip").args(["-9", "-n"]).args(files))
+    }
 }
 
 /// The packages of the libraries that a program needs.
@@ -144,16 +190,6 @@ fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
     fs::copy(from, &to).with_context(|| from.display().to_string())?;
     fs::set_permissions(&to, fs::Permissions::from_mode(mode))?;
     Ok(())
-}
-
-/// Manuals and the changelog, as Debian has them.
-fn compress(tree: &Path) -> Result<()> {
-    let mut files = vec![tree.join("usr/share/doc/afflux/changelog")];
-    for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
-        files.push(page?.path());
-    }
-    files.sort();
-    succeeds(Command::new("gzip").args(["-9", "-n"]).args(files))
 }
 
 /// Whatever the mask of whoever builds: all can read everything, the owner alone can write.

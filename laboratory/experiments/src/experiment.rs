@@ -107,7 +107,7 @@ pub enum LabError {
 
 /// An experiment.
 pub trait Experiment: Sync {
-    /// Its name, as in `afflux lab run NAME`.
+    /// Its name, as in `afflux-lab run NAME`.
     fn name(&self) -> &'static str;
     /// What it is about, in one line.
     fn about(&self) -> &'static str;

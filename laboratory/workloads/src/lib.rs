@@ -25,7 +25,6 @@ mod past_cache;
 mod places;
 mod plan;
 mod recorder;
-pub mod replay;
 mod runner;
 mod sequence;
 mod shares;

@@ -10,7 +10,7 @@ use afflux_simulator::LinkOptions;
 
 use crate::job::Job;
 use crate::nfs_client::NfsClientOptions;
-use crate::replay::Trace;
+use afflux_frontend::trace::Trace;
 
 /// One line of a run's report: a job, or a built-in workload.
 #[derive(Clone, Debug)]

@@ -82,7 +82,7 @@ pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
-pub use policy::{Budget, DeviceMemory, FIGURES, PayerMemory};
+pub use policy::{Budget, DeviceMemory, FIGURES, OWN_POLICY, PayerMemory};
 pub use prices::{Cost, Prices};
 
 /// Bytes of a MiB: prices of bytes are for so many.

@@ -11,45 +11,6 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
 
-const SIMULATE_EXAMPLES: &str = "\
-Examples:
-  afflux simulate backup.fio --device usb2-disk
-  afflux simulate backup.fio --device usb2-disk --policy linux-6.1 --policy afflux
-  afflux simulate backup.fio --device usb2-disk --memory 512MiB --set dirty_ratio=20 --html run.html
-  afflux simulate db.fio log.fio --device nvme-ssd --device /var/log=usb2-disk --seed 7 --json
-  afflux simulate /usr/share/doc/fio/examples/ssd-test.fio --device nvme-ssd --check
-  afflux simulate randread.fio --device /dev/sdb=disk --output-format=json | jq .jobs[0].read.iops
-  afflux simulate nfs-client:size=1GB,link=100Mbit --device usb2-disk --set dirty_background_centisecs=100
-  afflux simulate --trace-in calls.trace --device usb2-disk --memory 256MiB --policy linux-6.1 --policy afflux
-
-Workloads: job files, as fio reads them (the jobs of a later file begin when those before have ended), and
-  readers:count=1000,size=1MiB,block=512,over=0
-      so many readers, a file each, that start evenly over a time (none: all at once)
-  nfs-client:size=1GB,record=32KiB,window=100MB,in-flight=64,link=100Mbit,delay=0.1ms,loss=0%
-      a client that writes a file to the NFS server over a link, and COMMITs whenever its window is full
-which begin at once. Shown are the defaults; both take directory=DIR too.
-
-The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
-The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
-one on a disk of its own. `afflux devices` describes the disks. Of several policies each has a run of its
-own: they are shown side by side; --json gives an object for each, one a line.
-
-Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run
-was cut), 2 wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
-
-const FAULTS_HELP: &str = "\
-A file of faults (TOML) has an entry for each:
-  [[fault]]
-  do = \"power-loss\"     # ends the run, and says what is lost; so does kill
-  at = \"20 s\"
-  [[fault]]
-  do = \"error\"          # also lost, delay, hang, bad-sectors, no-space, link-cut
-  target = \"write\"      # read, write, data, sync, layout, any
-  file = \"/mnt/usb/backup.0.0\"
-  times = 3
-Keys: device, target, file, offset, len, medium, skip, times, probability_per_mille, from, until, every,
-lasting, delay, at. Faults end with the jobs.";
-
 const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
@@ -127,26 +88,15 @@ impl Arguments {
     /// The command with all that its help says. Manuals and completions are made from it, too, by the example
     /// `package_files`.
     pub(crate) fn described() -> clap::Command {
-        let list = knobs::list(&knobs::of_server());
+        let list = knobs::list();
         Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
             .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
-            .mut_subcommand("simulate", |it| {
-                let (policies, list) = (policy_list(), knobs::list(&knobs::of_simulation()));
-                it.after_long_help(format!("{SIMULATE_EXAMPLES}\n\n{FAULTS_HELP}\n\n{policies}\n\n{list}"))
-            })
     }
 }
 
-/// Every policy with what it is, a line each.
-fn policy_list() -> String {
-    let policies = afflux_workloads::simulation::policies();
-    let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let lines = policies.iter().map(|(name, about)| format!("  {name:width$}  {about}"));
-    format!("Policies:\n{}", lines.collect::<Vec<_>>().join("\n"))
-}
-
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(crate) enum Command {
     /// Serve directories over NFSv3, through Afflux's own cache and writeback
     Serve(Serve),
@@ -166,14 +116,9 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
-    /// Say what a fio job would do on another disk, in virtual time
-    Simulate(Simulate),
-    /// List the disks that can be simulated, with their parameters and sources
-    Devices(Devices),
-    /// Measure what the engine's work costs a CPU of this machine, for the simulator
-    Calibrate(Calibrate),
-    /// Repeat the experiments that started this, beside what was published
-    Lab(Lab),
+    /// A command of afflux-lab
+    #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
+    Simulate(Moved),
 }
 
 #[derive(Debug, Args)]
@@ -459,148 +404,9 @@ pub(crate) struct Eject {
     pub(crate) json: bool,
 }
 
+/// What a command of the other program was given.
 #[derive(Debug, Args)]
-#[command(after_help = SIMULATE_EXAMPLES)]
-pub(crate) struct Simulate {
-    /// fio job files, and built-in workloads: readers:..., nfs-client:... (--help tells more)
-    #[arg(value_name = "JOB.fio|WORKLOAD", required_unless_present = "trace_in")]
-    pub(crate) jobs: Vec<String>,
-    /// Replay a trace: what `trace record` wrote, or a block trace in CSV (time_us,op,offset,bytes); several: at once
-    #[arg(long = "trace-in", value_name = "FILE")]
-    pub(crate) trace_in: Vec<PathBuf>,
-    /// The disk: a name of `afflux devices`, or a file; DIR=NAME for one directory
-    #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
-    pub(crate) devices: Vec<String>,
-    /// Whose writeback: afflux, or a kernel's such as linux-6.1 (--help lists them); several: side by side
-    /// [default: afflux]
-    #[arg(long = "policy", value_name = "NAME")]
-    pub(crate) policies: Vec<String>,
-    /// What is read ahead of readers: afflux or linux [default: linux under a kernel's policy, else afflux]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) readahead: Option<String>,
-    /// Which clean pages are evicted: s3-window, s3-fifo, sieve or two-list [default: s3-window; two-list under a
-    /// kernel's policy]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) eviction: Option<String>,
-    /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
-    pub(crate) memory: String,
-    /// Virtual CPUs
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) cpus: u32,
-    /// What everything random is drawn from
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Run it so often and give ranges: in each run but the first, jobs and clients begin up to 1 s later, as drawn
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub(crate) runs: u64,
-    /// Set a knob (--help lists them); may be given several times
-    #[arg(long = "set", value_name = "KNOB=VALUE")]
-    pub(crate) knobs: Vec<String>,
-    /// What happens to disks, files and links: a file of faults (--help shows one)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) faults: Option<PathBuf>,
-    /// Stop jobs that still run at this virtual time, such as 30s or 5min
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
-    /// What work costs a CPU: the name of a table that comes along, or a file
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) costs: Option<String>,
-    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
-    /// unwritten, loss, and shifted (the other runs of --runs)
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// How the report looks: normal, or json, one object a policy with fio's names where they mean the same
-    #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json")]
-    pub(crate) output_format: String,
-    /// Read the jobs, say what would run and what is missing, and run nothing
-    #[arg(long)]
-    pub(crate) check: bool,
-    /// Take jobs that can only be simulated nearly as fio runs them; each difference is said
-    #[arg(long)]
-    pub(crate) approximate: bool,
-    /// Write a page with plots; -: to standard output, and the report to standard error
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
-    /// Write the last events of the run in words; - as with --html
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  afflux devices\n  afflux devices usb2-disk\n  afflux devices ./mine.toml\n  \
-    afflux devices --json | jq .name\n\n\
-    A disk like one of these with another number: --device usb2-disk,write_cache_bytes=0. One of your own: a\n\
-    TOML file with the same keys, as --device ./mine.toml; `afflux devices ./mine.toml` checks it.")]
-pub(crate) struct Devices {
-    /// Show these with the source of each number; a file of your own is checked
-    #[arg(value_name = "NAME|FILE")]
-    pub(crate) names: Vec<String>,
-    /// One JSON object a disk, one a line, with all parameters and sources
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  afflux calibrate --output here.toml\n\n\
-    Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
-pub(crate) struct Calibrate {
-    /// Write the costs as a table for the simulator; -: to standard output, and the rest to standard error
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// The machine's name in the table [default: its CPU model]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) machine: Option<String>,
-    /// Fewer and shorter rounds
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Say the costs as one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  afflux lab list\n  afflux lab run s4 --html pages\n  afflux lab run s4 --quick --json"
-)]
-pub(crate) struct Lab {
-    #[command(subcommand)]
-    pub(crate) what: LabWhat,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum LabWhat {
-    /// List the experiments and their options
-    List(LabList),
-    /// Run one
-    Run(LabRun),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LabList {
-    /// One JSON object an experiment
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LabRun {
-    /// A name of `afflux lab list`
-    #[arg(value_name = "NAME")]
-    pub(crate) name: String,
-    /// One JSON object a row, as they come
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write a page with tables and plots to DIR/NAME.html
-    #[arg(long, value_name = "DIR")]
-    pub(crate) html: Option<PathBuf>,
-    /// Less of everything: for a look, not for a figure
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// On this machine's hardware, too; needs root where a disk or a network must be slowed
-    #[arg(long)]
-    pub(crate) measured: bool,
-    /// Options of the experiment itself, as `lab list` shows them
-    #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) options: Vec<String>,
+pub(crate) struct Moved {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
 }

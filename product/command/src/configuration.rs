@@ -19,20 +19,21 @@ use std::path::{Path, PathBuf};
 
 use afflux_engine::Readahead;
 use afflux_engine::eviction::EvictionKind;
+use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_engine::settings::{BackgroundShare, Shares, did_you_mean, near};
 use afflux_nfs::{Network, Squash};
 
-use afflux_simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
+use afflux_budget::OWN_POLICY;
 use tracing::level_filters::LevelFilter;
 
-use crate::args;
-use crate::bounded_file;
-use crate::cache_size::HostMemory;
-use crate::failure::{Failure, Outcome};
 use crate::knobs;
 use crate::log;
 use crate::metrics;
-use crate::output;
+use crate::{args, cache_size};
+use afflux_linux::HostMemory;
+use afflux_report::bounded_file;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Where `serve` listens unless told otherwise.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
@@ -351,8 +352,8 @@ impl Layers {
             None => address("listen", LISTEN_DEFAULT, LISTEN_DEFAULT)?,
         };
         let cache_bytes = match self.values.get("cache") {
-            Some(Given { origin, text }) => host.cache_bytes(origin, text).map_err(Failure::WrongUse)?,
-            None => host.default_cache_bytes(),
+            Some(Given { origin, text }) => cache_size::bytes(host, origin, text).map_err(Failure::WrongUse)?,
+            None => cache_size::default_bytes(host),
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let policy = self.values.get("policy").map_or(Ok(Policy::Budget), policy)?;
@@ -531,16 +532,7 @@ fn io(Given { origin, text }: &Given) -> Outcome<Io> {
 }
 
 fn readahead(Given { origin, text }: &Given) -> Outcome<Readahead> {
-    readahead_named(text).map_err(|why| Failure::wrong_use(format!("{origin} {text}: {why}")))
-}
-
-/// The readahead called `name`; or why there is none.
-pub(crate) fn readahead_named(name: &str) -> Result<Readahead, String> {
-    Readahead::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Readahead::ALL.iter().map(|policy| policy.name()).collect();
-        let near = did_you_mean(name, names.iter().copied());
-        format!("there is no such readahead{near}; there are {}", names.join(" and "))
-    })
+    Readahead::from_name(text).map_err(|why| Failure::wrong_use(format!("{origin} {text}: {why}")))
 }
 
 fn eviction(Given { origin, text }: &Given) -> Outcome<EvictionKind> {

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
-use crate::failure::{Failure, Outcome};
-use crate::{output, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 
 /// Between two reports of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);

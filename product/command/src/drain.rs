@@ -7,9 +7,9 @@
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{Drained, Reply, Request};
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::progress::{self, DrainDisplay};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 pub(crate) fn run(args: &args::Drain) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;

@@ -24,9 +24,9 @@ use serde_json::json;
 use self::holders::{Holders, Process, Sought};
 use crate::args;
 use crate::control::messages::Progress;
-use crate::failure::{Failure, Outcome};
 use crate::progress::DrainDisplay;
-use crate::{output, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 
 /// Between two looks at what is left.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

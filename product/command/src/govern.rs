@@ -20,12 +20,13 @@ use tracing::{info, warn};
 
 use crate::args;
 use crate::configuration;
-use crate::failure::{Failure, Outcome};
 use crate::metrics::governor::Telling;
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
-use crate::{log, metrics, output, service, simulate};
+use crate::{log, metrics, service};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{duration, output};
 
 /// Between two looks at the counters.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -126,7 +127,7 @@ fn budget(text: &str) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     let bounds = "budgets go from 10ms to 1h; off leaves a disk alone";
-    match simulate::time(text) {
+    match duration::nanoseconds(text) {
         Ok(ns) if (BUDGET_NS_MIN..=BUDGET_NS_MAX).contains(&ns) => Ok(Some(ns)),
         Ok(_) => Err(format!("'{text}' is out of range: {bounds}")),
         Err(_) if text.trim_start().starts_with(['0', '-']) => Err(format!("'{text}' is out of range: {bounds}")),

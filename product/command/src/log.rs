@@ -22,8 +22,8 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// The levels, by the names that `--log` takes.
 const LEVELS: [(&str, LevelFilter); 6] = [

@@ -6,37 +6,28 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod bounded_file;
 mod cache_size;
-mod calibrate;
-mod command_line;
 mod configuration;
 mod control;
 mod delays;
-mod devices;
 mod drain;
 mod eject;
-mod failure;
 mod govern;
 mod knobs;
-mod lab;
 mod log;
 mod metrics;
-mod output;
 mod port_holder;
 mod progress;
 mod serve;
 mod service;
 mod set;
-mod simulate;
 mod stat;
 mod top;
 mod trace;
-mod trace_file;
 
 use std::process::ExitCode;
 
-use afflux_report::units;
+use afflux_report::failure::Failure;
 use args::{Arguments, Command};
 
 fn main() -> ExitCode {
@@ -49,10 +40,7 @@ fn main() -> ExitCode {
         Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
-        Command::Simulate(simulate) => simulate::run(simulate),
-        Command::Devices(devices) => devices::run(devices),
-        Command::Calibrate(calibrate) => calibrate::run(calibrate),
-        Command::Lab(lab) => lab::run(lab),
+        Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
     };
@@ -63,4 +51,13 @@ fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// The answer to a command that `afflux-lab` has.
+fn moved() -> Failure {
+    let words: Vec<String> = std::env::args().skip(1).skip_while(|word| word == "lab").collect();
+    Failure::wrong_use(format!(
+        "simulations and experiments are commands of afflux-lab (its Debian package has that name, too): afflux-lab {}",
+        words.join(" ")
+    ))
 }

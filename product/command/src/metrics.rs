@@ -14,9 +14,9 @@ use std::net::SocketAddr;
 
 use afflux_metrics::Listener;
 
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::port_holder::{self, Holder};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Shown where an address is no address.
 pub(crate) const EXAMPLE: &str = "127.0.0.1:9464";

@@ -13,7 +13,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::control::messages::{Drained, Progress, Unwritten};
-use crate::{output, units};
+use afflux_report::{output, units};
 
 /// Between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sd_notify::NotifyState;
 
 use crate::control::messages::Progress;
-use crate::units;
+use afflux_report::units;
 
 /// For so long a stop may go on after something was written.
 const PATIENCE: Duration = Duration::from_secs(30);

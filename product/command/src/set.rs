@@ -7,8 +7,8 @@
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
-use crate::failure::{Failure, Outcome};
-use crate::{output, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 
 pub(crate) fn run(args: &args::Set) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;

@@ -18,8 +18,8 @@ use std::time::Duration;
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
-use crate::failure::{Failure, Outcome};
-use crate::{output, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 
 /// Between the two reports that rates are taken from.
 const ONCE_INTERVAL: Duration = Duration::from_millis(500);

@@ -18,8 +18,8 @@ mod tests;
 use std::io::{IsTerminal, Write};
 
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 use follow::Following;
 use model::Model;
 

@@ -15,8 +15,8 @@ use serde::Serialize;
 use crate::args::{self, TraceWhat};
 use crate::control::client::Client;
 use crate::control::messages::{Happened, Reply, Request, TraceEvent};
-use crate::failure::{Failure, Outcome};
-use crate::{output, simulate, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{duration, output, units};
 
 /// The line of JSON that stands for events that are missing.
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
         Some(TraceWhat::Show(args)) => return recorded::show(args),
         None => {}
     }
-    let lasting = args.lasting.as_deref().map(simulate::time).transpose();
+    let lasting = args.lasting.as_deref().map(duration::nanoseconds).transpose();
     let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;
     client.ask(&Request::Trace { device: args.device.clone(), lasting_ns, only: Vec::new() })?;

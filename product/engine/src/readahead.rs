@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use law::Law;
 
+use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
 
 /// Who decides what is read ahead.
@@ -40,9 +41,16 @@ impl Readahead {
         }
     }
 
-    /// The one called so.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|policy| policy.name() == name)
+    /// The policy of that name.
+    ///
+    /// # Errors
+    /// When there is none; the error lists the names.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        Self::ALL.iter().copied().find(|policy| policy.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|policy| policy.name()).collect();
+            let near = did_you_mean(name, names.iter().copied());
+            format!("there is no such readahead{near}; there are {}", names.join(" and "))
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 mod caller;
 mod machine;
 mod recording;
+pub mod trace;
 
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
 pub use machine::{Lent, LentBytes, Machine, Output, ProtocolError, Segment};

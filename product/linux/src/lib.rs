@@ -11,6 +11,7 @@ mod device;
 mod filter;
 mod foreign;
 mod host;
+mod host_memory;
 mod local;
 mod net;
 mod platform;
@@ -30,6 +31,7 @@ pub use foreign::{HeldWakes, contain};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };
+pub use host_memory::HostMemory;
 pub use net::{
     CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
     peers_are_identified, serve,

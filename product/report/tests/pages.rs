@@ -32,7 +32,7 @@ fn everything() -> String {
     page.answer("What came out in a sentence with its figures: accepted after 65 s, on disk after 87 s.");
     page.paragraph("Text that says what this is about, in a sentence or two.");
     page.listing(
-        "afflux simulate 'my job.fio' --device=usb2-disk --policy=linux-6.1 --policy=afflux --set=budget_ms=2500",
+        "afflux-lab simulate 'my job.fio' --device=usb2-disk --policy=linux-6.1 --policy=afflux --set=budget_ms=2500",
     );
     page.facts([
         ("seed", "18446744073709551615".to_owned()),

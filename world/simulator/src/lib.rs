@@ -23,6 +23,8 @@ mod setup;
 mod trace;
 mod world;
 
+pub use afflux_budget::OWN_POLICY;
+pub use afflux_engine::policy::EQUAL_PARTS_POLICY;
 pub use costs::{COST_NS_MAX, CallerCost, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
@@ -33,7 +35,7 @@ pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use machine::{Machine, Memory};
 pub use random::Random;
-pub use setup::{EQUAL_PARTS_POLICY, OWN_POLICY, POLICY_KNOBS, Setup, SetupError, policies};
+pub use setup::{POLICY_KNOBS, Setup, SetupError, policies};
 pub use world::{
     CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, SimPlatform, Slice, TaskUsage, World, WorldOptions,
 };

@@ -6,17 +6,12 @@
 
 use std::sync::Arc;
 
-use afflux_budget::Budget;
+use afflux_budget::{Budget, OWN_POLICY};
 use afflux_engine::eviction::EvictionKind;
+use afflux_engine::policy::EQUAL_PARTS_POLICY;
 use afflux_engine::settings::{KnobError, KnobTable, Settings, Shares, did_you_mean};
 use afflux_engine::{Policies, Readahead};
 use afflux_linux_policies::{Policy, WITH_TICKS};
-
-/// The name of our own policy, the flush budget: what runs if nothing is asked for.
-pub const OWN_POLICY: &str = "afflux";
-
-/// The name of the plain policy that divides the dirty limit among the devices.
-pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
 
 /// All names, each with what it is in a line.
 pub fn policies() -> Vec<(&'static str, &'static str)> {

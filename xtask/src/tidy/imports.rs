@@ -24,7 +24,7 @@ struct Row {
 }
 
 /// `linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
-/// front ends see `volume` and `frontend` only; nobody sees `command` or `checker`. Tests of a front end need a world to run in, so they may see one.
+/// front ends see `volume` and `frontend` only; nobody sees `command`, `lab` or `checker`. Tests of a front end need a world to run in, so they may see one.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
     Row {
@@ -55,8 +55,8 @@ const TABLE: &[Row] = &[
     Row { name: "reference", ours: &["engine", "frames"], ours_in_tests: &["simulator"], others: Some(&[]) },
     Row {
         name: "workloads",
-        ours: &["engine", "frames", "nfs", "linux-policies", "reference", "simulator", "volume"],
-        ours_in_tests: &["frontend"],
+        ours: &["engine", "frames", "frontend", "nfs", "linux-policies", "reference", "simulator", "volume"],
+        ours_in_tests: &[],
         others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
     },
     Row {
@@ -73,23 +73,25 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "command",
+        ours: &["budget", "engine", "frames", "frontend", "govern", "linux", "metrics", "nfs", "report", "volume"],
+        ours_in_tests: &["nfs-check", "nfs-client", "page-check", "scratch"],
+        others: None,
+    },
+    Row {
+        name: "lab",
         ours: &[
-            "budget",
             "engine",
+            "experiments",
             "frames",
             "frontend",
-            "nfs",
-            "govern",
-            "experiments",
-            "linux-policies",
-            "metrics",
             "linux",
+            "nfs",
             "report",
             "simulator",
             "volume",
             "workloads",
         ],
-        ours_in_tests: &["nfs-check", "nfs-client", "page-check", "scratch"],
+        ours_in_tests: &["page-check", "scratch"],
         others: None,
     },
     Row {
@@ -132,7 +134,12 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
-    Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
+    Row {
+        name: "report",
+        ours: &[],
+        ours_in_tests: &["page-check", "scratch"],
+        others: Some(&["serde", "serde_json"]),
+    },
     Row {
         name: "experiments",
         ours: &[

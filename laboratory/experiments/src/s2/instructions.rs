@@ -100,7 +100,7 @@ fn count(program: &PathBuf, work: Work, variant: &str, operations: u64) -> Resul
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["lab", "run", "s2", &format!("--{}", COUNT.info.name), &load])
+        .args(["run", "s2", &format!("--{}", COUNT.info.name), &load])
         .output()
         .map_err(|error| format!("valgrind could not be started: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,6 +1,6 @@
 //! The two figures that have goals: a stream over NFS, and random page operations.
 //!
-//! Both run a machine as `afflux simulate` makes it, with virtual CPUs and a table of costs, and frames
+//! Both run a machine as `afflux-lab simulate` makes it, with virtual CPUs and a table of costs, and frames
 //! that keep stamps.
 
 use std::sync::{Arc, Mutex};

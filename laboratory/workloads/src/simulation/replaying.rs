@@ -15,9 +15,9 @@ use afflux_engine::{Client, Error, Nanos, Platform};
 
 use crate::locking::lock;
 use crate::recorder::Recorder;
-use crate::replay::{TracedCall, TracedOperation};
 use crate::simulated::{SimulatedSite, WorkFile};
 use crate::workload::{Replay, Workload};
+use afflux_frontend::trace::{TracedCall, TracedOperation};
 
 /// Calls under way at a time: as many as a busy server has of some clients.
 const CALLS_AT_ONCE: u64 = 4096;

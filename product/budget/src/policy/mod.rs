@@ -35,6 +35,9 @@ use crate::{
     snapshot_debt_ns,
 };
 
+/// The name of this policy: what runs if nothing is asked for.
+pub const OWN_POLICY: &str = "afflux";
+
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 /// The part of the budget above which the flusher writes.
@@ -205,7 +208,7 @@ impl DevicePolicy for Budget {
     type Shared = ();
 
     fn name(&self) -> &'static str {
-        "afflux"
+        OWN_POLICY
     }
 
     fn needs(&self) -> Needs {

@@ -7,7 +7,7 @@
 use afflux_nfs::{Network, Squash};
 
 use super::Given;
-use crate::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, Outcome};
 
 /// User and group of whoever is nobody in particular, unless told otherwise.
 pub(super) const NOBODY: (u32, u32) = (65_534, 65_534);

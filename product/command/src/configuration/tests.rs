@@ -7,9 +7,9 @@ use tracing::level_filters::LevelFilter;
 
 use super::{Configuration, Io, Layers, file_path};
 use crate::args::Serve;
-use crate::cache_size::HostMemory;
-use crate::failure::{Failure, Outcome};
 use crate::knobs;
+use afflux_linux::HostMemory;
+use afflux_report::failure::{Failure, Outcome};
 
 const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 << 30 };
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::messages::{LINE_BYTES_MAX, Reply, Request};
 use super::place;
 use crate::configuration;
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Longest silence of a server that is asked.
 const SILENCE_MAX: Duration = Duration::from_secs(30);

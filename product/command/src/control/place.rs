@@ -20,9 +20,9 @@ use rustix::process::geteuid;
 
 use super::neighbours::{self, Neighbour};
 use super::trust::{self, Directory, Found, Identity};
-use crate::command_line;
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use afflux_report::command_line;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Most sockets that are looked at in a directory.
 const SOCKETS_MAX: usize = 1024;
@@ -177,8 +177,8 @@ fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
 /// Servers run, and other users run them.
 fn owned_by_others(others: &[Neighbour]) -> String {
     let one = |other: &Neighbour| match other.uid {
-        0 => format!("root runs one (process {}): sudo {}", other.pid, command_line::own()),
-        uid => format!("user {uid} runs one (process {}): sudo -u '#{uid}' {}", other.pid, command_line::own()),
+        0 => format!("root runs one (process {}): sudo {}", other.pid, command_line::own("afflux")),
+        uid => format!("user {uid} runs one (process {}): sudo -u '#{uid}' {}", other.pid, command_line::own("afflux")),
     };
     let lines: Vec<String> = others.iter().map(one).collect();
     format!("no server of this user is running; a server answers the user who runs it:\n  {}", lines.join("\n  "))

@@ -21,7 +21,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
 use rustix::process::geteuid;
 
-use crate::output;
+use afflux_report::output;
 
 /// Longest wait for a server that takes no connections because many wait already.
 const CONNECT_MAX: Duration = Duration::from_secs(5);

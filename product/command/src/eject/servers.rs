@@ -17,9 +17,9 @@ use super::holders::Process;
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
 use crate::control::trust;
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use crate::progress::{self, DrainDisplay};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// The name of the command, as the kernel knows it.
 const PROGRAM: &str = "afflux";

@@ -16,8 +16,8 @@ use serde_json::json;
 
 use super::words::values_text;
 use crate::args;
-use crate::failure::{Failure, Outcome};
-use crate::{output, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
 
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Below so many columns a table would be broken up by the terminal.

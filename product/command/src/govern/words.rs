@@ -9,7 +9,7 @@ use afflux_govern::{Event, Values, What};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
-use crate::{output, units};
+use afflux_report::{output, units};
 
 /// Says it, in the form that was asked for.
 pub(super) fn say(event: &Event, as_json: bool) {

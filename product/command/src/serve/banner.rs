@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::admission;
 use super::exports::Export;
-use crate::{output, units};
+use afflux_report::{output, units};
 
 /// What is served, and how.
 pub(crate) struct Served<'a> {

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use afflux_linux::{HostError, HostOptions, HostTree, WorkerPool};
 use afflux_volume::Directory;
 
-use crate::failure::{Failure, Outcome};
-use crate::output;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
 
 /// Threads for calls about names and attributes that may block, for each file system.
 const POOL_THREADS: usize = 16;

@@ -21,7 +21,7 @@ use afflux_budget::RememberedPrices;
 use afflux_engine::policy::Remembered;
 use serde::{Deserialize, Serialize};
 
-use crate::output;
+use afflux_report::output;
 
 /// The form of the file.
 const VERSION: u32 = 1;

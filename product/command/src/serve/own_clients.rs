@@ -14,7 +14,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::configure_io_flusher_behavior;
 
 use crate::configuration::LockMemory;
-use crate::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, Outcome};
 
 /// Whether the server is to be safe to mount on its own host.
 pub(super) fn are_served(listen: IpAddr, asked: LockMemory) -> bool {

@@ -18,7 +18,7 @@ use afflux_linux::LinuxPlatform;
 use rustix::process::nice;
 use tracing::info;
 
-use crate::cache_size::HostMemory;
+use afflux_linux::HostMemory;
 
 /// At a time: one large page.
 const STEP_FRAMES: u32 = Order::PAGEBLOCK.frames();

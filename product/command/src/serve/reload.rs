@@ -12,9 +12,10 @@ use tracing::error;
 use super::admission;
 use super::running::Running;
 use crate::args;
-use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration};
-use crate::{output, service, units};
+use crate::service;
+use afflux_linux::HostMemory;
+use afflux_report::{output, units};
 
 /// The settings that act at once; knobs do so, too.
 const AT_ONCE: &[&str] = &["allow", "anon", "any_port", "async_metadata", "read_only", "squash"];

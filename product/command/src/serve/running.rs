@@ -26,7 +26,7 @@ use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
 };
-use crate::output::shown;
+use afflux_report::output::shown;
 
 /// Between two reports of a drain's progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::kept_prices::{KeptPrices, Learned};
 use super::lock;
 use super::running::Running;
-use crate::{output, units};
+use afflux_report::{output, units};
 
 /// Between two looks at the devices.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::plural;
 use crate::control::messages::{DeviceGauges, FigureGauge};
-use crate::{output, units};
+use afflux_report::{output, units};
 
 /// Most figures of a policy that is not known here.
 const FIGURES_SHOWN: usize = 12;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::plural;
 use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
-use crate::{delays, output, units};
+use crate::delays;
+use afflux_report::{output, units};
 
 /// Most clients that are named.
 const CLIENTS_SHOWN: usize = 4;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Report, Request, TraceEvent};
-use crate::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, Outcome};
 
 /// Between two reports.
 const EVERY: Duration = Duration::from_secs(1);

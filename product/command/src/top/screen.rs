@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::keys::Choices;
 use super::rows::Rows;
 use super::table::{self, Table};
-use crate::output::shown;
+use afflux_report::output::shown;
 
 /// The least that a table has: its title and a row.
 const TABLE_MIN: usize = 2;
@@ -89,7 +89,7 @@ fn last_line(rows: &Rows, choices: &Choices) -> Line<'static> {
     }
     parts.push(Span::raw(format!("q quit  s sort ({})  p hold  / filter", choices.order.name())));
     if rows.lost_events > 0 {
-        let lost = crate::units::count(rows.lost_events);
+        let lost = afflux_report::units::count(rows.lost_events);
         parts.push(Span::raw(format!("  {lost} events missed: files did more")));
     }
     Line::from(parts)

@@ -9,8 +9,8 @@ use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
 
 use super::rows::{ClientRow, DeviceRow, FileRow, Rows, WaitRow};
-use crate::output::shown;
-use crate::units;
+use afflux_report::output::shown;
+use afflux_report::units;
 
 /// Between two columns.
 const GAP: usize = 2;

@@ -20,7 +20,7 @@ use super::follow::Following;
 use super::keys::Choices;
 use super::model::Model;
 use super::screen;
-use crate::failure::{Failure, Outcome};
+use afflux_report::failure::{Failure, Outcome};
 
 /// How long a key waits at most.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

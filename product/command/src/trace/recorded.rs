@@ -1,7 +1,7 @@
 //! `afflux trace record` and `afflux trace show`: which bytes clients ask for, in a file.
 //!
 //! Owns: the file as it is written and read, calls as lines.
-//! Does not own: the format (`afflux_workloads::replay`), recording (the server).
+//! Does not own: the format (`afflux_frontend::trace`), recording (the server).
 //! Invariants: a file that was not written to its end lacks its last record, and is refused by whoever reads it. What was
 //! lost is said.
 
@@ -10,17 +10,17 @@ use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use afflux_workloads::replay::{self, TracedCall, TracedOperation};
+use afflux_frontend::trace::{self as format, Trace, TracedCall, TracedOperation};
 use serde_json::json;
 
 use crate::args::{TraceRecord, TraceShow};
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
-use crate::failure::{Failure, Outcome};
-use crate::{output, simulate, trace_file, units};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{bounded_file, duration, output, units};
 
 pub(super) fn record(args: &TraceRecord) -> Outcome {
-    let lasting = args.lasting.as_deref().map(simulate::time).transpose();
+    let lasting = args.lasting.as_deref().map(duration::nanoseconds).transpose();
     let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;
     client.ask(&Request::Record { lasting_ns })?;
@@ -37,12 +37,12 @@ pub(super) fn record(args: &TraceRecord) -> Outcome {
         if file.is_none() {
             // Not before the server has said that it records.
             let mut made = BufWriter::new(File::create(&args.output).map_err(wrong)?);
-            made.write_all(&replay::encode(None)).map_err(wrong)?;
+            made.write_all(&format::encode(None)).map_err(wrong)?;
             file = Some(made);
         }
         let Some(file) = &mut file else { continue };
         for call in calls.iter().filter_map(read) {
-            file.write_all(&replay::encode(Some(&call))).map_err(wrong)?;
+            file.write_all(&format::encode(Some(&call))).map_err(wrong)?;
             count += 1;
         }
         lost_in_all += lost;
@@ -51,7 +51,7 @@ pub(super) fn record(args: &TraceRecord) -> Outcome {
         }
     }
     if let Some(mut file) = file {
-        file.write_all(&replay::end(count, lost_in_all)).and_then(|()| file.flush()).map_err(wrong)?;
+        file.write_all(&format::end(count, lost_in_all)).and_then(|()| file.flush()).map_err(wrong)?;
     }
     let lost = match lost_in_all {
         0 => String::new(),
@@ -84,7 +84,10 @@ fn read(call: &[u64; 5]) -> Option<TracedCall> {
 }
 
 pub(super) fn show(args: &TraceShow) -> Outcome {
-    let trace = trace_file::read(&args.input)?;
+    let name = args.input.display();
+    let bytes = bounded_file::read(&args.input, format::FILE_BYTES_MAX)
+        .map_err(|error| Failure::failed(format!("{name} cannot be read: {error}")))?;
+    let trace = Trace::read(&bytes).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))?;
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     for call in &trace.calls {
         let line = if args.json { object(call) } else { line(call) };

@@ -14,6 +14,9 @@ use super::seam::{
 use super::view::View;
 use crate::units::Pages;
 
+/// The name of this policy.
+pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
+
 /// The policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EqualParts;
@@ -50,7 +53,7 @@ impl DevicePolicy for EqualParts {
     type Shared = ();
 
     fn name(&self) -> &'static str {
-        "equal-parts"
+        EQUAL_PARTS_POLICY
     }
 
     fn needs(&self) -> Needs {

@@ -22,7 +22,7 @@ use crate::rare::Looks;
 use crate::sync::OwnLines;
 use crate::wait::lock;
 pub(crate) use account::{Dirtied, MachineSize, Payer};
-pub use equal_parts::{EQUAL_PARTS_FIGURES, EqualParts};
+pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
 pub use figures::{Figure, FigureInfo, FigureValue, Remembered};

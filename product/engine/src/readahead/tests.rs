@@ -3,9 +3,9 @@ use super::*;
 #[test]
 fn policies_are_found_by_their_names() {
     for policy in Readahead::ALL {
-        assert_eq!(Readahead::named(policy.name()), Some(*policy));
+        assert_eq!(Readahead::from_name(policy.name()), Ok(*policy));
     }
-    assert_eq!(Readahead::named("windows"), None);
+    assert!(Readahead::from_name("linus").unwrap_err().contains("linux"));
 }
 
 #[test]

@@ -68,6 +68,15 @@ impl KnobInfo {
         self.range_with(|number| number.to_string())
     }
 
+    /// The knob in a help text: a line with its name, range and default, and the first sentence of what it does.
+    pub fn help_with(&self, number: impl Fn(u64) -> String + Copy) -> (String, String) {
+        let also = self.aliases.iter().map(|alias| format!("; also {alias}")).collect::<String>();
+        let each = if self.scope == Scope::Device { "; each device can have its own" } else { "" };
+        let (range, default) = (self.range_with(number), number(self.default));
+        let sentence = self.doc.split_once(". ").map_or(self.doc, |(first, _)| first).trim_end_matches('.');
+        (format!("{}  {range}, default {default}{each}{also}", self.name), sentence.to_owned())
+    }
+
     /// [`KnobInfo::range`], with numbers as somebody else writes them.
     pub fn range_with(&self, number: impl Fn(u64) -> String) -> String {
         let (min, max, unit) = (number(self.min), number(self.max), self.unit);

@@ -47,7 +47,7 @@ fn dead(path: &Path) {
     shutdown(live(path), Shutdown::Both).unwrap();
 }
 
-fn refused<T: std::fmt::Debug>(outcome: crate::failure::Outcome<T>) -> String {
+fn refused<T: std::fmt::Debug>(outcome: afflux_report::failure::Outcome<T>) -> String {
     outcome.unwrap_err().to_string()
 }
 

@@ -1,0 +1,38 @@
+//! The `afflux-lab` command.
+//!
+//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use).
+//! Does not own: simulated machines, workloads and experiments; it wires the crates that do, and nobody imports it.
+//! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
+#![forbid(unsafe_code)]
+
+mod args;
+mod calibrate;
+mod devices;
+mod experiment;
+mod knobs;
+mod simulate;
+mod trace_file;
+
+use std::process::ExitCode;
+
+use afflux_report::output;
+use args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::read();
+    let outcome = match &arguments.command {
+        Command::Simulate(simulate) => simulate::run(simulate),
+        Command::Replay(replay) => simulate::replay(replay),
+        Command::Devices(devices) => devices::run(devices),
+        Command::Calibrate(calibrate) => calibrate::run(calibrate),
+        Command::List(list) => experiment::list(list),
+        Command::Run(run) => experiment::run(run),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::remark(format_args!("error: {failure}"));
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A run in a sentence: when its data was accepted and on disk, the slowest call and the cause of its wait.
+//!
+//! Owns: which figures those are, and the words. Does not own: the figures (the simulator), their units (`report`).
+//! Invariants: a run that was cut or that lost something says so first; nothing is said that a run has not done. The longest
+//! wait never stands without the median.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use afflux_workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figures, SlowestCall, WaitCause};
+
+use super::{Run, text};
+use afflux_report::units;
+
+/// Most jobs of which it is said when they ended.
+const ENDS_MAX: usize = 4;
+
+/// One run's, or each policy's on a line.
+pub(super) fn answer(runs: &[Run]) -> String {
+    match runs {
+        [run] => capital(&of_run(run)),
+        _ => runs.iter().map(|run| format!("{}: {}", run.policy, of_run(run))).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// `2.15 GB accepted after 65 s, on disk after 87 s; backup ended after 40 s, desktop after 65 s; an fsync of desktop waited
+/// 33.5 ms in the median and 5.20 s at worst, 4.70 s of that in the elevator, which let later requests go first`
+fn of_run(run: &Run) -> String {
+    let figures = &run.figures;
+    let mut parts = vec![moved(figures)];
+    parts.extend(ends(figures));
+    let [written, read] = [written_bytes(figures), read_bytes(figures)];
+    if written > 0 && read > 0 {
+        parts.push(format!("{} read", units::data(read)));
+    }
+    parts.extend(longest(run));
+    let failed: u64 = figures.jobs.iter().flat_map(|job| job.errors.iter().map(|(_, count)| count)).sum();
+    if failed > 0 {
+        parts.push(format!("{} call{} failed", units::count(failed), if failed == 1 { "" } else { "s" }));
+    }
+    let wrong = text::ending(figures);
+    let wrong =
+        wrong.lines().next().map_or_else(String::new, |line| format!(" {}.", line.trim().trim_end_matches('.')));
+    format!("{}.{wrong}", parts.join("; "))
+}
+
+fn written_bytes(figures: &Figures) -> u64 {
+    figures.jobs.iter().map(|job| job.write.bytes).sum()
+}
+
+fn read_bytes(figures: &Figures) -> u64 {
+    figures.jobs.iter().map(|job| job.read.bytes).sum()
+}
+
+/// What was written and when it was where, or what was read and how fast.
+fn moved(figures: &Figures) -> String {
+    let time = |ns| units::time(Duration::from_nanos(ns));
+    let ended_ns = figures.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0);
+    let whole = figures.loss.is_none() && figures.unwritten.is_empty() && !figures.cut;
+    match (written_bytes(figures), read_bytes(figures)) {
+        (0, 0) => format!("nothing was read or written in {}", time(figures.virtual_ns)),
+        (0, read) => format!(
+            "{} read in {}, {}",
+            units::data(read),
+            time(ended_ns),
+            units::rate(read, Duration::from_nanos(ended_ns))
+        ),
+        (written, _) if whole => {
+            let (accepted_ns, written) = (figures.virtual_ns.saturating_sub(figures.settle_ns), units::data(written));
+            match (time(accepted_ns), time(figures.virtual_ns)) {
+                (accepted, on_disk) if accepted != on_disk => {
+                    format!("{written} accepted after {accepted}, on disk after {on_disk}")
+                }
+                // Two times that read the same would not say how long it took.
+                (both, _) if figures.settle_ns == 0 => format!("{written} accepted and on disk after {both}"),
+                (both, _) => {
+                    format!("{written} accepted after {both}, on disk {} later", units::latency(figures.settle_ns))
+                }
+            }
+        }
+        (written, _) => format!("{} accepted in {}", units::data(written), time(figures.virtual_ns)),
+    }
+}
+
+/// When each job that wrote ended, where they did not end together.
+fn ends(figures: &Figures) -> Option<String> {
+    let time = |ns| units::time(Duration::from_nanos(ns));
+    let writers = || figures.jobs.iter().filter(|job| job.write.bytes > 0);
+    let differ = writers().any(|job| writers().any(|other| time(job.ended_ns) != time(other.ended_ns)));
+    let parts = writers().take(ENDS_MAX).map(|job| format!("{} after {}", job.name, time(job.ended_ns)));
+    let parts = parts.collect::<Vec<_>>().join(", ").replacen(" after ", " ended after ", 1);
+    let more = writers().count().saturating_sub(ENDS_MAX);
+    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+    differ.then(|| format!("{parts}{more}"))
+}
+
+/// Who waited longest for a sync; where nobody syncs, for a write or a read.
+fn longest(run: &Run) -> Option<String> {
+    type Call = (&'static str, fn(&JobOutcome) -> &OperationOutcome);
+    const CALLS: [Call; 4] = [
+        ("an fsync", |job| &job.sync),
+        ("the fsync at the end", |job| &job.closing_sync),
+        ("a write", |job| &job.write),
+        ("a read", |job| &job.read),
+    ];
+    let of = |(word, call): Call| {
+        let jobs = run.figures.jobs.iter().enumerate().filter(|(_, job)| call(job).ops > 0);
+        let (at, slowest) = jobs.max_by_key(|(_, job)| call(job).latency.max_ns)?;
+        let operation = call(slowest);
+        let worst = units::latency(operation.latency.max_ns);
+        // A single call has no median.
+        let median = if operation.ops > 1 { median_ns(operation) } else { None };
+        let waited = match median {
+            Some(median) => format!("{} in the median and {worst} at worst", units::latency(median)),
+            None => worst,
+        };
+        let because = operation.slowest.as_ref().map_or_else(String::new, |slowest| because(slowest, word));
+        let same: Vec<&OperationOutcome> =
+            run.all().filter_map(|figures| figures.jobs.get(at)).map(call).filter(|other| other.ops > 0).collect();
+        let ranges = if run.shifted.is_empty() { String::new() } else { ranges(&same) };
+        Some(format!("{word} of {} waited {waited}{because}{ranges}", slowest.name))
+    };
+    CALLS.into_iter().find_map(of)
+}
+
+fn median_ns(operation: &OperationOutcome) -> Option<u64> {
+    operation.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile == 50.0).map(|(_, ns)| *ns)
+}
+
+/// The largest cause of the slowest call's wait.
+fn because(slowest: &SlowestCall, word: &str) -> String {
+    let (cause, ns) = slowest.cause();
+    let what = match cause {
+        WaitCause::Pause => "paused at the dirty limit",
+        WaitCause::Elevator => "in the elevator, which let later requests go first",
+        WaitCause::Queue => "in the disk's queue behind earlier requests",
+        WaitCause::Disk => "for the disk's work on it",
+        WaitCause::Backlog if word.contains("fsync") => "in the backlog: the cache wrote other data first",
+        WaitCause::Backlog => "in the cache",
+    };
+    if ns == 0 { String::new() } else { format!(", {} of that {what}", units::latency(ns)) }
+}
+
+/// From where to where the median and the worst were over all runs.
+fn ranges(operations: &[&OperationOutcome]) -> String {
+    let range = |ns: &mut dyn Iterator<Item = u64>| {
+        let all: Vec<u64> = ns.collect();
+        let of = |ns: Option<&u64>| units::latency(ns.copied().unwrap_or(0));
+        format!("{} to {}", of(all.iter().min()), of(all.iter().max()))
+    };
+    let worst = range(&mut operations.iter().map(|operation| operation.latency.max_ns));
+    let median = range(&mut operations.iter().filter_map(|operation| median_ns(operation)));
+    format!(" (over {} runs with shifted starts {median} in the median, {worst} at worst)", operations.len())
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

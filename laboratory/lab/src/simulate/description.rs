@@ -1,0 +1,253 @@
+//! From the command line to a described run.
+//!
+//! Owns: reading job files and what they include, sizes and times on the command line, where each
+//! thing that is wrong stands.
+//! Does not own: the syntax of job, device, cost and fault files (the simulator) and of built-in workloads
+//! (`built_in`).
+//! Invariants: nothing runs before all of it has been read; every error names the file or the flag,
+//! the value and what is allowed.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{env, fs};
+
+use afflux_engine::eviction::EvictionKind;
+use afflux_engine::settings::did_you_mean;
+use afflux_frontend::trace::Trace;
+use afflux_simulator::{CostTable, FaultScript};
+use afflux_workloads::fio::{self, Included, Likeness, Surroundings};
+use afflux_workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
+use afflux_workloads::{Job, Replay, Workload};
+
+use super::{Work, built_in, disks, memory};
+use crate::args;
+use crate::trace_file;
+use afflux_engine::Readahead;
+use afflux_report::bounded_file;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{duration, output, units};
+
+/// Most files beside one that is not there whose names are looked at.
+const FILES_BESIDE_MAX: usize = 1000;
+
+/// Largest job file that is read; fio's own examples have a few kB.
+const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
+
+pub(super) struct Described {
+    /// The job files, as the user named them.
+    pub(super) jobs: String,
+    /// One for each policy, in the order asked for.
+    pub(super) simulations: Vec<Simulation>,
+    pub(super) warnings: Vec<String>,
+    /// The job files and what they include, each once: names and texts.
+    pub(super) files: Vec<(String, String)>,
+    /// What is replayed, a sentence each.
+    pub(super) replayed: Vec<String>,
+}
+
+pub(super) fn read(work: &Work<'_>, args: &args::Machine) -> Outcome<Described> {
+    let mut devices = disks::devices(&args.devices)?.into_iter();
+    let first = devices.next().ok_or_else(disks::none_named)?;
+    let mut simulation = Simulation::new(args.seed, first);
+    simulation.devices.extend(devices);
+    simulation.cpus = args.cpus;
+    simulation.until_ns = args.until.as_deref().map(until).transpose()?;
+    simulation.knobs.clone_from(&args.knobs);
+    let readahead = args.readahead.as_deref().map(Readahead::from_name).transpose();
+    simulation.readahead = readahead.map_err(|why| Failure::wrong_use(format!("--readahead: {why}")))?;
+    simulation.eviction = args.eviction.as_deref().map(eviction).transpose()?;
+    simulation.callers = Callers::AsMeasured;
+    simulation.keep_trace = args.trace.is_some();
+    if let Some(path) = &args.faults {
+        let name = path.display().to_string();
+        simulation.faults =
+            FaultScript::parse(&name, &text_of(path)?).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    }
+    if let Some(text) = &args.costs {
+        simulation.costs = costs(text)?;
+    }
+    let mut warnings = Vec::new();
+    let likeness = if args.approximate { Likeness::Near } else { Likeness::Same };
+    let (mut built_in, mut jobs, mut host) = (Vec::new(), Vec::new(), Host::default());
+    let mut replayed = Vec::new();
+    for name in work.jobs {
+        match built_in::parse(name) {
+            Some(workload) => built_in.push(workload?),
+            None => add_jobs(name, likeness, &mut host, &mut jobs, &mut warnings)?,
+        }
+    }
+    for path in work.traces {
+        let stem = path.file_stem().map_or_else(|| "trace".into(), |stem| stem.to_string_lossy().into_owned());
+        let trace = Arc::new(trace_file::read(path)?);
+        if trace.lost > 0 {
+            warnings.push(format!("{}: {} calls were lost while it was recorded", path.display(), trace.lost));
+        }
+        replayed.push(in_words(&path.display().to_string(), &trace));
+        // What it reads nobody wrote.
+        simulation.contents = Contents::Unchecked;
+        built_in.push(Workload::Replay(Replay { name: stem, directory: String::new(), trace }));
+    }
+    simulation.workloads = built_in;
+    simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
+    simulation.memory_bytes = memory::bytes(&args.memory, &simulation, memory::own_bytes_max())?;
+    let simulations = policies(&args.policies, simulation)?;
+    for one in &simulations {
+        let without_effect = |knob| format!("{} has no {knob}: it changes nothing there", one.policy);
+        warnings.extend(one.ignored_knobs().into_iter().map(without_effect));
+    }
+    let traces = work.traces.iter().map(|path| path.display().to_string());
+    let jobs: Vec<String> = work.jobs.iter().cloned().chain(traces).collect();
+    Ok(Described { jobs: jobs.join(", "), simulations, warnings, files: host.files, replayed })
+}
+
+/// What a trace has, and how it is replayed.
+fn in_words(name: &str, trace: &Trace) -> String {
+    let lasts = trace.calls.last().map_or(Duration::ZERO, |call| Duration::from_micros(call.at_us));
+    let plural = |count: usize, what: &str| {
+        format!("{} {what}{}", units::count(count as u64), if count == 1 { "" } else { "s" })
+    };
+    let (calls, files) = (plural(trace.calls.len(), "call"), plural(trace.files().len(), "file"));
+    let lost =
+        if trace.lost > 0 { format!(", and {} that were lost", units::count(trace.lost)) } else { String::new() };
+    format!(
+        "{name} has {calls} of {files} in {}{lost}. Each begins at the time at which it was recorded, whether those before \
+         it have ended or not: where writers are paused, a read may come before the write that it followed.",
+        units::time(lasts)
+    )
+}
+
+/// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
+fn add_jobs(
+    name: &str,
+    likeness: Likeness,
+    host: &mut Host,
+    jobs: &mut Vec<Job>,
+    warnings: &mut Vec<String>,
+) -> Outcome {
+    let text = text_of(Path::new(name)).map_err(|failure| with_near(failure, name))?;
+    host.keep(name, &text);
+    let file = fio::parse_as(name, &text, host, likeness);
+    let mut file = file.map_err(|error| Failure::wrong_use(error.to_string()))?;
+    if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
+        first.stonewall = true;
+    }
+    if file.jobs.is_empty() {
+        let how = "a job is a section, such as [backup] with size=1g below it";
+        return Err(Failure::wrong_use(format!("{name}: there is no job in it; {how}")));
+    }
+    warnings.extend(file.warnings.iter().map(ToString::to_string));
+    jobs.append(&mut file.jobs);
+    Ok(())
+}
+
+/// What is no file may be a mistyped one beside it, or a mistyped workload.
+fn with_near(failure: Failure, name: &str) -> Failure {
+    let (path, workload) = (Path::new(name), name.split(':').next().unwrap_or(name));
+    if path.exists() {
+        return failure;
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = fs::read_dir(directory).into_iter().flatten().take(FILES_BESIDE_MAX);
+    let files: Vec<String> =
+        beside.filter_map(|entry| Some(path.with_file_name(entry.ok()?.file_name()).display().to_string())).collect();
+    let of_files = did_you_mean(name, files.iter().map(String::as_str));
+    let near = if of_files.is_empty() { did_you_mean(workload, built_in::NAMES.into_iter()) } else { of_files };
+    match failure {
+        Failure::Failed(text) => Failure::Failed(format!("{text}{}", output::shown(near))),
+        Failure::WrongUse(text) => Failure::WrongUse(text),
+    }
+}
+
+/// The same run under each policy; knobs are checked here, so that an error says which flag it was.
+fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>> {
+    let own = [OWN_POLICY.to_owned()];
+    let names = if names.is_empty() { &own[..] } else { names };
+    let mut simulations: Vec<Simulation> = Vec::new();
+    for name in names {
+        if simulations.iter().any(|other| other.policy == *name) {
+            return Err(Failure::wrong_use(format!("--policy: {name} is there twice")));
+        }
+        let one = Simulation { policy: name.clone(), ..simulation.clone() };
+        match one.check_settings() {
+            Ok(()) => simulations.push(one),
+            Err(SimulationError::Knob(error)) if names.len() > 1 => {
+                return Err(Failure::wrong_use(format!("--set, under {name}: {error}")));
+            }
+            Err(SimulationError::Knob(error)) => return Err(Failure::wrong_use(format!("--set: {error}"))),
+            Err(error) => return Err(Failure::wrong_use(format!("--policy: {error}"))),
+        }
+    }
+    Ok(simulations)
+}
+
+/// The text of a small file.
+pub(super) fn text_of(path: &Path) -> Outcome<String> {
+    let wrong = |why: String| Failure::failed(format!("{} cannot be read: {why}", path.display()));
+    let bytes = bounded_file::read(path, JOB_FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        wrong(format!("it is not UTF-8 text, in line {line}"))
+    })
+}
+
+/// The host's files and environment, for what job files ask for.
+#[derive(Default)]
+struct Host {
+    /// What was read.
+    files: Vec<(String, String)>,
+}
+
+impl Host {
+    fn keep(&mut self, name: &str, text: &str) {
+        if !self.files.iter().any(|(known, _)| known == name) {
+            self.files.push((name.to_owned(), text.to_owned()));
+        }
+    }
+}
+
+impl Surroundings for Host {
+    /// As fio looks for it: from where the command runs, then beside the file that includes it.
+    fn include(&mut self, path: &str, including: &str) -> Result<Included, String> {
+        let here = Path::new(path).to_owned();
+        let beside = Path::new(including).with_file_name(path);
+        let found = if here.exists() || !beside.exists() { here } else { beside };
+        let text = text_of(&found).map_err(|failure| failure.to_string())?;
+        let name = found.display().to_string();
+        self.keep(&name, &text);
+        Ok(Included { name, text })
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        env::var(name).ok()
+    }
+}
+
+fn eviction(name: &str) -> Outcome<EvictionKind> {
+    EvictionKind::from_name(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
+}
+
+fn until(text: &str) -> Outcome<u64> {
+    duration::nanoseconds(text).map_err(|why| Failure::wrong_use(format!("--until: {why}")))
+}
+
+/// A table that comes along, or a file of one.
+fn costs(text: &str) -> Outcome<CostTable> {
+    if let Some(table) = CostTable::named(text) {
+        return Ok(table);
+    }
+    let path = Path::new(text);
+    if !path.exists() && !text.contains(['/', '.']) {
+        let names: Vec<&str> = CostTable::names().collect();
+        let known = names.join(", ");
+        let near = did_you_mean(text, names.into_iter());
+        return Err(Failure::wrong_use(format!(
+            "--costs: there is no table '{text}'{near}; there are {known}; or a file"
+        )));
+    }
+    CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
+}

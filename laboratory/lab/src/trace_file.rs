@@ -1,0 +1,20 @@
+//! Traces in files, for whoever shows or replays them.
+//!
+//! Owns: how large a file may be, what is said of one that cannot be read.
+//! Does not own: the two formats (`afflux_workloads::replay`), writing (`trace`).
+//! Invariants: what is wrong is told with the file's name.
+
+use std::path::Path;
+
+use afflux_frontend::trace::{FILE_BYTES_MAX, Trace};
+
+use afflux_report::bounded_file;
+use afflux_report::failure::{Failure, Outcome};
+
+/// Reads a trace, whichever of the two formats it has.
+pub(crate) fn read(path: &Path) -> Outcome<Trace> {
+    let name = path.display();
+    let cannot = |error: std::io::Error| Failure::failed(format!("{name} cannot be read: {error}"));
+    let bytes = bounded_file::read(path, FILE_BYTES_MAX).map_err(cannot)?;
+    Trace::read(&bytes).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))
+}

@@ -1,8 +1,0 @@
-use super::joined;
-
-#[test]
-fn a_shell_reads_the_same_words() {
-    let words = ["simulate", "my job.fio", "it's", "", "--set=budget_ms=2500", "$HOME", "/a-b_c.d"].map(str::to_owned);
-    let text = joined(&words);
-    assert_eq!(text, r"afflux simulate 'my job.fio' 'it'\''s' '' --set=budget_ms=2500 '$HOME' /a-b_c.d");
-}

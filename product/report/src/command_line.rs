@@ -1,0 +1,28 @@
+//! The command as it was typed, for pages that are to say how they can be had again.
+//!
+//! Owns: quoting for a shell.
+//! Does not own: what the words mean (`args`).
+//! Invariants: a POSIX shell reads the text as the same words; the program is named without its directory.
+
+#[cfg(test)]
+mod tests;
+
+/// The command line of this process, as a shell takes it; `program` stands for the path it was called by.
+#[must_use]
+pub fn own(program: &str) -> String {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    joined(program, &words)
+}
+
+fn joined(program: &str, words: &[String]) -> String {
+    std::iter::once(program.to_owned()).chain(words.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
+}
+
+/// A word that a shell leaves as it is, in quotes only where it would not.
+fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+.,/:@%^".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,8 @@
+use super::joined;
+
+#[test]
+fn a_shell_reads_the_same_words() {
+    let words = ["simulate", "my job.fio", "it's", "", "--set=budget_ms=2500", "$HOME", "/a-b_c.d"].map(str::to_owned);
+    let text = joined("afflux-lab", &words);
+    assert_eq!(text, r"afflux-lab simulate 'my job.fio' 'it'\''s' '' --set=budget_ms=2500 '$HOME' /a-b_c.d");
+}

@@ -1,0 +1,58 @@
+//! Why the command did not succeed.
+//!
+//! Owns: the difference between failing and being used wrongly, and their exit codes.
+//! Does not own: the wording; whoever fails words it.
+//! Invariants: 1 is failed, 2 is wrong use.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What a subcommand comes to.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+/// A failure with the text to show.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command was right and could not be carried out.
+    Failed(String),
+    /// The command, a setting or the configuration makes no sense.
+    WrongUse(String),
+}
+
+impl Failure {
+    /// The command was right and could not be carried out, because of `text`.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::Failed(text.into())
+    }
+
+    /// The command makes no sense, because of `text`.
+    pub fn wrong_use(text: impl Into<String>) -> Self {
+        Self::WrongUse(text.into())
+    }
+
+    /// The same, with the flag that it is about in front of what is wrong use.
+    pub fn within(self, flag: &str) -> Self {
+        match self {
+            Self::Failed(text) => Self::Failed(text),
+            Self::WrongUse(text) => Self::WrongUse(format!("{flag}: {text}")),
+        }
+    }
+
+    /// 1 for a failure, 2 for wrong use.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Failed(_) => ExitCode::FAILURE,
+            Self::WrongUse(_) => ExitCode::from(2),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(text) | Self::WrongUse(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
