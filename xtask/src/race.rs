@@ -1,5 +1,5 @@
 //! The race of the library with the kernel's page cache and other caches: built, run, its tables put into
-//! docs/performance.md.
+//! notebook/performance.md.
 //!
 //! Owns: the arguments, the program that is built, where its files go.
 //! Does not own: what is raced and how (the crate in `race`), how a table gets into its document (`measured`).
@@ -16,7 +16,7 @@ use crate::measured::{Place, machine};
 use crate::{fio_engine, repository};
 
 const PLACE: Place = Place {
-    document: "docs/performance.md",
+    document: "notebook/performance.md",
     begin: "<!-- race: written by cargo xtask race -->",
     end: "<!-- end of race -->",
 };

@@ -1,4 +1,4 @@
-//! The race with nfs-ganesha: built, run in a network of its own, its table put into docs/nfs.md.
+//! The race with nfs-ganesha: built, run in a network of its own, its table put into notebook/nfs.md.
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
@@ -16,7 +16,7 @@ use crate::measured::{Place, machine};
 use crate::{ci, repository};
 
 const PLACE: Place = Place {
-    document: "docs/nfs.md",
+    document: "notebook/nfs.md",
     begin: "<!-- race: written by cargo xtask race-nfs -->",
     end: "<!-- end of race -->",
 };
