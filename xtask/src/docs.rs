@@ -228,8 +228,8 @@ fn knobs() -> String {
          or on a running server with `afflux set KNOB=VALUE`. A knob whose scope is *device* can \
          have another value for each device (`afflux set KNOB=VALUE --device D`). Values in bytes \
          may have a unit (`64MiB`, `1GB`).\n\n\
-         A change acts *at once*: what follows from it is computed anew, and those who wait because of it \
-         are asked again; or on the *next use*: the next request, call or look that it governs.\n",
+         A change acts *at once* or on the *next use*. At once: the engine computes its limits again, and asks the policy again about \
+         callers that wait. On the next use: with the next request, call or scan that the knob governs.\n",
     );
     for (table, path, about) in OWNERS {
         let _ = write!(
@@ -299,7 +299,7 @@ fn counters() -> String {
     }
     text.push_str(
         "\n## Events\n\n\
-         `afflux trace --json` prints an object a line for what happens from then on. Each has `at_ns` (since the server \
+         `afflux trace --json` prints an object a line for each event from then on. Each has `at_ns` (since the server \
          was ready, as `uptime_ns` in a report), and where they apply `device`, `file` and `client`, otherwise null. The \
          server keeps the last 16,384 events for those who follow them, and none while nobody does.\n\n\
          | `event` | has | what happened |\n\

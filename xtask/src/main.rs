@@ -36,11 +36,11 @@ const USAGE: &str = "usage: cargo xtask <task>
   docs             write the generated documents, and the header of the C interface
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
                    race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
-                   machine, as root, for about a quarter of an hour, and write the tables in docs/performance.md;
+                   machine, as root, for about a quarter of an hour, and write the tables to target/race.md;
                    --quick, or a part alone, only to see that it works; its files are in a new directory inside DIR
   race-nfs [--quick] [--profile NAME] [--dir DIR]
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
-                   and write the table in docs/nfs.md; --quick only to see that it works; its files are in a new
+                   and write the table to target/race-nfs.md; --quick only to see that it works; its files are in a new
                    directory inside DIR
   mounted [--profile NAME] [--keep] [NAME...]
                    mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,

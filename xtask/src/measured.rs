@@ -1,37 +1,17 @@
-//! Tables of figures that were measured here, in documents that are otherwise written by hand.
-//!
-//! Owns: the place of a table in its document, what is said of the machine.
-//! Does not own: the tables.
-//! Invariants: nothing of a document changes but what stands between the two lines.
+//! Tables of figures that were measured on this machine.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// A document, and the lines that a table of it stands between.
-pub(crate) struct Place {
-    pub(crate) document: &'static str,
-    pub(crate) begin: &'static str,
-    pub(crate) end: &'static str,
-}
-
-impl Place {
-    /// Writes another table there.
-    pub(crate) fn write(&self, table: &str) -> Result<()> {
-        let path = repository::root().join(self.document);
-        let document = fs::read_to_string(&path).context(self.document)?;
-        fs::write(&path, self.placed(&document, table)?).context(self.document)
-    }
-
-    /// The document with another table.
-    fn placed(&self, document: &str, table: &str) -> Result<String> {
-        let Self { document: name, begin, end } = self;
-        let (before, rest) = document.split_once(begin).with_context(|| format!("{name} has no line {begin}"))?;
-        let (_, after) = rest.split_once(end).with_context(|| format!("{name} has no line {end}"))?;
-        Ok(format!("{before}{begin}\n\n{table}\n{end}{after}"))
-    }
+/// Writes a race's tables to `target/NAME.md`; gives the path.
+pub(crate) fn write(name: &str, tables: &str) -> Result<PathBuf> {
+    let path = repository::target().join(name).with_extension("md");
+    fs::write(&path, tables).with_context(|| path.display().to_string())?;
+    Ok(path)
 }
 
 /// What it ran on.
@@ -43,6 +23,3 @@ pub(crate) fn machine() -> String {
     let kernel = read("/proc/sys/kernel/osrelease");
     format!("{count} × {model}, Linux {}", kernel.trim())
 }
-
-#[cfg(test)]
-mod tests;

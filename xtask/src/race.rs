@@ -1,5 +1,5 @@
 //! The race of the library with the kernel's page cache and other caches: built, run, its tables put into
-//! docs/performance.md.
+//! notebook/performance.md.
 //!
 //! Owns: the arguments, the program that is built, where its files go.
 //! Does not own: what is raced and how (the crate in `race`), how a table gets into its document (`measured`).
@@ -12,20 +12,13 @@ use std::process::{Command, Stdio};
 use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
 
-use crate::measured::{Place, machine};
-use crate::{fio_engine, repository};
-
-const PLACE: Place = Place {
-    document: "docs/performance.md",
-    begin: "<!-- race: written by cargo xtask race -->",
-    end: "<!-- end of race -->",
-};
+use crate::{fio_engine, measured, repository};
 
 pub(crate) const USAGE: &str =
     "usage: cargo xtask race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]";
 
 struct Wanted {
-    /// Whether the document gets the tables.
+    /// Whether all parts run.
     whole: bool,
     /// Whether fio takes part.
     needs_fio: bool,
@@ -68,7 +61,7 @@ impl Wanted {
     }
 }
 
-/// Builds, races, and writes the tables: to the document, or where it is not the whole only to standard output.
+/// Builds and races. A whole race writes its tables to a file; a part prints them only.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     let program = build(&wanted.profile)?;
@@ -83,8 +76,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     println!("{tables}");
     println!("rows and plots: {}", artifacts.display());
     if wanted.whole {
-        PLACE.write(&format!("On {}.\n\n{}", machine(), tables.trim_end()))?;
-        println!("written to {}", PLACE.document);
+        let path = measured::write("race", &format!("On {}.\n\n{}", measured::machine(), tables.trim_end()))?;
+        println!("written to {}", path.display());
     }
     Ok(())
 }

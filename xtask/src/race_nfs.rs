@@ -1,4 +1,4 @@
-//! The race with nfs-ganesha: built, run in a network of its own, its table put into docs/nfs.md.
+//! The race with nfs-ganesha: built, run in a network of its own, its table put into notebook/nfs.md.
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`tests/nfs-check/src/race`), how a table gets into its document (`measured`).
@@ -12,14 +12,7 @@ use std::process::{Command, Stdio};
 use afflux_scratch::Scratch;
 use anyhow::{Context, Result, bail};
 
-use crate::measured::{Place, machine};
-use crate::{ci, repository};
-
-const PLACE: Place = Place {
-    document: "docs/nfs.md",
-    begin: "<!-- race: written by cargo xtask race-nfs -->",
-    end: "<!-- end of race -->",
-};
+use crate::{ci, measured, repository};
 
 /// A network without anything but itself, and with an address besides 127.0.0.1: without one nfs-ganesha's resolver
 /// finds nothing.
@@ -66,8 +59,11 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if wanted.quick || !wanted.only.is_empty() {
         return Ok(());
     }
-    PLACE.write(&format!("On {}; servers on the first CPU, the client on the second.\n\n{table}", machine()))?;
-    println!("written to {}", PLACE.document);
+    let path = measured::write(
+        "race-nfs",
+        &format!("On {}; servers on the first CPU, the client on the second.\n\n{table}", measured::machine()),
+    )?;
+    println!("written to {}", path.display());
     Ok(())
 }
 

@@ -31,7 +31,7 @@ const SLOW_WORDS: &str = "A job that writes 64 KiB blocks to a fast disk as fast
 const ABLATION_WORDS: &str = "The same through Afflux, with one thing left out at a time: *system calls*: preads and pwrites on \
     threads, no io_uring; *host cache*: through the host's page cache, no O_DIRECT; *base pages*: memory in pages of 4 KiB, \
     none of 2 MiB; *one in flight*: one write request at a time. Registered buffers and files, and polling, are not used, so \
-    there is nothing to leave out: docs/performance-notes.md has what they gained when they were tried, and the disks here \
+    there is nothing to leave out: notebook/performance-notes.md has what they gained when they were tried, and the disks here \
     cannot be polled.";
 const SHOWN: &[&str] = &["p99_us", "p99.9_us", "cpu_us"];
 

@@ -160,7 +160,7 @@ impl CostTable {
         Self::new("nothing costs anything", Vec::new())
     }
 
-    /// The machine that the figures of docs/performance.md come from.
+    /// The machine that the figures of docs/results.md come from.
     pub fn standard() -> Self {
         Self::named(BUILT_IN[0].0).unwrap_or_else(Self::free)
     }

@@ -8,7 +8,7 @@
 //!
 //! A direct write that makes its file longer is done alone by the host's file systems, waited for and with the
 //! file's lock held. So one goes at a time; once several wait, the file is made longer before them, and they go
-//! together (`docs/performance-notes.md` has what else was tried).
+//! together (`notebook/performance-notes.md` has what else was tried).
 //!
 //! Owns: the turns of one file's writes, and how long it is made ahead of those that wait.
 //! Does not own: the order of writes to the same bytes: the engine has only one of those in flight; sizes on
