@@ -165,7 +165,7 @@ pub(crate) fn install_ganesha() -> Result<()> {
 
 /// Runs the tests that look at pages; their pictures go to `pictures`.
 pub(crate) fn test_pages(pictures: &str) -> Result<()> {
-    let line = "cargo test -p afflux-report -p afflux-command a_reader_finds_no_fault";
+    let line = "cargo test -p afflux-report -p afflux-lab a_reader_finds_no_fault";
     eprintln!("+ {line}");
     let status = Command::new("cargo")
         .args(line.split(' ').skip(1))
