@@ -1,11 +1,12 @@
 //! Devices over host files: requests become io_uring operations, or calls on worker threads.
 //!
 //! Owns: how a directory's files are reached (O_DIRECT or not), the way of each request to a ring or a thread, the
-//! guess at the free space. Does not own: names (the volume), the choice of writes (the engine). Invariants: `submit`
-//! never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is done on that thread's
-//! own ring. Other threads hand theirs to a reactor. A reservation is done on the device's own threads: a frozen file
-//! system holds it until the thaw, and the caller need not wait so long. The memory of a request belongs to the reactor
-//! until the kernel has reported.
+//! guess at the free space.
+//! Does not own: names (the volume), the choice of writes (the engine).
+//! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
+//! done on that thread's own ring. Other threads hand theirs to a reactor. A reservation is done on the device's own
+//! threads: a frozen file system holds it until the thaw, and the caller need not wait so long. The memory of a request
+//! belongs to the reactor until the kernel has reported.
 
 mod file;
 mod flight;

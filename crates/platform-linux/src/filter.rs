@@ -1,9 +1,10 @@
 //! System calls that a server of files never makes, refused for the rest of its life.
 //!
-//! Owns: the list of these calls, the filter that the kernel gets. Does not own: the moment of its installation (the
-//! command); other privileges (`users`). Invariants: a filter holds for the thread that installs it and for threads
-//! started later, and cannot be removed. It decides by the call's number alone, so the kernel remembers the allowed
-//! numbers and runs no filter for them (since 5.11). The filter does not see operations that go through a ring.
+//! Owns: the list of these calls, the filter that the kernel gets.
+//! Does not own: the moment of its installation (the command); other privileges (`users`).
+//! Invariants: a filter holds for the thread that installs it and for threads started later, and cannot be removed. It
+//! decides by the call's number alone, so the kernel remembers the allowed numbers and runs no filter for them (since
+//! 5.11). The filter does not see operations that go through a ring.
 
 use std::io;
 

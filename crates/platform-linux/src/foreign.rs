@@ -1,9 +1,10 @@
 //! Wakers of other programs' tasks: foreign code that this program has to run.
 //!
-//! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped. Does not
-//! own: the waiting. Queues everywhere keep the stand-in, and know of no foreign waker. Invariants: foreign code runs
-//! with no lock of ours held, so it may call us again. A panic in it ends at our call site. Only a panic in a clone
-//! goes on, to the polling caller, since that caller passed the waker. A queue never drops a foreign waker.
+//! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped.
+//! Does not own: the waiting. Queues everywhere keep the stand-in, and know of no foreign waker.
+//! Invariants: foreign code runs with no lock of ours held, so it may call us again. A panic in it ends at our call
+//! site. Only a panic in a clone goes on, to the polling caller, since that caller passed the waker. A queue never
+//! drops a foreign waker.
 //!
 //! A waker may be woken under the lock of a file, deep in a call. So waking the stand-in only notes that the foreign
 //! waker is due. A reactor, a thread of a pool, and a call from outside each make the due wakes at a point where they

@@ -1,7 +1,8 @@
 //! Host directories as a volume's tree: every call relative to an open descriptor and one name.
 //!
 //! Owns: the exported directories' descriptors, the file systems met below them, the way of each call to the worker
-//! pool of its device. Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
+//! pool of its device.
+//! Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without following any link. A
 //! directory is used only while it is found below an export. So no path, symbolic link, ".." or rename reaches anything
 //! outside. Every call that can block runs on the pool of its device: a file system that hangs stops calls about itself

@@ -1,9 +1,11 @@
 //! Each thread's counters, found without a lock.
 //!
 //! Owns: the blocks of counters, one for each platform and each thread that used it. Blocks of ended threads go to new
-//! threads; blocks of ended platforms are freed. Does not own: the counters' meaning. Invariants: one thread at a time
-//! uses a block, and a block lives as long as its platform's counters. Finding the block of the platform used last
-//! costs one comparison. A thread can get a block at any moment of its life, also at its very end.
+//! threads; blocks of ended platforms are freed.
+//! Does not own: the counters' meaning.
+//! Invariants: one thread at a time uses a block, and a block lives as long as its platform's counters. Finding the
+//! block of the platform used last costs one comparison. A thread can get a block at any moment of its life, also at
+//! its very end.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};

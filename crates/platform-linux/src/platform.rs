@@ -1,9 +1,10 @@
 //! The platform of real machines, and its reactor threads.
 //!
 //! Owns: the choice of the I/O driver, the reactor threads, the thread for urgent tasks, the counters, the reactor of a
-//! thread that waits in `block_on`. Does not own: the work on the reactors. Invariants: the number of reactors is fixed
-//! at start. A panic in a task ends the process, since nothing else can continue the task's work. A caller may start
-//! the reactors with a callback for panics instead.
+//! thread that waits in `block_on`.
+//! Does not own: the work on the reactors.
+//! Invariants: the number of reactors is fixed at start. A panic in a task ends the process, since nothing else can
+//! continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
-//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue. Does not own:
-//! the work; the tasks that wait for it; the order of work (`queue`). Invariants: at most `threads_max` threads; at
-//! most `queue_max` pieces of work wait. Posted work does not count, since its caller bounds it. Queued work runs, even
-//! if its waiter has gone. A stopped pool takes no work. While queued work may have a thread, and a thread is free, a
-//! thread is on its way to the queue.
+//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue.
+//! Does not own: the work; the tasks that wait for it; the order of work (`queue`).
+//! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait. Posted work does not count,
+//! since its caller bounds it. Queued work runs, even if its waiter has gone. A stopped pool takes no work. While
+//! queued work may have a thread, and a thread is free, a thread is on its way to the queue.
 //!
 //! The thread that has been idle for the shortest time is woken first: its stack is still in the processor's cache. No
 //! more threads are on their way at a time than there are processors: a thread that takes work wakes the next if there

@@ -1,8 +1,9 @@
 //! A word of memory that is wiped in a forked child.
 //!
-//! Owns: one page of memory with the word in it. Does not own: the meaning of the word. Invariants: zero is never
-//! stored, so a zero shows that the process was forked from the word's maker. If the host cannot wipe memory (before
-//! Linux 4.14), a child sees its parent's value.
+//! Owns: one page of memory with the word in it.
+//! Does not own: the meaning of the word.
+//! Invariants: zero is never stored, so a zero shows that the process was forked from the word's maker. If the host
+//! cannot wipe memory (before Linux 4.14), a child sees its parent's value.
 
 use std::num::NonZeroU32;
 use std::ptr::NonNull;

@@ -1,10 +1,10 @@
 //! The reactor: one thread's tasks, timers, sockets and files, driven together.
 //!
-//! Owns: its thread's tasks and timers, the ring or poller, operations in flight. Does not own: threads (`platform`
-//! starts them), the meaning of operations (devices, connections). Invariants: only its own thread uses a reactor,
-//! except for its `Remote`. An operation's owner lives until the kernel has reported it. Nothing of the reactor is
-//! borrowed while a task is polled or an owner gets its outcome. A wake on the reactor's own thread makes no system
-//! call.
+//! Owns: its thread's tasks and timers, the ring or poller, operations in flight.
+//! Does not own: threads (`platform` starts them), the meaning of operations (devices, connections).
+//! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
+//! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
+//! the reactor's own thread makes no system call.
 
 pub(crate) mod io;
 mod poller;

@@ -1,7 +1,8 @@
 //! Opening files that other programs may have leases on.
 //!
-//! Owns: the rule that no thread waits for the program that has the lease. Does not own: the retry (the volume), the
-//! opened file. Invariants: the descriptor is as if the open had waited: its reads and writes wait.
+//! Owns: the rule that no thread waits for the program that has the lease.
+//! Does not own: the retry (the volume), the opened file.
+//! Invariants: the descriptor is as if the open had waited: its reads and writes wait.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,8 +1,9 @@
 //! Directories for tests.
 //!
 //! Owns: a directory that is removed when it is dropped; small file systems, where the host allows
-//! them. Does not own: anything outside tests. Invariants: names do not collide between processes,
-//! threads and tests.
+//! them.
+//! Does not own: anything outside tests.
+//! Invariants: names do not collide between processes, threads and tests.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

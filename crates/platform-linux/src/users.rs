@@ -1,9 +1,11 @@
 //! Users of the host, and the privileges of this process.
 //!
 //! Owns: a user's groups, from the host's own files; whether calls can be made as other users; giving up unneeded
-//! privileges at the start. Does not own: making single calls as others (`host`). Invariants: a privilege given up is
-//! gone for the calling thread and for threads that it starts later, and cannot be regained. Users of directory
-//! services (LDAP and others), which those files do not list, are in no group but nobody's.
+//! privileges at the start.
+//! Does not own: making single calls as others (`host`).
+//! Invariants: a privilege given up is gone for the calling thread and for threads that it starts later, and cannot be
+//! regained. Users of directory services (LDAP and others), which those files do not list, are in no group but
+//! nobody's.
 
 use std::fs;
 

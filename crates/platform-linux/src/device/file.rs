@@ -1,9 +1,10 @@
 //! A host file as a device knows it: one descriptor was given, and requests open others as needed.
 //!
 //! Owns: the descriptors of one file, until the file's last user is gone or takes them back; the count of further
-//! descriptors that the files of a pool have opened. Does not own: names and identity (the opener of the file), the
-//! bytes to read or write. Invariants: the first write to a file opens it for writing. A descriptor in use by the
-//! kernel stays open, since the request holds a reference. A descriptor that a writer has kept stays open, too.
+//! descriptors that the files of a pool have opened.
+//! Does not own: names and identity (the opener of the file), the bytes to read or write.
+//! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
+//! request holds a reference. A descriptor that a writer has kept stays open, too.
 
 mod spare;
 

@@ -1,11 +1,11 @@
 //! A request on its way: which system operation comes next, until it is done.
 //!
-//! Owns: the request, and the vectors and descriptor of the operation in progress. Does not own: how the operation is
-//! made. A ring or a worker thread asks for the next step and reports its result. Invariants: the request is answered
-//! once. A write never makes the file larger than the request says, not even for a moment. Parts that fill no block are
-//! written through the host's page cache; a small sync write goes through it as a whole. There is one exception: when
-//! several writes make the file longer, the first extends it to the accepted size. The operation for this makes no file
-//! smaller, whatever other programs do to the file meanwhile.
+//! Owns: the request, and the vectors and descriptor of the operation in progress.
+//! Does not own: how the operation is made. A ring or a worker thread asks for the next step and reports its result.
+//! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
+//! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
+//! whole. There is one exception: when several writes make the file longer, the first extends it to the accepted size.
+//! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The abilities of a directory's file system: O_DIRECT, its alignment, the largest file, sizes set ahead of writes.
 //!
-//! Owns: the probing, once, at a device's start. Does not own: single files; a file that refuses O_DIRECT later is read
-//! and written buffered. Invariants: leaves nothing behind in the directory.
+//! Owns: the probing, once, at a device's start.
+//! Does not own: single files; a file that refuses O_DIRECT later is read and written buffered.
+//! Invariants: leaves nothing behind in the directory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -9,8 +9,9 @@
 //! So such writes go one at a time. Once several of them wait, the file is made longer first, and they go together
 //! (`docs/performance-notes.md` has the other approaches that were tried).
 //!
-//! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes. Does not own: the
-//! order of writes to the same bytes (the engine has only one of those in flight); sizes on the host (`file`).
+//! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes.
+//! Does not own: the order of writes to the same bytes (the engine has only one of those in flight); sizes on the host
+//! (`file`).
 //! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A flight
 //! has its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
 

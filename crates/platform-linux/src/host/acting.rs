@@ -1,10 +1,11 @@
 //! Calls made as a user of the host, on a thread of the pool.
 //!
-//! Owns: a thread's user and groups for the file system, during one call. Does not own: which calls are made so
-//! (`entries`), the choice of the user (the volume, by [`Node::user`]). Invariants: a thread has its own identity again
-//! before it does anything else, also when the call panics; where that cannot be, the process ends. If the kernel does
-//! not take the identity, the call is not made at all. While a thread's user is not root, the kernel withholds the
-//! capabilities about files. So such a call has exactly the user's rights, except for signals.
+//! Owns: a thread's user and groups for the file system, during one call.
+//! Does not own: which calls are made so (`entries`), the choice of the user (the volume, by [`Node::user`]).
+//! Invariants: a thread has its own identity again before it does anything else, also when the call panics; where that
+//! cannot be, the process ends. If the kernel does not take the identity, the call is not made at all. While a thread's
+//! user is not root, the kernel withholds the capabilities about files. So such a call has exactly the user's rights,
+//! except for signals.
 
 use std::process::abort;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The host's calls, one by one, in the volume's terms.
 //!
-//! Owns: the translation of error numbers, attributes and times; single calls on a descriptor. Does
-//! not own: whether a call may be made (`climb`), which calls make up an operation (`entries`).
+//! Owns: the translation of error numbers, attributes and times; single calls on a descriptor.
+//! Does not own: whether a call may be made (`climb`), which calls make up an operation
+//! (`entries`).
 //! Invariants: no call here takes a path with more than one name, but for climbing up with "..".
 
 use std::mem::MaybeUninit;

@@ -1,9 +1,10 @@
 //! Staying below the exports: names resolved beneath a directory, directories found below a root.
 //!
-//! Owns: opening one name, climbing up, reopening a descriptor's object, how deep directories may lie. Does not own:
-//! the use of opened objects (`entries`). Invariants: a directory that was moved out of the exports is not used. Each
-//! use first finds the directory below a root, and so does each answer just before its return. A name is resolved to
-//! the entry itself, never to a link's target, and the entry was seen inside after it was opened.
+//! Owns: opening one name, climbing up, reopening a descriptor's object, how deep directories may lie.
+//! Does not own: the use of opened objects (`entries`).
+//! Invariants: a directory that was moved out of the exports is not used. Each use first finds the directory below a
+//! root, and so does each answer just before its return. A name is resolved to the entry itself, never to a link's
+//! target, and the entry was seen inside after it was opened.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Operations on the host's objects, each a few calls on one thread of the pool.
 //!
-//! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing. Does not own: which of these
-//! operations may run side by side (the volume sees to that). Invariants: a directory's attributes before and after a
-//! change are taken in the same piece of work. A new object that cannot be made as requested, or that landed outside,
-//! is removed again. A directory is found below an export before anything is changed in it and, where something was
-//! made, afterwards.
+//! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
+//! Does not own: which of these operations may run side by side (the volume sees to that).
+//! Invariants: a directory's attributes before and after a change are taken in the same piece of work. A new object
+//! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
+//! before anything is changed in it and, where something was made, afterwards.
 
 use std::os::fd::{AsFd, AsRawFd};
 

@@ -1,9 +1,9 @@
 //! The file systems met below the exports.
 //!
 //! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
-//! on each, for opening handles and for syncs. Does not own: devices of the engine (the volume
-//! makes one when it meets a file system). Invariants: two file systems that are known at a time
-//! have different ids.
+//! on each, for opening handles and for syncs.
+//! Does not own: devices of the engine (the volume makes one when it meets a file system).
+//! Invariants: two file systems that are known at a time have different ids.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

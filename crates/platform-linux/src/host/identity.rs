@@ -1,8 +1,9 @@
 //! Identity: the kernel's file handle of an object, and back.
 //!
-//! Owns: the two system calls that rustix lacks, the fall-backs where they do not work. Does not own: the layout of
-//! handles for clients (the volume). Invariants: two objects that live at the same time never share an identity. With a
-//! kernel handle, not even two objects one after the other do, since the handle holds a generation.
+//! Owns: the two system calls that rustix lacks, the fall-backs where they do not work.
+//! Does not own: the layout of handles for clients (the volume).
+//! Invariants: two objects that live at the same time never share an identity. With a kernel handle, not even two
+//! objects one after the other do, since the handle holds a generation.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

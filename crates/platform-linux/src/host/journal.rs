@@ -1,8 +1,8 @@
 //! The changes that one sync of the host makes durable, by the kind of file system.
 //!
-//! Owns: the kinds, how they are told apart, the calls of a shared sync. Does not own: the sharing (`stable`), the sync
-//! of one object (`entries`). Invariants: a kind counts for more than "the object itself" only where the kernel's code
-//! for it was read.
+//! Owns: the kinds, how they are told apart, the calls of a shared sync.
+//! Does not own: the sharing (`stable`), the sync of one object (`entries`).
+//! Invariants: a kind counts for more than "the object itself" only where the kernel's code for it was read.
 //!
 //! - ext4 with a journal: `fsync` of any directory commits the running transaction (`ext4_fsync_journal` calls
 //!   `ext4_force_commit` for any object but a regular file). ext3 and earlier ext4 did the same by

@@ -1,8 +1,8 @@
 //! The key of handles, kept in a file.
 //!
-//! Owns: reading the key, making it, reporting its origin. Does not own: the path of the file (the
-//! command), the use of the key (the volume). Invariants: a key file is readable by its owner
-//! alone, and is either complete or absent.
+//! Owns: reading the key, making it, reporting its origin.
+//! Does not own: the path of the file (the command), the use of the key (the volume).
+//! Invariants: a key file is readable by its owner alone, and is either complete or absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};

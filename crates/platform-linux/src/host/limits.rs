@@ -1,9 +1,9 @@
 //! The bound on the process's descriptors, and its shares.
 //!
-//! Owns: raising the soft limit to the hard one, the shares of objects and connections. Does not
-//! own: counting the descriptors in use (the volume). Invariants: objects, connections and all
-//! other users (rings, devices, calls in progress) have shares that do not overlap, so that no
-//! number of connections makes a file unusable.
+//! Owns: raising the soft limit to the hard one, the shares of objects and connections.
+//! Does not own: counting the descriptors in use (the volume).
+//! Invariants: objects, connections and all other users (rings, devices, calls in progress) have
+//! shares that do not overlap, so that no number of connections makes a file unusable.
 
 #[cfg(test)]
 mod tests;

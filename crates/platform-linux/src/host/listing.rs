@@ -1,9 +1,10 @@
 //! A directory's names, and the objects of those names without opening them.
 //!
-//! Owns: when a directory counts as unchanged during a look at it. Does not own: the order and the pieces of listings
-//! (the volume), opening entries (`climb`). Invariants: a name is given without doubt only if the directory had it
-//! while the directory was below an export. Either the directory did not change between two moments at which it was
-//! found there, or the entry itself was found there. The same holds for the object of a name.
+//! Owns: when a directory counts as unchanged during a look at it.
+//! Does not own: the order and the pieces of listings (the volume), opening entries (`climb`).
+//! Invariants: a name is given without doubt only if the directory had it while the directory was below an export.
+//! Either the directory did not change between two moments at which it was found there, or the entry itself was found
+//! there. The same holds for the object of a name.
 
 use bytes::Bytes;
 use engine::WallNanos;

@@ -1,9 +1,9 @@
 //! Marks on exported directories, by which a second server on the same files is noticed.
 //!
-//! Owns: the marked directories, the rule which marks count, the report about another server. Does not own: whether
-//! this server must have its directories alone (the command). Invariants: a server sets its own marks before the search
-//! for others' marks. So when two servers start together, at least one sees the other. A mark ends with its descriptor,
-//! so with its process, however that ends.
+//! Owns: the marked directories, the rule which marks count, the report about another server.
+//! Does not own: whether this server must have its directories alone (the command).
+//! Invariants: a server sets its own marks before the search for others' marks. So when two servers start together, at
+//! least one sees the other. A mark ends with its descriptor, so with its process, however that ends.
 //!
 //! A served directory has one mark, and each directory above it has a second kind of mark. So a server finds out under
 //! any path whether another server serves the same directory, or a directory above or below. The directories above are

@@ -1,9 +1,10 @@
 //! An open object of the host.
 //!
 //! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
-//! cannot share syncs with each other. Does not own: names; its identity, which `identity` computes. Invariants: the
-//! thread that drops the last reference to a file never closes it, since the host may take long to close a file without
-//! a name.
+//! cannot share syncs with each other.
+//! Does not own: names; its identity, which `identity` computes.
+//! Invariants: the thread that drops the last reference to a file never closes it, since the host may take long to
+//! close a file without a name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};

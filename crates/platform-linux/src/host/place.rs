@@ -1,8 +1,9 @@
 //! Where an open object is now: below an export, or outside.
 //!
-//! Owns: the host's answer about it, a path that is true at one instant; the roots' paths in such answers. Does not
-//! own: the refusals that follow (`climb`). Invariants: an object is `Inside` only if it had a name below an export at
-//! one instant after it was opened, however directories were moved before and since. A path is compared, never opened.
+//! Owns: the host's answer about it, a path that is true at one instant; the roots' paths in such answers.
+//! Does not own: the refusals that follow (`climb`).
+//! Invariants: an object is `Inside` only if it had a name below an export at one instant after it was opened, however
+//! directories were moved before and since. A path is compared, never opened.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};

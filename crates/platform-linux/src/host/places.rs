@@ -1,8 +1,9 @@
 //! The file in which a volume keeps the locations of objects.
 //!
-//! Owns: reading the file, adding to it, replacing it by a new one. Does not own: its contents (the volume), its path
-//! (the command). Invariants: the file belongs to its user alone. One server at a time writes to the file; a server
-//! that finds it locked works without the file. A crash leaves the old file or the new one.
+//! Owns: reading the file, adding to it, replacing it by a new one.
+//! Does not own: its contents (the volume), its path (the command).
+//! Invariants: the file belongs to its user alone. One server at a time writes to the file; a server that finds it
+//! locked works without the file. A crash leaves the old file or the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};

@@ -1,9 +1,10 @@
 //! Durable changes of names and attributes: several changes share one sync of the host.
 //!
-//! Owns: which changes share a sync, which thread makes it, the waiters for its end. Does not own: the sync
-//! (`entries`), the changes that one covers on a file system (`journal`), the changes themselves. Invariants: a round's
-//! sync begins after every change that shares it was made. A group makes one sync at a time, the next begins when it
-//! ends, and no sync waits for more changes. A requested round ends, even if its waiters are gone.
+//! Owns: which changes share a sync, which thread makes it, the waiters for its end.
+//! Does not own: the sync (`entries`), the changes that one covers on a file system (`journal`), the changes
+//! themselves.
+//! Invariants: a round's sync begins after every change that shares it was made. A group makes one sync at a time, the
+//! next begins when it ends, and no sync waits for more changes. A requested round ends, even if its waiters are gone.
 //!
 //! The pool's thread that made a change goes on with the sync, unless another thread makes one: then that thread makes
 //! the next round, too. So a single change needs no second thread, and changes that come during a sync share the next

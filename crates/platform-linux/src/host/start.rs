@@ -1,7 +1,8 @@
 //! Opening directories for export.
 //!
-//! Owns: the checks of the directories, the errors, the list of the host's abilities. Does not own: anything after the
-//! start. Invariants: no exported directory is inside another, and no two have the same path for clients.
+//! Owns: the checks of the directories, the errors, the list of the host's abilities.
+//! Does not own: anything after the start.
+//! Invariants: no exported directory is inside another, and no two have the same path for clients.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,11 @@
 //! One connection: a socket on one side, a protocol machine on the other.
 //!
-//! Owns: the socket, the machine, received bytes not yet taken, output not yet sent. Does not own: the protocol; the
-//! sum of all connections (`serve`). Invariants: at most one receive and one send in flight. Nothing is received while
-//! the machine wants no input, and no output is requested while `OUTPUT_BYTES_MAX` wait to be sent. Bytes held by the
-//! machine and the buffer count, and are permitted before they arrive. A record is received only into room for the
-//! whole of it, so that each begun record can be finished. A buffer that a machine's records share stays theirs: the
-//! next receive goes to another buffer.
+//! Owns: the socket, the machine, received bytes not yet taken, output not yet sent.
+//! Does not own: the protocol; the sum of all connections (`serve`).
+//! Invariants: at most one receive and one send in flight. Nothing is received while the machine wants no input, and no
+//! output is requested while `OUTPUT_BYTES_MAX` wait to be sent. Bytes held by the machine and the buffer count, and
+//! are permitted before they arrive. A record is received only into room for the whole of it, so that each begun record
+//! can be finished. A buffer that a machine's records share stays theirs: the next receive goes to another buffer.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;

@@ -1,11 +1,12 @@
 //! The choice of the connection that makes room for a new one when all places are taken.
 //!
-//! Owns: the limits, the choice. Does not own: closing the chosen connection (`serve`), the state of a connection
-//! (`connection`), the parties (`frontend`). Invariants: a pure function of its arguments. The party with the most
-//! connections makes room, and no party with fewer than the newcomer's does. So many connections of one party do not
-//! take the places of another's few. An idle connection goes first, then one whose peer does not read. A connection at
-//! work goes only if its party has more connections than the newcomer's will then have. Some places are root's alone.
-//! No new connection waits for a peer.
+//! Owns: the limits, the choice.
+//! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
+//! (`frontend`).
+//! Invariants: a pure function of its arguments. The party with the most connections makes room, and no party with
+//! fewer than the newcomer's does. So many connections of one party do not take the places of another's few. An idle
+//! connection goes first, then one whose peer does not read. A connection at work goes only if its party has more
+//! connections than the newcomer's will then have. Some places are root's alone. No new connection waits for a peer.
 
 use std::collections::BTreeMap;
 use std::fmt;

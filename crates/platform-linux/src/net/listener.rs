@@ -1,8 +1,9 @@
 //! Sockets that accept connections.
 //!
-//! Owns: their descriptors; the path of a local one. Does not own: accepting (`serve`). Invariants: an error names the
-//! address. A path is taken over only from a server that is gone. A dropped listener takes no connection, even if
-//! another process holds a copy of its descriptor.
+//! Owns: their descriptors; the path of a local one.
+//! Does not own: accepting (`serve`).
+//! Invariants: an error names the address. A path is taken over only from a server that is gone. A dropped listener
+//! takes no connection, even if another process holds a copy of its descriptor.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};

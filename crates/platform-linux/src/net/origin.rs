@@ -1,11 +1,12 @@
 //! The origin of a peer: its host and the user of its socket. The kernel gives them for the connection's addresses
 //! (sock_diag(7), rtnetlink(7)).
 //!
-//! Owns: the netlink sockets, the questions and the reading of the answers. Does not own: the consequences (front
-//! ends). Invariants: a user is given only for the very socket in question, and only while a process or the kernel
-//! holds it. The kernel also gives a user, often root, for sockets without a holder (closed by their process, or in
-//! TIME_WAIT). Such sockets have no inode, and are orphans here. A peer with an address of this host but no socket
-//! there is an orphan, too. If the kernel does not say whether an address is this host's, it counts as such.
+//! Owns: the netlink sockets, the questions and the reading of the answers.
+//! Does not own: the consequences (front ends).
+//! Invariants: a user is given only for the very socket in question, and only while a process or the kernel holds it.
+//! The kernel also gives a user, often root, for sockets without a holder (closed by their process, or in TIME_WAIT).
+//! Such sockets have no inode, and are orphans here. A peer with an address of this host but no socket there is an
+//! orphan, too. If the kernel does not say whether an address is this host's, it counts as such.
 
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,8 +1,9 @@
 //! Operations on sockets as futures, and output on its way.
 //!
-//! Owns: the memory of each operation until the reactor has reported it. Does not own: the bytes to send and the moment
-//! of a send (`connection`); descriptors are shared with it. Invariants: a dropped operation is cancelled, and its
-//! memory lives until that is done. A segment is dropped as soon as the kernel has taken its last byte.
+//! Owns: the memory of each operation until the reactor has reported it.
+//! Does not own: the bytes to send and the moment of a send (`connection`); descriptors are shared with it.
+//! Invariants: a dropped operation is cancelled, and its memory lives until that is done. A segment is dropped as soon
+//! as the kernel has taken its last byte.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

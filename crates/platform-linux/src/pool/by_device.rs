@@ -1,8 +1,9 @@
 //! A pool for each device, so that a hanging device takes no threads from the others.
 //!
-//! Owns: the pool of each device; making it on first use. Does not own: threads and queues (each pool its own), which
-//! device a call is about. Invariants: pools of two devices share neither threads nor queue. Each device that was asked
-//! for has a pool, so the source of the devices bounds their number; a pool without work has no thread.
+//! Owns: the pool of each device; making it on first use.
+//! Does not own: threads and queues (each pool its own), which device a call is about.
+//! Invariants: pools of two devices share neither threads nor queue. Each device that was asked for has a pool, so the
+//! source of the devices bounds their number; a pool without work has no thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

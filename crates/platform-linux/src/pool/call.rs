@@ -1,9 +1,9 @@
 //! Calls that a pool's threads make for waiting tasks.
 //!
-//! Owns: a call's work and its result, in one piece of memory, and the stage of the call. Does not own: the queue,
-//! threads, room (`pool`). Invariants: queued work is done once, whether a task waits for it or not; work dropped
-//! before that is not done. No lock of a call is held while its pool's is taken, nor while work is done or a task is
-//! woken.
+//! Owns: a call's work and its result, in one piece of memory, and the stage of the call.
+//! Does not own: the queue, threads, room (`pool`).
+//! Invariants: queued work is done once, whether a task waits for it or not; work dropped before that is not done. No
+//! lock of a call is held while its pool's is taken, nor while work is done or a task is woken.
 
 use std::any::Any;
 use std::collections::VecDeque;

@@ -1,10 +1,11 @@
 //! The queue of a pool: the order in which work begins.
 //!
-//! Owns: the order of work, the threads of each object and each user. Does not own: threads, room in the queue
-//! (`pool`). Invariants: the work of one user begins in order of arrival, except for work about an object that has all
-//! its threads. Users take turns. An object has at most half of the threads and a user at most three quarters. So
-//! blocking calls keep others out only if many objects and several users block. Work of no user, such as the server's
-//! own, counts for its object alone.
+//! Owns: the order of work, the threads of each object and each user.
+//! Does not own: threads, room in the queue (`pool`).
+//! Invariants: the work of one user begins in order of arrival, except for work about an object that has all its
+//! threads. Users take turns. An object has at most half of the threads and a user at most three quarters. So blocking
+//! calls keep others out only if many objects and several users block. Work of no user, such as the server's own,
+//! counts for its object alone.
 
 use std::collections::{BTreeMap, VecDeque};
 

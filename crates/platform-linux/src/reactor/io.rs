@@ -1,8 +1,9 @@
 //! The operations of a reactor, and the owners of their memory.
 //!
-//! Owns: the shapes of vectors and messages as the kernel reads them. Does not own: the memory; the `Owner` has it, and
-//! a reactor keeps the owner until the kernel is done. Invariants: an owner gets the outcome once, on the thread that
-//! started the operation, with nothing of the reactor borrowed.
+//! Owns: the shapes of vectors and messages as the kernel reads them.
+//! Does not own: the memory; the `Owner` has it, and a reactor keeps the owner until the kernel is done.
+//! Invariants: an owner gets the outcome once, on the thread that started the operation, with nothing of the reactor
+//! borrowed.
 
 use std::os::fd::RawFd;
 

@@ -1,8 +1,9 @@
 //! The driver without io_uring: sockets by poll(2). Files go to worker threads (the device does that).
 //!
-//! Owns: the socket operations that wait for readiness. Does not own: the memory of operations (their owners), the
-//! consequences of a completion. Invariants: an operation is tried when it is started and whenever poll(2) reports
-//! readiness, never blocking. Every started operation is reported once.
+//! Owns: the socket operations that wait for readiness.
+//! Does not own: the memory of operations (their owners), the consequences of a completion.
+//! Invariants: an operation is tried when it is started and whenever poll(2) reports readiness, never blocking. Every
+//! started operation is reported once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;

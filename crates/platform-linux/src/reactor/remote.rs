@@ -1,9 +1,9 @@
 //! The part of a reactor that other threads use.
 //!
-//! Owns: the mail of other threads, and the doorbell that ends the reactor's wait for it. Does not own: tasks, timers,
-//! operations; the reactor's own thread carries out the mail. Invariants: the reactor sees mail sent before its last
-//! look before it waits again. A notification costs a system call only while the reactor sleeps. After `close` it takes
-//! no more mail.
+//! Owns: the mail of other threads, and the doorbell that ends the reactor's wait for it.
+//! Does not own: tasks, timers, operations; the reactor's own thread carries out the mail.
+//! Invariants: the reactor sees mail sent before its last look before it waits again. A notification costs a system
+//! call only while the reactor sleeps. After `close` it takes no more mail.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! The driver over io_uring: one ring a thread, for files and sockets alike.
 //!
-//! Owns: the ring, submissions for which it was full, the read of the doorbell. Does not own: the memory of operations
-//! (their owners), the consequences of a completion. Invariants: one system call a turn submits and, if there is
-//! nothing else to do, waits. Every started operation is reported once. The ring is closed only after the doorbell's
-//! read has ended.
+//! Owns: the ring, submissions for which it was full, the read of the doorbell.
+//! Does not own: the memory of operations (their owners), the consequences of a completion.
+//! Invariants: one system call a turn submits and, if there is nothing else to do, waits. Every started operation is
+//! reported once. The ring is closed only after the doorbell's read has ended.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

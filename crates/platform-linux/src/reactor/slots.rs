@@ -1,7 +1,8 @@
 //! A table whose places are reused.
 //!
-//! Owns: the values and the list of free places. Does not own: the meaning of keys elsewhere; keys
-//! of removed values come back. Invariants: a key names one value from `insert` to `remove`.
+//! Owns: the values and the list of free places.
+//! Does not own: the meaning of keys elsewhere; keys of removed values come back.
+//! Invariants: a key names one value from `insert` to `remove`.
 
 /// Values under small keys.
 pub(super) struct Slots<T> {

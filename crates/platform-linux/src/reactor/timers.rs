@@ -1,8 +1,8 @@
 //! Timers: a thread's next deadline, and the future that waits for one.
 //!
-//! Owns: the deadlines of one reactor; the sleep future, which removes its deadline when it is dropped. Does not own:
-//! the wait itself; the driver waits at most until the earliest deadline. Invariants: a sleep never ends early; a
-//! dropped sleep leaves no deadline behind.
+//! Owns: the deadlines of one reactor; the sleep future, which removes its deadline when it is dropped.
+//! Does not own: the wait itself; the driver waits at most until the earliest deadline.
+//! Invariants: a sleep never ends early; a dropped sleep leaves no deadline behind.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,6 +1,7 @@
 //! The descriptors that files of a pool have opened beside the given ones.
 //!
-//! Owns: their number, the bound on it, the files that have some. Does not own: the descriptors (each file its own).
+//! Owns: their number, the bound on it, the files that have some.
+//! Does not own: the descriptors (each file its own).
 //! Invariants: above the bound, a file that opens another descriptor first closes those of the files that opened theirs
 //! longest ago. Descriptors in use by requests stay open, so the number passes the bound by at most the requests in
 //! flight.
