@@ -112,8 +112,8 @@ impl HostTree {
         pool.run_on(lane, move || (call(&core, &node), None)).into()
     }
 
-    /// As [`HostTree::acting`], for a change of the node and of `also`, which may be the same node. If the change must
-    /// be `durable` and one sync suffices, the thread makes this sync next.
+    /// As [`HostTree::acting`], for a change of the node and of `also`, if that is another node. If the change must be
+    /// `durable` and one sync suffices, the thread makes this sync next.
     fn change<T: Send + 'static>(
         &self,
         node: &Node,

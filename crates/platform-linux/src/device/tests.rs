@@ -642,8 +642,8 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
     if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
         return println!("skipped: {}", rig.name());
     }
-    // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes and
-    // way.
+    // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes, and
+    // whether that write is uncached.
     let most = UNCACHED_BYTES_MAX;
     let table = [
         (0, 0, 5_000, true, (5_000, true)),

@@ -18,7 +18,7 @@ pub(crate) struct Lane {
     pub(crate) user: Option<u32>,
 }
 
-/// Users that keep the memory of their lines while they have no work, so that their next call allocates nothing.
+/// Users without work that keep the memory of their lines; their next call allocates nothing.
 const KEPT_LINES: usize = 64;
 
 /// Work that waits for a thread, and the lanes of running work.

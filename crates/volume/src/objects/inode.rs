@@ -544,7 +544,7 @@ impl<P: Platform> Inode<P> {
             return None;
         }
         // The host's clock has not passed the time told to clients, but will have at the next try. If the clock was set
-        // back, it does not wait for that.
+        // back, the file does not wait for that.
         let behind = stat.ctime < state.ctime && state.ctime.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;
         state.unprivileged = false;

@@ -24,7 +24,7 @@ impl Credentials {
         self.gid == group || self.groups.binary_search(&group).is_ok()
     }
 
-    /// Whether permissions do not restrict this user: it is root.
+    /// Whether this is root: permissions do not restrict root.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
