@@ -2,13 +2,12 @@
 //!
 //! Owns: one anonymous mapping with a guard page's worth of inaccessible memory at each end.
 //! Does not own: which frames are free.
-//! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays
-//! mapped, at one address, until the arena is dropped. A stamped arena has memory for the first bytes of
-//! each frame alone.
+//! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays mapped, at one
+//! address, until the arena is dropped. A stamped arena has memory only for the first bytes of each frame.
 //!
-//! The memory is anonymous, and 2 MiB pages are asked for by advice: that needs no pool reserved by the
-//! administrator, and what is not granted is served in 4 KiB pages. A memory file would get those only
-//! (`shmem_enabled` is `never` on most hosts).
+//! The memory is anonymous, and 2 MiB pages are requested by advice. That needs no pool reserved by the administrator,
+//! and without the grant 4 KiB pages serve instead. A memory file would get only those (`shmem_enabled` is `never` on
+//! most hosts).
 
 use std::io;
 use std::ops::Range;
@@ -43,24 +42,24 @@ pub enum ArenaError {
          {min} and {max}"
     )]
     Size {
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
-        /// The smallest that the allocator can keep.
+        /// The smallest size that the allocator can keep.
         min: u64,
-        /// The largest that it can, or all of the machine's memory.
+        /// The largest size that it can keep, or all of the machine's memory.
         max: u64,
     },
     /// The kernel refused the mapping.
     #[error("the kernel refused {bytes} bytes for the arena: {source}")]
     Mapping {
-        /// What was asked for.
+        /// The requested size.
         bytes: u64,
         /// The kernel's answer.
         source: io::Error,
     },
 }
 
-/// What kind of pages the host backs the arena with, as far as it granted the request.
+/// The kind of pages behind the arena, as far as the host granted the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageBacking {
     /// Transparent 2 MiB pages were requested and the request was accepted.
@@ -75,15 +74,14 @@ pub struct Arena {
     mapping_bytes: usize,
     first_frame: NonNull<u8>,
     frames: u32,
-    /// Memory behind each frame: its first bytes, and the distance to the next frame's.
+    /// Bytes of memory behind each frame, and the distance to the next frame's memory.
     kept_bytes: usize,
     backing: PageBacking,
 }
 
 // SAFETY: the arena is a fixed range of memory that it owns until drop; it has no thread affinity.
 unsafe impl Send for Arena {}
-// SAFETY: shared use only computes addresses; what is done with the memory behind them is the
-// caller's to synchronise.
+// SAFETY: shared use only computes addresses; the caller synchronises the accesses to the memory behind them.
 unsafe impl Sync for Arena {}
 
 impl Arena {
@@ -93,13 +91,13 @@ impl Arena {
         Self::within(bytes, ARENA_BYTES_MIN, ARENA_BYTES_MAX, FRAME_BYTES)
     }
 
-    /// An arena for simulations of much memory: of each frame it has the first [`STAMP_BYTES`] alone.
-    /// `bytes` is what the frames stand for; it may be more than the machine has.
+    /// An arena for simulations of much memory: it has only the first [`STAMP_BYTES`] of each frame. `bytes` is the
+    /// size that the frames stand for; it may exceed the machine's memory.
     pub fn new_stamped(bytes: u64) -> Result<Self, ArenaError> {
         Self::within(bytes, ARENA_BYTES_MIN, ARENA_BYTES_MAX, STAMP_BYTES)
     }
 
-    /// The same with an allocator's limits; what the machine's memory can keep is another.
+    /// As [`Arena::new`], with an allocator's limits; the machine's memory is a further limit.
     pub(crate) fn within(bytes: u64, min: u64, max: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
         let max = max.min(memory_bytes().saturating_mul((FRAME_BYTES / kept_bytes) as u64));
         if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
@@ -126,7 +124,7 @@ impl Arena {
             let _ = unsafe { munmap(mapping, mapping_bytes) };
             refused(error)
         };
-        // SAFETY: the range lies inside the mapping made above, which nobody else has seen.
+        // SAFETY: the range lies inside the mapping made above, and no other code has its address yet.
         unsafe { mprotect(first_frame.cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(unmap)?;
         // SAFETY: as above; the advice changes page sizes, not contents.
         let backing = match unsafe { madvise(first_frame.cast(), usable, Advice::LinuxHugepage) } {
@@ -144,20 +142,19 @@ impl Arena {
         })
     }
 
-    /// How many frames the arena has.
+    /// The number of frames in the arena.
     pub fn frames(&self) -> u32 {
         self.frames
     }
 
-    /// What the host backs the arena with.
+    /// The host's pages behind the arena.
     pub fn backing(&self) -> PageBacking {
         self.backing
     }
 
-    /// Puts memory behind the frames of `range` that have none yet, so that their first use costs no
-    /// fault. What is in them stays, so it may be called while they are used; frames outside the arena
-    /// are left out. Blocks for about 0.3 ms for each MiB that had no memory: call it from a thread
-    /// that serves nobody, a few MiB at a time.
+    /// Puts memory behind the frames of `range` that have none yet, so that their first use costs no fault. Contents
+    /// stay, so it may be called while the frames are used; frames outside the arena are ignored. Blocks for about 0.3
+    /// ms for each MiB without memory: call it from a background thread, a few MiB at a time.
     ///
     /// # Errors
     /// The kernel's: it cannot do this before Linux 5.14, or has no memory.
@@ -173,7 +170,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Has the host keep the arena's memory where it is, each page from its first use on.
+    /// Locks the arena's memory, each page from its first use on.
     ///
     /// # Errors
     /// The kernel's: more than this process may lock.
@@ -184,28 +181,28 @@ impl Arena {
         Ok(())
     }
 
-    /// How much of the arena has memory behind it, as the kernel says. Reads a file of `/proc` and walks
-    /// page tables: milliseconds for some GiB, so for status output only.
+    /// The amount of memory behind the arena, as reported by the kernel. Reads a file of `/proc` and walks page tables:
+    /// this takes milliseconds for some GiB, so call it only for status output.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// The kernel does not report it.
     pub fn resident(&self) -> io::Result<Resident> {
         let start = self.first_frame.as_ptr() as u64;
         let smaps = std::fs::read_to_string("/proc/self/smaps")?;
         Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * self.kept_bytes as u64))
     }
 
-    /// How many bytes of each frame there is memory for, from its first on: 4096, or [`STAMP_BYTES`].
+    /// The bytes of memory behind each frame, from its first byte on: 4096, or [`STAMP_BYTES`].
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.kept_bytes
     }
 
-    /// As [`Arena::address`], one instruction less, for arenas known to keep whole frames: valid for 4096
-    /// bytes there, and nowhere to be read or written in a stamped one.
+    /// As [`Arena::address`], one instruction less, for arenas known to keep whole frames. The address is valid for
+    /// 4096 bytes there; in a stamped arena it must not be read or written.
     ///
     /// # Panics
-    /// When the arena does not have the frame.
+    /// If the arena does not have the frame.
     #[inline]
     pub fn whole_address(&self, frame: FrameId) -> *mut u8 {
         assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
@@ -215,7 +212,7 @@ impl Arena {
     /// The address of a frame's first byte, valid for [`Arena::kept_bytes`] while the arena lives.
     ///
     /// # Panics
-    /// When the arena does not have the frame.
+    /// If the arena does not have the frame.
     #[inline]
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
@@ -232,7 +229,7 @@ fn memory_bytes() -> u64 {
     bytes - bytes % FRAME_BYTES as u64
 }
 
-/// How much of an arena has memory behind it, and in which pages.
+/// The memory behind an arena, by page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Resident {
     /// Bytes in 2 MiB pages.
@@ -268,7 +265,7 @@ impl Resident {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever used its frames held a reference to the arena.
+        // SAFETY: the mapping is ours, and each user of its frames held a reference to the arena.
         let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
     }
 }

@@ -1,17 +1,17 @@
-//! What is said of a frame that must not be freed.
+//! The message about a frame that must not be freed.
 //!
-//! Owns: the message. Does not own: finding it out (the allocators), the abort (`Frames::free`).
-//! Invariants: names the frame, what was asked, and what last happened to it.
+//! Owns: the message. Does not own: the detection (the allocators), the abort (`Frames::free`).
+//! Invariants: names the frame, the request, and the last events of the frame.
 
 use std::fmt;
 
-/// Why a free cannot be: the memory may be in two hands.
+/// The fault of a bad free: the memory may have two holders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadFree {
     pub(crate) frame: u32,
     pub(crate) order: u8,
     pub(crate) fault: Fault,
-    /// The last event first.
+    /// The last event is first.
     pub(crate) events: [Option<Event>; 2],
 }
 
@@ -19,13 +19,13 @@ pub struct BadFree {
 pub(crate) enum Fault {
     /// The arena has no such block.
     Foreign { total: u32 },
-    /// It is not handed out, or lies inside a block that is.
+    /// The frame is not handed out, or lies inside a block that is.
     NotAllocated,
-    /// It was handed out as a block of another order.
+    /// The frame was handed out as a block of another order.
     OtherOrder { allocated: u8 },
 }
 
-/// Something that happened to a frame, and in which slot if that is kept.
+/// An event of a frame, with its slot if that is recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     Allocated { order: u8, slot: Option<u8> },

@@ -1,6 +1,6 @@
-//! What is asked of an allocator: how large, for what, how hard.
+//! An allocation request: its size, its use, its effort.
 //!
-//! Owns: the closed sets that a request is made of.
+//! Owns: the closed sets of a request's values.
 //! Does not own: frames.
 //! Invariants: an order is 0 to 10.
 
@@ -11,12 +11,12 @@ pub struct Order(u8);
 impl Order {
     /// One frame.
     pub const SINGLE: Self = Self(0);
-    /// 512 frames, 2 MiB: what the mobility class is kept for, and what one huge page backs.
+    /// 512 frames, 2 MiB: the unit of the mobility class, and the memory of one huge page.
     pub const PAGEBLOCK: Self = Self(9);
     /// The largest order: 1,024 frames, 4 MiB.
     pub const MAX: u8 = 10;
 
-    /// The order, or nothing if it is above [`Order::MAX`].
+    /// The order; `None` above [`Order::MAX`].
     pub const fn new(order: u8) -> Option<Self> {
         if order <= Self::MAX { Some(Self(order)) } else { None }
     }
@@ -26,17 +26,17 @@ impl Order {
         self.0
     }
 
-    /// How many frames a block of this order has.
+    /// The number of frames in a block of this order.
     pub const fn frames(self) -> u32 {
         1 << self.0
     }
 }
 
-/// Whether what a frame holds can be moved or dropped, so that like is kept with like.
+/// Whether a frame's contents can be moved or dropped, so that like is kept with like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Mobility {
-    /// Stays where it is for as long as it is used.
+    /// Stays in place while it is used.
     Unmovable = 0,
     /// Can be dropped and brought back.
     Reclaimable = 1,
@@ -45,10 +45,10 @@ pub enum Mobility {
 }
 
 impl Mobility {
-    /// How many classes there are.
+    /// The number of classes.
     pub const COUNT: usize = 3;
 
-    /// All classes, in the order of Linux 2.6.31, which the drain vectors depend on.
+    /// All classes, in the order of Linux 2.6.31; the drain vectors depend on it.
     pub const ALL: [Self; Self::COUNT] = [Self::Unmovable, Self::Reclaimable, Self::Movable];
 
     /// The class as a table subscript.
@@ -65,7 +65,7 @@ impl Mobility {
         }
     }
 
-    /// Which classes to take from when this one has nothing left, best first (Linux, `fallbacks`).
+    /// The classes to take from when this one has nothing left, best first (Linux, `fallbacks`).
     pub const fn fallbacks(self) -> [Self; 2] {
         match self {
             Self::Unmovable => [Self::Reclaimable, Self::Movable],
@@ -78,9 +78,9 @@ impl Mobility {
 /// How hard an allocation may try.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effort {
-    /// May use the reserve: progress of writeback depends on it.
+    /// May use the reserve, since progress of writeback depends on it.
     Reserve,
-    /// What a demand read or a write asks for.
+    /// For a demand read or a write.
     Normal,
     /// Fails at once when frames are short: readahead.
     NoRetry,

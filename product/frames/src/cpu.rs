@@ -1,19 +1,19 @@
-//! Which per-CPU lists a thread uses.
+//! The choice of the per-CPU lists for a thread.
 //!
-//! Owns: the slots, and which live thread has which; the number that a simulator gives.
-//! Does not own: what is in a slot: each allocator has its own lists.
-//! Invariants: a slot belongs to one live thread at most; who finds none left shares one, and whoever
-//! runs as a given CPU shares that. What a thread did before it ended has happened before what the
-//! slot's next thread does.
+//! Owns: the slots, and which live thread has which; the number that a simulator sets.
+//! Does not own: the contents of a slot: each allocator has its own lists.
+//! Invariants: at most one live thread owns a slot. A thread that finds no free slot shares one, and so does a thread
+//! that runs as a given CPU. Everything that a thread did before its end happens before anything that the slot's next
+//! thread does.
 //!
-//! Slots go by thread and not by CPU: reading the thread's number costs as much as nothing (0.2 ns; the
-//! CPU's number 0.5 ns by `rdpid`, 1.7 ns by the C library), and a thread stays where it is between
-//! two instructions, which a CPU's user does not, so its innermost list needs no atomic.
+//! Slots go by thread and not by CPU, since the thread's number costs almost nothing to read (0.2 ns; the CPU's number
+//! 0.5 ns by `rdpid`, 1.7 ns by the C library). A thread also keeps its slot between two instructions, while it may
+//! change its CPU. So its innermost list needs no atomic.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many slots there are: more threads than these share them.
+/// The number of slots: more threads than this share them.
 pub(crate) const SLOTS: usize = 32;
 
 const UNSET: u32 = u32::MAX;
@@ -21,7 +21,7 @@ const EXCLUSIVE: u32 = 1 << 8;
 
 /// One bit a slot, set while a thread has it.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
-/// Spreads the threads that share.
+/// Spreads the sharing threads over the slots.
 static SHARERS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -31,17 +31,17 @@ thread_local! {
     static OWN: Own = const { Own(Cell::new(UNSET)) };
 }
 
-/// Where a thread's lists are.
+/// The location of a thread's lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(u32);
 
 impl Place {
-    /// A slot that others may use at the same time.
+    /// A slot that other threads may use at the same time.
     pub(crate) const fn shared(slot: usize) -> Self {
         Self((slot % SLOTS) as u32)
     }
 
-    /// A slot that is the caller's alone.
+    /// A slot that only the caller uses.
     pub(crate) const fn exclusive(slot: usize) -> Self {
         Self((slot % SLOTS) as u32 | EXCLUSIVE)
     }
@@ -66,9 +66,8 @@ pub(crate) fn place() -> Place {
     }
 }
 
-/// Makes the calling thread use the lists of that CPU until it says otherwise; `None` is its own
-/// again. For simulators: with it the allocator's behaviour depends on the calls alone, whatever
-/// threads there are. CPUs are counted modulo 32.
+/// Makes the calling thread use the lists of this CPU until the next call; `None` restores its own. For simulators: the
+/// allocator's behaviour then depends on the calls alone, not on the threads. CPUs are counted modulo 32.
 pub fn run_as_cpu(cpu: Option<u32>) {
     PLACE.set(match cpu {
         Some(cpu) => Place::shared(cpu as usize).0,
@@ -102,7 +101,7 @@ fn release(slot: usize) {
     TAKEN.fetch_and(!(1 << slot), Ordering::Release);
 }
 
-/// Runs `body` as the owner of a slot that no thread has, if it is that.
+/// Runs `body` as the owner of a slot, if no thread owns it.
 pub(crate) fn while_unowned(slot: usize, body: impl FnOnce()) {
     if claim(slot) {
         let _release = Claimed(slot);
@@ -124,7 +123,7 @@ impl Drop for Own {
     fn drop(&mut self) {
         let own = self.0.replace(UNSET);
         if own != UNSET {
-            // Destructors that run later and free frames share.
+            // Later destructors that free frames use the slot as a shared one.
             PLACE.set(Place(own).slot() as u32);
             release(Place(own).slot());
         }

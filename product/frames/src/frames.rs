@@ -1,10 +1,10 @@
-//! The arena and the allocator that says which of its frames are free.
+//! The arena and its allocator.
 //!
 //! Owns: the interface that the engine sees; the abort on a bad free.
-//! Does not own: the memory (the arena), how free frames are kept (`magazines`, `linux`), or what waits
-//! for a frame (the engine).
-//! Invariants: a frame is either free or handed out, never both. No call blocks or makes a system call,
-//! unless it finds the holder of a lock switched out.
+//! Does not own: the memory (the arena), the keeping of free frames (`magazines`, `linux`), waits for a frame (the
+//! engine).
+//! Invariants: a frame is either free or handed out, never both. No call blocks or makes a system call, except when it
+//! finds that the holder of a lock was switched out.
 
 use std::ptr::NonNull;
 
@@ -25,14 +25,14 @@ impl Frames<Magazines> {
         Self::with_allocator(bytes)
     }
 
-    /// As [`Frames::new`], with memory for the first bytes of each frame alone: see [`Arena::new_stamped`].
+    /// As [`Frames::new`], with memory only for the first bytes of each frame: see [`Arena::new_stamped`].
     pub fn new_stamped(bytes: u64) -> Result<Self, ArenaError> {
         Self::over(bytes, STAMP_BYTES)
     }
 }
 
 impl<A: Allocator> Frames<A> {
-    /// An arena of `bytes`, with an allocator that the caller chooses by type.
+    /// An arena of `bytes`, with an allocator chosen by type.
     pub fn with_allocator(bytes: u64) -> Result<Self, ArenaError> {
         Self::over(bytes, FRAME_BYTES)
     }
@@ -49,22 +49,22 @@ impl<A: Allocator> Frames<A> {
         &self.arena
     }
 
-    /// What keeps the free frames.
+    /// The allocator of the free frames.
     pub fn allocator(&self) -> &A {
         &self.allocator
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub fn total(&self) -> u32 {
         self.arena.frames()
     }
 
-    /// How many frames are free now. A hint: others allocate meanwhile.
+    /// The number of free frames. A hint: other threads allocate meanwhile.
     pub fn free_count(&self) -> u32 {
         self.allocator.free_count()
     }
 
-    /// How many of these no thread keeps aside: what the marks are compared with. Costs a load.
+    /// The number of free frames outside the per-thread lists; the marks are compared with it. Costs a load.
     #[inline]
     pub fn shared_free_count(&self) -> u32 {
         self.allocator.shared_free_count()
@@ -80,7 +80,7 @@ impl<A: Allocator> Frames<A> {
         self.allocator.watermarks()
     }
 
-    /// How many bytes of each frame there is memory for: see [`Arena::kept_bytes`].
+    /// The bytes of memory behind each frame: see [`Arena::kept_bytes`].
     #[inline]
     pub fn kept_bytes(&self) -> usize {
         self.arena.kept_bytes()
@@ -104,16 +104,16 @@ impl<A: Allocator> Frames<A> {
         self.allocator.allocate(order, mobility, effort).map(FrameId::new)
     }
 
-    /// Takes up to `count` single frames at once and hands each to `take`; returns how many.
+    /// Takes up to `count` single frames at once and hands each to `take`; returns their number.
     #[inline]
     pub fn allocate_bulk(&self, count: u32, mobility: Mobility, effort: Effort, mut take: impl FnMut(FrameId)) -> u32 {
         self.allocator.allocate_bulk(count, mobility, effort, |frame| take(FrameId::new(frame)))
     }
 
-    /// Gives back a block got from [`Frames::allocate`] with the same order.
+    /// Gives back a block from [`Frames::allocate`] with the same order.
     ///
-    /// Aborts the process when the block is not one that is handed out: the memory may then be in two
-    /// hands, and no caller can repair that.
+    /// Aborts the process if the block is not handed out: the memory may then have two holders, and no caller can
+    /// repair that.
     #[inline]
     pub fn free(&self, first: FrameId, order: Order) {
         if let Err(bad) = self.allocator.free(first.raw(), order) {

@@ -1,9 +1,9 @@
 //! The page-frame arena and its allocator.
 //!
-//! Owns: the memory that file pages live in, and which frames of it are free.
-//! Does not own: what a frame holds, who pins it, when it is evicted: the engine's frame table does.
-//! Invariants: a frame is either free or handed out, never both; freeing a frame that is free, or
-//! that the arena does not have, aborts; no path makes a system call or allocates after start.
+//! Owns: the memory of file pages, and which frames of it are free.
+//! Does not own: a frame's contents, its pins, its eviction (the engine's frame table).
+//! Invariants: a frame is either free or handed out, never both. A free of a free frame, or of a frame outside the
+//! arena, aborts. No path makes a system call or allocates after start.
 //!
 //! The default allocator is Afflux's own (`magazines`); those of seed S2 (`linux`) stand behind the
 //! same interface, chosen by type, to be measured beside it.
@@ -38,7 +38,7 @@ pub const FRAME_BYTES: usize = 4096;
 pub struct FrameId(u32);
 
 impl FrameId {
-    /// The frame with this index. Whether the arena has it is checked where it is used.
+    /// The frame with this index. Its use checks whether the arena has it.
     pub const fn new(index: u32) -> Self {
         Self(index)
     }

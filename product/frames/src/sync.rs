@@ -1,7 +1,7 @@
-//! The atomics and the lock of the allocators: std's and a spin lock, or loom's while a model is checked.
+//! The atomics and the lock of the allocators: std's and a spin lock, or loom's in a model.
 //!
 //! Owns: that choice, made by `--cfg loom`; the spin lock.
-//! Does not own: any protocol; the models are beside what they check, in `loom_models.rs`.
+//! Does not own: any protocol; its model is in `loom_models.rs`.
 //! Invariants: a lock is held for a bounded number of steps, never over a call of foreign code.
 
 #[cfg(not(all(test, loom)))]
@@ -22,11 +22,11 @@ mod spin {
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Looks at a held lock before its holder is taken to have been switched out.
+    /// Looks at a held lock before its holder counts as switched out.
     const SPINS_MAX: u32 = 1 << 10;
 
-    /// A lock for a few dozen instructions. Who finds it held spins; only when the holder was switched
-    /// out in the middle does it give its own turn away.
+    /// A lock for a few dozen instructions. A waiter spins; it yields only if the holder was switched out in the
+    /// middle.
     #[derive(Debug)]
     #[repr(align(128))]
     pub(crate) struct SpinLock<T> {
@@ -34,7 +34,7 @@ mod spin {
         value: UnsafeCell<T>,
     }
 
-    // SAFETY: the value is reached by one thread at a time, through the guard.
+    // SAFETY: one thread at a time reaches the value, through the guard.
     unsafe impl<T: Send> Sync for SpinLock<T> {}
 
     #[allow(dead_code, reason = "a model of the allocators has loom's lock instead")]
@@ -54,7 +54,7 @@ mod spin {
         #[cold]
         fn wait(&self) {
             loop {
-                // Looked at before it is written to, so that the waiters share the line.
+                // Reads before it writes, so that the waiters share the cache line.
                 for _ in 0..SPINS_MAX {
                     if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
                         return;
@@ -69,8 +69,8 @@ mod spin {
     /// The lock, held.
     pub(crate) struct SpinGuard<'a, T> {
         lock: &'a SpinLock<T>,
-        /// The guard is as good as the value itself: threads may share the guard only if they may share the
-        /// value. The lock alone would say that it is enough for the value to be sent.
+        /// The guard counts as the value itself: threads may share the guard only if they may share the value. By the
+        /// lock alone, it would suffice that the value can be sent.
         value: PhantomData<&'a mut T>,
     }
 
@@ -79,7 +79,7 @@ mod spin {
 
         #[inline]
         fn deref(&self) -> &T {
-            // SAFETY: the lock is held, so nobody changes the value.
+            // SAFETY: the lock is held, so no thread changes the value.
             unsafe { &*self.lock.value.get() }
         }
     }
@@ -87,7 +87,7 @@ mod spin {
     impl<T> DerefMut for SpinGuard<'_, T> {
         #[inline]
         fn deref_mut(&mut self) -> &mut T {
-            // SAFETY: the lock is held and the guard borrowed alone, so nobody else reaches the value.
+            // SAFETY: the lock is held and the guard is borrowed uniquely, so no other code reaches the value.
             unsafe { &mut *self.lock.value.get() }
         }
     }
@@ -103,7 +103,7 @@ mod spin {
     mod tests;
 }
 
-/// A model cannot follow who spins, so it has loom's lock.
+/// A model cannot follow a spinning thread, so it has loom's lock.
 #[cfg(all(test, loom))]
 mod modelled {
     use std::sync::PoisonError;

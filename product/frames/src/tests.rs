@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use super::linux::{SingleList, Zone};
 use super::*;
 
-/// Steps of each thread of a test with several: so many, or what the environment says, for a soak.
+/// Steps of each thread of a multi-threaded test: `few`, or the environment's number for a soak.
 pub(crate) fn soak_steps(few: usize) -> usize {
     let given = std::env::var("AFFLUX_SOAK_STEPS").ok();
     given.map_or(few, |text| text.parse().expect("AFFLUX_SOAK_STEPS is a number of steps"))
@@ -82,7 +82,7 @@ fn frames_are_distinct_writable_memory() {
     }
 }
 
-/// In a process of its own, since it ends: this test again, told to free twice.
+/// Runs in a process of its own, since it aborts: this test again, told to free twice.
 #[test]
 fn a_double_free_aborts_with_the_frames_last_events() {
     const TOLD: &str = "AFFLUX_TEST_FREES_TWICE";
@@ -109,7 +109,7 @@ fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
     let address = |frame| frames.address(FrameId::new(frame)).as_ptr();
     assert_eq!(address(frames.total() - 1) as usize - address(0) as usize, (frames.total() as usize - 1) * STAMP_BYTES);
     for frame in 0..frames.total() {
-        // SAFETY: the arena keeps 16 bytes of the frame, and nobody else has it.
+        // SAFETY: the arena keeps 16 bytes of the frame, and no other code has it.
         unsafe { address(frame).cast::<u32>().write(frame) };
     }
     // SAFETY: as above; written before.

@@ -1,7 +1,7 @@
-//! How many frames are kept free, and for whom.
+//! The number of frames that are kept free, by effort.
 //!
-//! Owns: the formulas of Linux 2.6.31 and 6.1 for watermarks and for the per-CPU lists' batch and
-//! high mark; Afflux's own marks.
+//! Owns: the formulas of Linux 2.6.31 and 6.1 for watermarks and for the per-CPU lists' batch and high mark; Afflux's
+//! own marks.
 //! Does not own: the count of free frames.
 //! Invariants: min ≤ low ≤ high. Divisions truncate, as in the kernel.
 
@@ -26,28 +26,27 @@ pub struct Watermarks {
 }
 
 impl Watermarks {
-    /// Those of Linux 2.6.31 for a zone with `managed` of the machine's `total` frames: a quarter of
-    /// `min` apart.
+    /// The marks of Linux 2.6.31 for a zone with `managed` of the machine's `total` frames: a quarter of `min` apart.
     pub fn linux_2009(managed: u64, total: u64) -> Self {
         let min = zone_min(managed, total, 65_536);
         Self::from_u64(min, min + min / 4, min + min / 2)
     }
 
-    /// Those of Linux 6.1: a quarter of `min` apart, or a thousandth of the zone if that is more.
+    /// The marks of Linux 6.1: a quarter of `min` apart, or a thousandth of the zone if that is more.
     pub fn linux_6_1(managed: u64, total: u64) -> Self {
         let min = zone_min(managed, total, 262_144);
         let gap = (min / 4).max(managed * SCALE_FACTOR / 10_000);
         Self::from_u64(min, min + gap, min + 2 * gap)
     }
 
-    /// Afflux's own: 1/256 of the frames for writeback's progress (4 to 1,024), readahead stops with
-    /// 1/64 left (8 to 8,192). The kernel's square root leaves a cache of a few MiB nothing to use.
+    /// Afflux's own marks: 1/256 of the frames is for writeback's progress (4 to 1,024), and readahead stops with 1/64
+    /// left (8 to 8,192). The kernel's square root would leave a cache of a few MiB nothing to use.
     pub fn afflux(frames: u32) -> Self {
         let low = (frames / 64).clamp(8, 8192);
         Self { min: (frames / 256).clamp(4, 1024), low, high: low + low / 2 }
     }
 
-    /// How many frames this effort leaves free.
+    /// The number of frames that this effort leaves free.
     pub const fn floor(&self, effort: Effort) -> u32 {
         match effort {
             Effort::Reserve => 0,
@@ -56,8 +55,8 @@ impl Watermarks {
         }
     }
 
-    /// How far below `min` the kernel lets callers go: half of it for those of high priority, then a
-    /// quarter of the rest less for those that cannot wait.
+    /// The mark below `min` for privileged callers of the kernel: half of `min` less for high priority, then a quarter
+    /// of the rest less for callers that cannot wait.
     pub const fn kernel_min(&self, high_priority: bool, cannot_wait: bool) -> u32 {
         let mut min = self.min;
         if high_priority {
@@ -75,8 +74,8 @@ impl Watermarks {
     }
 }
 
-/// `min_free_kbytes` of a machine: the square root of 16 × its memory in KiB, between 128 and a cap
-/// that was 65,536 in 2009 and is 262,144 in Linux 6.1.
+/// `min_free_kbytes` of a machine: the square root of 16 × its memory in KiB, between 128 and a cap that was 65,536 in
+/// 2009 and is 262,144 in Linux 6.1.
 pub fn min_free_kib(total_frames: u64, cap_kib: u64) -> u64 {
     (16 * total_frames * KIB_PER_FRAME).isqrt().clamp(128, cap_kib)
 }
@@ -85,13 +84,13 @@ fn zone_min(managed: u64, total: u64, cap_kib: u64) -> u64 {
     (min_free_kib(total, cap_kib) / KIB_PER_FRAME) * managed / total.max(1)
 }
 
-/// How many frames move between a per-CPU list and the buddy lists at a time, by the formula of
-/// 2009 (`zone_batchsize`). May be 0 for tiny zones; whoever applies it takes at least 1.
+/// The number of frames that move between a per-CPU list and the buddy lists at a time, by the formula of 2009
+/// (`zone_batchsize`). May be 0 for tiny zones; a caller takes at least 1.
 pub fn batch_2009(present_frames: u64) -> u32 {
     batch(present_frames, 512 << 10)
 }
 
-/// The same of Linux 6.1: of managed frames, with twice the cap.
+/// The same for Linux 6.1: of managed frames, with twice the cap.
 pub fn batch_6_1(managed_frames: u64) -> u32 {
     batch(managed_frames, 1 << 20)
 }
@@ -104,13 +103,13 @@ fn batch(frames: u64, cap_bytes: u64) -> u32 {
     power - 1
 }
 
-/// How long a per-CPU list grows, by the formula of 2009: six batches.
+/// The largest length of a per-CPU list, by the formula of 2009: six batches.
 pub const fn high_2009(batch: u32) -> u32 {
     6 * batch
 }
 
-/// The same of Linux 6.1: the zone's low watermark shared by the CPUs, at least four batches; or a
-/// fraction of the zone where `fraction` (`percpu_pagelist_high_fraction`) is 8 or more.
+/// The same for Linux 6.1: the zone's low watermark shared by the CPUs, at least four batches. If `fraction`
+/// (`percpu_pagelist_high_fraction`) is 8 or more, that fraction of the zone instead of the low watermark.
 pub fn high_6_1(batch: u32, low: u32, managed: u32, cpus: u32, fraction: u32) -> u32 {
     let share = if fraction >= 8 { managed / fraction } else { low };
     (share / cpus.max(1)).max(4 * batch)

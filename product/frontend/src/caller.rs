@@ -1,44 +1,43 @@
-//! Who is at the other end, and who a call says that it is from.
+//! The peer of a connection, and the claimed caller of a call.
 //!
 //! Owns: the facts that a world knows of a connection's peer, the party of a peer, the claim of a call.
-//! Does not own: whether that is believed, and what follows from it (front ends); for whom a call is then carried out
-//! (`afflux_volume::Caller`); the bounds.
+//! Does not own: the trust in a claim and its consequences (front ends); the user of a call (`afflux_volume::Caller`); the
+//! bounds.
 //! Invariants: plain values. The facts of the world (`Peer`) and the claim of a call (`Claim`) are not mixed. A process
-//! of this host is in its user's party, whichever address it comes by.
+//! of this host is in its user's party, independent of its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Bits of an IPv6 address that are one machine's: a subscriber gets a network of so many.
+/// The bits of an IPv6 address that identify a machine: a subscriber gets a network of this length.
 const IPV6_MACHINE_BITS: u32 = 64;
 
-/// Where a peer is, and for which user.
+/// The location of a peer, and its user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// A user of this host: one of its processes holds the socket, or the kernel does for root.
     User(u32),
-    /// This host, and nobody knows for whom: the process has closed the socket, the kernel finds none at the address,
-    /// or does not tell.
+    /// This host, with an unknown user: the process has closed the socket, or the kernel finds none at the address, or
+    /// does not report it.
     Orphan,
     /// No address of this host: another host, or another network namespace.
     Elsewhere,
 }
 
-/// Who is at the other end of a connection, as far as the world that accepted it knows. What callers
-/// claim to be is in their calls ([`Claim`]). Calls that come from this host's kernel, over a device of its
-/// own, have no peer.
+/// The other end of a connection, as far as the accepting world knows it. Callers' claims are in their calls
+/// ([`Claim`]). Calls that come from this host's kernel, over a device of its own, have no peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// Where it connects from.
+    /// The peer's address.
     pub address: IpAddr,
-    /// From which port; 0 where there are no ports.
+    /// The peer's port; 0 where there are no ports.
     pub port: u16,
-    /// Where it is, and for which user.
+    /// The peer's location and user.
     pub origin: Origin,
 }
 
 impl Peer {
-    /// The party that it shares bounds with.
+    /// The party with which it shares bounds.
     pub fn party(&self) -> Party {
         match self.origin {
             Origin::User(uid) => Party::User(uid),
@@ -54,7 +53,7 @@ impl Peer {
 }
 
 impl From<IpAddr> for Peer {
-    /// A peer on another host, of which nothing is known but its address.
+    /// A peer on another host, known only by its address.
     fn from(address: IpAddr) -> Self {
         Self { address, port: 0, origin: Origin::Elsewhere }
     }
@@ -65,14 +64,14 @@ impl From<IpAddr> for Peer {
 pub enum Party {
     /// All processes of one user of this host.
     User(u32),
-    /// All peers of this host for which the kernel knows no user.
+    /// All peers of this host whose users the kernel does not know.
     Orphans,
-    /// Another machine by its address; of IPv6 its network of 64 bits.
+    /// Another machine by its address; for IPv6, its 64-bit network.
     Machine(IpAddr),
 }
 
 impl Party {
-    /// Root of this host. Its kernel's mounts are this party's.
+    /// Root of this host. Mounts by its kernel belong to this party.
     pub const ROOT: Self = Self::User(0);
 }
 
@@ -87,14 +86,14 @@ impl fmt::Display for Party {
     }
 }
 
-/// Most supplementary groups that a call can name: what AUTH_SYS carries (RFC 5531).
+/// Most supplementary groups that a call can name: the bound of AUTH_SYS (RFC 5531).
 pub const GROUPS_MAX: usize = 16;
 
-/// Who a call says that it is from. A client's kernel or library says so, and can say anything.
+/// The caller that a call claims. A client's kernel or library sets it, and can set anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Claim {
-    /// Nobody in particular.
+    /// No particular user.
     Anonymous,
     /// A user.
     User {
@@ -102,9 +101,9 @@ pub enum Claim {
         uid: u32,
         /// The primary group's number.
         gid: u32,
-        /// Supplementary groups; those from `group_count` on are 0.
+        /// Supplementary groups; entries from `group_count` on are 0.
         groups: [u32; GROUPS_MAX],
-        /// How many groups there are.
+        /// The number of groups.
         group_count: u8,
     },
 }

@@ -1,11 +1,11 @@
-//! What any front end shares: the machine that a world moves bytes for, and who calls.
+//! The common part of all front ends: the machine that a world moves bytes for, and the callers.
 //!
-//! Owns: the seam between protocols and transports; what is known of a peer and of the caller of one call; what callers
-//! ask for, while somebody records that.
-//! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the
-//! volume: they are the roots above which no handle and no `..` leads, whichever front end asks.
-//! Invariants: nothing here knows which protocol is spoken or what carries its bytes. A front end sees this crate
-//! and the volume; a world sees this crate for its transports.
+//! Owns: the seam between protocols and transports; the facts about a peer and about the caller of one call; the
+//! recording of callers' requests.
+//! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the volume:
+//! they are the roots above which no handle and no `..` leads, for every front end.
+//! Invariants: nothing here depends on the protocol or on its transport. A front end sees this crate and the volume; a
+//! world sees this crate for its transports.
 #![forbid(unsafe_code)]
 
 mod caller;

@@ -1,9 +1,9 @@
-//! Recording which bytes callers ask for, to replay that later.
+//! Recording the bytes that callers request, for a later replay.
 //!
-//! Owns: the ring of the last calls, who reads it.
-//! Does not own: when a call is noted, the numbers of files (front ends), where records go (the command).
-//! Invariants: while nobody reads nothing is kept, and whether somebody does is asked once a batch of calls, not once a
-//! call. The ring is bounded: a reader that is too slow is told how many calls it has lost. Times never run backwards.
+//! Owns: the ring of the last calls, its reader.
+//! Does not own: the moment of a record, the numbers of files (front ends), the destination of records (the command).
+//! Invariants: without a reader nothing is kept, and this is checked once a batch of calls, not once a call. The ring
+//! is bounded: a slow reader learns how many calls it has lost. Times never run backwards.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,39 +12,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Most calls that are kept for a reader.
 pub const CALLS_KEPT: usize = 1 << 17;
 
-/// What a recorded call did.
+/// The operation of a recorded call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordedOperation {
     /// Read bytes.
     Read,
     /// Wrote bytes.
     Write,
-    /// Asked for what was written to be durable.
+    /// Made written bytes durable.
     Sync,
 }
 
 /// A call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordedCall {
-    /// What.
+    /// The operation.
     pub operation: RecordedOperation,
-    /// Of which file: the same for the same handle.
+    /// The file: the same number for the same handle.
     pub file: u64,
-    /// From where on.
+    /// The first byte.
     pub offset: u64,
-    /// How much; of a sync 0.
+    /// The number of bytes; 0 for a sync.
     pub bytes: u64,
 }
 
 #[derive(Default)]
 struct Ring {
     kept: VecDeque<(u64, RecordedCall)>,
-    /// Lost since the reader last took something.
+    /// Lost since the reader's last take.
     lost: u64,
     read: bool,
 }
 
-/// What front ends note calls in.
+/// Front ends record calls here.
 #[derive(Default)]
 pub struct Recording {
     is_on: AtomicBool,
@@ -52,13 +52,13 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Whether somebody reads.
+    /// Whether there is a reader.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Notes calls that have just come, in their order; `now_ns` is asked once for all of them.
+    /// Records calls that have just come, in their order; `now_ns` is called once for all of them.
     pub fn note(&self, calls: &mut Vec<RecordedCall>, now_ns: impl FnOnce() -> u64) {
         let mut ring = self.lock();
         if ring.read {
@@ -72,13 +72,13 @@ impl Recording {
         calls.clear();
     }
 
-    /// Records from now on until the reader is dropped; nothing if somebody else reads.
+    /// Records from now on until the reader is dropped; `None` if there is another reader.
     pub fn read(self: &Arc<Self>) -> Option<RecordingReader> {
         let mut ring = self.lock();
         if std::mem::replace(&mut ring.read, true) {
             return None;
         }
-        // At once, or a call would now and then wait until the ring has moved to more room.
+        // Reserved at once; otherwise a call would sometimes wait until the ring has moved to more room.
         ring.kept.reserve_exact(CALLS_KEPT);
         self.is_on.store(true, Ordering::Relaxed);
         Some(RecordingReader(Arc::clone(self)))
@@ -89,11 +89,11 @@ impl Recording {
     }
 }
 
-/// The one who reads.
+/// The reader of a recording.
 pub struct RecordingReader(Arc<Recording>);
 
 impl RecordingReader {
-    /// The next calls with their times in nanoseconds, so many at most, and how many were lost before them.
+    /// The next calls with their times in nanoseconds, at most `most`, and the number of calls lost before them.
     pub fn take(&mut self, most: usize) -> (Vec<(u64, RecordedCall)>, u64) {
         let mut ring = self.0.lock();
         let count = ring.kept.len().min(most);

@@ -1,11 +1,12 @@
 //! Reads of a real disk that are in no cache, through the engine and, by turns, past it: io_uring and O_DIRECT by hand.
 //!
-//! Prints for each load the rates of both sides and their ratio, by rounds. Loads: in sequence (the engine in calls of
-//! 128 KiB; by hand at the best of several block sizes, 8 in flight), eight files in sequence at a time, 4 KiB at random
-//! with 1, 32 and 64 in flight. What is read in sequence by hand goes into as much memory as the engine's cache has,
-//! round and round: into a few MiB, which the processors' caches hold, a disk that is memory itself seems faster than
-//! into memory that keeps what was read. `--hand-mib N` gives it another amount. One thread does all of a side's work. Options: the directory; `--mib N` of the file;
-//! `--rounds N`; `--seconds N` of a side's turn; a part of a load's name; knobs of the engine.
+//! Prints for each load the rates of both sides and their ratio, by rounds. There are three kinds of load. One file is
+//! read in sequence: by the engine in calls of 128 KiB, by hand at the best of several block sizes with 8 in flight.
+//! Eight files are read in sequence at a time. Pages of 4 KiB are read at random with 1, 32 and 64 in flight. The
+//! sequential reads by hand go round and round a buffer as large as the engine's cache. With a buffer of a few MiB,
+//! which fits the processors' caches, a disk that is itself memory would seem faster than with a cache's worth of
+//! memory. `--hand-mib N` sets another buffer size. One thread does all of a side's work. Options: the directory;
+//! `--mib N` of the file; `--rounds N`; `--seconds N` of a side's turn; a part of a load's name; knobs of the engine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::fs::{File, OpenOptions};
@@ -72,12 +73,12 @@ impl Random {
     }
 }
 
-/// Which bytes are asked for.
+/// Which bytes a load reads.
 #[derive(Clone, Copy)]
 enum Load {
-    /// From the files' start, round and round: so many files at a time.
+    /// Some files, read from their start and again and again, this many at a time.
     Sequence { files: usize },
-    /// Pages, so many in flight.
+    /// Random pages, this many in flight.
     Random { depth: usize },
 }
 
@@ -92,7 +93,7 @@ fn direct(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(0o40000).open(path).unwrap()
 }
 
-/// Reads by hand for so long; bytes a second.
+/// Reads by hand for `seconds`; returns bytes a second.
 fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, u64), seconds: f64) -> f64 {
     let depth = match load {
         Load::Sequence { files } => files.max(8),
@@ -103,7 +104,7 @@ fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, 
     let layout = std::alloc::Layout::from_size_align((block as usize) * slots, 2 << 20).unwrap();
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };
-    // SAFETY: as above; from now on its pages are there, as the engine's are.
+    // SAFETY: as above; touching every page now maps it in, as the engine's pages are.
     unsafe { memory.write_bytes(1, layout.size()) };
     let mut random = Random(9);
     let mut next = vec![0_u64; files.len()];
@@ -119,8 +120,8 @@ fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, 
                 (file, offset)
             }
         };
-        // SAFETY: each slot has memory of its own, which lives until all have completed; the next of the same that are
-        // `depth` apart is taken once this one has.
+        // SAFETY: each slot has memory of its own, which lives until all reads have completed. A read completes before
+        // the slot `depth` places further is used.
         let into = unsafe { memory.add(slot * block as usize) };
         let entry = opcode::Read::new(types::Fd(files[file].as_raw_fd()), into, block as u32).offset(offset).build();
         // SAFETY: as above; the files outlive this call.
@@ -145,7 +146,7 @@ fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, 
     rate
 }
 
-/// Reads through the engine for so long; bytes a second.
+/// Reads through the engine for `seconds`; returns bytes a second.
 fn through_engine(
     (platform, engine): (&LinuxPlatform, &Arc<Engine<LinuxPlatform>>),
     files: &[afflux_engine::File],

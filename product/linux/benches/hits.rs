@@ -1,8 +1,8 @@
 //! The hit path against the kernel's page cache, alternating in one run.
 //!
 //! Prints nanoseconds of thread CPU time for one 4 KiB operation: the median over rounds, the ratio
-//! of each round's pair (median, smallest, largest), and what the design asks for. Options:
-//! `--quick` (smaller sets, fewer rounds), `--large` (the large set alone), a directory to put the peer's file in.
+//! of each round's pair (median, smallest, largest), and the design's target. Options: `--quick`
+//! (smaller sets, fewer rounds), `--large` (the large set alone), a directory for the peer's file.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::fs::{File as HostStdFile, OpenOptions};

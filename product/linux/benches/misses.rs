@@ -1,12 +1,15 @@
-//! Reads that miss, on a device that answers at once: what misses cost when many threads have them at the same time.
+//! The cost of a read miss on a device that completes at once, with one thread and with many.
 //!
-//! Pages of 4 KiB in scattered order, each thread from files of its own, each file eight times as large as the cache.
-//! Wall clock and processor time a miss, with one thread, two, and 64; two threads on two devices, and in the same file; two
-//! with an engine each, which share nothing, for what this machine gives a second thread. All cases go by turns, and
-//! of each the best round and the spread are printed. Options: `--quick`; `--rounds N`; `--ms N` of a round; `--mib N`
-//! of the cache; a case's name; `--count CASE N`: N misses on one thread, for callgrind; `--lines CASE N`: N misses of
-//! one reader after those of the other, by one thread, with a store to an address that is printed before, between and
-//! after, for a tracer of memory (`valgrind --tool=lackey --trace-mem=yes`).
+//! Each thread reads 4 KiB pages in scattered order from its own files, and each file is eight times as large as the
+//! cache. The benchmark measures wall clock and processor time a miss with one thread, with two, and with 64. Two
+//! threads also run on two devices, in the same file, and with an engine each. The last case shares nothing, and shows
+//! the gain from a second thread on this machine. All cases go by turns; the best round and the spread of each are
+//! printed.
+//!
+//! Options: `--quick`; `--rounds N`; `--ms N` of a round; `--mib N` of the cache; a case's name. `--count CASE N` runs
+//! N misses on one thread, for callgrind. `--lines CASE N` runs N misses of one reader and then of the other, on one
+//! thread. It stores to a printed address before, between and after them, for a tracer of memory (`valgrind
+//! --tool=lackey --trace-mem=yes`).
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,7 +41,7 @@ impl Device for AtOnce {
     }
 }
 
-/// What the threads of a case share.
+/// The object that the threads of a case share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shared {
     File,
@@ -62,7 +65,7 @@ const CASES: [Case; 6] = [
     Case { name: "two-engines", threads: 2, shared: Shared::Nothing },
 ];
 
-/// Who reads what.
+/// One thread's reader: its engine, its file, and the next page.
 struct Reader {
     engine: Arc<Engine<LinuxPlatform>>,
     file: File,
@@ -79,14 +82,14 @@ impl Reader {
     }
 }
 
-/// A case with its engines, whose caches are full.
+/// A case with its engines; their caches are full.
 struct Rig {
     case: &'static Case,
     platform: LinuxPlatform,
     readers: Vec<Reader>,
 }
 
-/// Of a round: nanoseconds of the clock a miss, over all threads, and of processors, the engine's own included.
+/// One round: nanoseconds a miss on the wall clock, over all threads, and of processor time, the engine's included.
 #[derive(Clone, Copy)]
 struct Round {
     wall_ns: f64,
@@ -148,7 +151,7 @@ fn engine(platform: &LinuxPlatform, cache_bytes: u64) -> Arc<Engine<LinuxPlatfor
     Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(cache_bytes).unwrap())
 }
 
-/// Reads pages that are not there as long as that goes on, which is told how many there were; how many there were.
+/// Reads uncached pages while `goes_on(pages read so far)` holds. Returns the number of pages read.
 fn misses(platform: &LinuxPlatform, reader: &mut Reader, goes_on: impl Fn(u64) -> bool) -> u64 {
     let (mut count, mut bytes) = (0, [0; PAGE as usize]);
     platform.block_on(async {
@@ -160,7 +163,7 @@ fn misses(platform: &LinuxPlatform, reader: &mut Reader, goes_on: impl Fn(u64) -
     count
 }
 
-/// What all threads of this process have used.
+/// The processor time that all threads of this process have used.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -208,7 +211,7 @@ impl Options {
     }
 }
 
-/// Of so many rounds the best, the median and the worst.
+/// The best, the median and the worst of these rounds.
 fn spread(rounds: &[Round], of: impl Fn(&Round) -> f64) -> [f64; 3] {
     let mut values: Vec<f64> = rounds.iter().map(of).collect();
     values.sort_by(f64::total_cmp);

@@ -1,8 +1,8 @@
 //! A stream into a new file, through the engine and on to a real disk: bytes a second until all of it is durable.
 //!
-//! Prints the rate of each round, and how many requests carried the bytes. To be run by turns with what writes the
-//! same disk past the host's page cache (fio). Options: the directory; `--mib N` a round; `--rounds N`; `--call KIB`
-//! of one write; and knobs of the engine, as `writeback_depth=32`.
+//! Prints the rate of each round, and the number of requests that carried the bytes. Run it by turns with a program
+//! that writes the same disk past the host's page cache (fio). Options: the directory; `--mib N` a round; `--rounds N`;
+//! `--call KIB` of one write; and knobs of the engine, as `writeback_depth=32`.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::path::Path;

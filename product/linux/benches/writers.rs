@@ -1,14 +1,15 @@
-//! Two writers on two devices, against one alone: what devices share must not slow them down.
+//! Two writers on two devices, against one alone: state shared by devices must not slow the writers down.
 //!
-//! Each writer dirties pages of its own file on a device of its own, which completes writes at once, and has
-//! them written between rounds, outside of what is measured. Prints nanoseconds of wall clock a page: the median
-//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, by the flush budget, and by a
-//! law that lets everybody through and is asked every so many pages. `copy` is neither: pages copied to memory that
-//! nobody else touches, for what two threads cost each other on this machine whoever runs on it. Options: `--quick`;
-//! `--count CASE N`: N rounds of one case on one thread, for callgrind; `--lines CASE`: a few pages of the one file,
-//! then of the other, by one thread, with a store to an address that is printed before, between and after, for a
-//! tracer of memory (`valgrind --tool=lackey --trace-mem=yes`): what both parts touch and one of them changes, two
-//! threads would share; `--list` names the cases.
+//! Each writer dirties pages of its own file on its own device, which completes writes at once. The pages are written
+//! back between rounds, outside of the measured time. The benchmark prints nanoseconds of wall clock a page: the median
+//! over rounds, and the ratio of two threads to one in each round. The throttles are equal parts, the flush budget, and
+//! a law that admits every writer and is asked every few pages. The case `copy` uses no engine: it copies pages to each
+//! thread's own memory, and so shows what two threads cost each other on this machine.
+//!
+//! Options: `--quick`; `--list` names the cases. `--count CASE N` runs N rounds of one case on one thread, for
+//! callgrind. `--lines CASE` writes a few pages of one file and then of the other, on one thread. It stores to a
+//! printed address before, between and after them, for a tracer of memory (`valgrind --tool=lackey --trace-mem=yes`).
+//! Two threads would share each line that both parts touch and one of them changes.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +27,9 @@ use afflux_frames::Frames;
 use afflux_linux::{IoChoice, LinuxPlatform, Reactors};
 
 const PAGE: usize = 4096;
-/// Of a round: less than the guard above a law lets a device take, so that nobody waits.
+/// Pages of a round: fewer than the guard above a law lets a device take, so that no writer waits.
 const PAGES: usize = 16_384;
-/// With `--lines`.
+/// Pages of a round with `--lines`.
 const PAGES_TRACED: usize = 256;
 
 /// Where a traced part begins or ends.
@@ -51,7 +52,7 @@ impl Device for AtOnce {
     }
 }
 
-/// Lets everybody through; asked every so many pages.
+/// Admits every writer, and is asked again after this many pages.
 struct Every(u64);
 
 impl DevicePolicy for Every {
@@ -108,13 +109,13 @@ impl DevicePolicy for Every {
     }
 }
 
-/// Under what writers are throttled.
+/// The law that throttles the writers.
 #[derive(Clone, Copy)]
 enum Law {
     EqualParts,
-    /// The flush budget. What takes no time teaches it nothing: it decides at every page.
+    /// The flush budget. It learns nothing from writes that take no time, and so decides at every page.
     Budget,
-    /// [`Every`] so many pages.
+    /// [`Every`] with this many pages.
     Every(u64),
 }
 
@@ -182,7 +183,7 @@ impl Rig {
         }
     }
 
-    /// Dirties all pages of the file; nanoseconds a page.
+    /// Dirties all pages of the file; returns nanoseconds a page.
     fn write(&self, file: &File) -> f64 {
         let piece = vec![7; self.call_pages * PAGE];
         let began = Instant::now();
@@ -194,7 +195,7 @@ impl Rig {
         began.elapsed().as_nanos() as f64 / self.pages as f64
     }
 
-    /// Both at once; the mean of the two.
+    /// Writes both files at once; returns the mean of the two.
     fn write_both(&self) -> f64 {
         let barrier = Barrier::new(2);
         std::thread::scope(|scope| {
@@ -214,7 +215,7 @@ impl Rig {
     }
 }
 
-/// Copies a page at a time to memory of the thread's own; nanoseconds a page.
+/// Copies a page at a time to the thread's own memory; returns nanoseconds a page.
 fn copy(to: &mut [u8]) -> f64 {
     let piece = vec![7; PAGE];
     let began = Instant::now();
@@ -224,7 +225,7 @@ fn copy(to: &mut [u8]) -> f64 {
     began.elapsed().as_nanos() as f64 / PAGES as f64
 }
 
-/// Both at once; the mean of the two.
+/// Copies on both threads at once; returns the mean of the two.
 fn copy_both(to: &mut [Vec<u8>; 2]) -> f64 {
     let barrier = Barrier::new(2);
     let [one, other] = to;

@@ -1,8 +1,9 @@
 //! Decisions of the flush budget and ends of writes, to be counted by callgrind: `decision_instructions KIND PAGES`.
 //!
-//! KIND is `admit`: a writer whose device completes nothing, so that it is asked about at every page, and pauses as
-//! soon as the backlog is in the band. Or `complete`: a device that completes at once, a page at a time, so that its
-//! prices are known soon. Prints how many decisions were made and how many writes have ended.
+//! KIND is `admit` or `complete`. With `admit`, the writer's device completes nothing, so that the law is asked at
+//! every page, and the writer pauses as soon as the backlog is in the band. With `complete`, a device completes one
+//! page at a time and at once, so that its prices are known soon. Prints the number of decisions and of completed
+//! writes.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
 use std::sync::{Arc, Mutex};

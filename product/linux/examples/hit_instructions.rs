@@ -1,8 +1,8 @@
 //! A number of hits and nothing else, to be counted by callgrind: `hit_instructions KIND COUNT`.
 //!
-//! KIND is `none`, `read`, `overwrite` or `pinned`; each hit moves 64 bytes of a 256-page file, so that what is
-//! counted is the way to the bytes and not the copy; a pinned one looks at the first of them, and lets go. Counting two runs and dividing the difference
-//! by the difference of COUNT leaves start and end out.
+//! KIND is `none`, `read`, `overwrite` or `pinned`. Each hit moves 64 bytes of a 256-page file, so that the count
+//! covers the way to the bytes and not the copy. A pinned hit looks at the first of the bytes, and lets go. To leave
+//! start and end out, count two runs and divide the difference by the difference of COUNT.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
 use std::fs::{File, OpenOptions};

@@ -1,8 +1,8 @@
 //! Reads of pages that are not in the cache, to be counted by callgrind: `miss_instructions COUNT`.
 //!
-//! Pages of 4 KiB in scattered order from a file 128 times as large as the cache, which is too small for reclaim ahead
-//! of need, on a device that completes each request at once: what is counted is the engine's way from the miss to the bytes,
-//! an eviction and the copy included, and no system call.
+//! Reads 4 KiB pages in scattered order from a file 128 times as large as the cache, which is too small for reclaim
+//! ahead of need. The device completes each request at once. So the count covers the engine's way from the miss to the
+//! bytes, with an eviction and the copy, and no system call.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
 use std::sync::Arc;

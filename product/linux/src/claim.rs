@@ -1,12 +1,14 @@
-//! Claims: that no other cache has a file that one writes.
+//! Claims: at most one cache writes a host file.
 //!
 //! Owns: the place of the lock in a file, taking and changing it.
-//! Does not own: when it is taken; the descriptor, with which it goes.
-//! Invariants: an *open file description* lock (of `fcntl`), which belongs to the descriptor and not to the process, so
-//! that two caches of one process see each other. It is on a byte where no file has data, so that it is nobody else's.
+//! Does not own: the moment of a claim; the descriptor (its close ends the claim).
+//! Invariants: a claim is an *open file description* lock (of `fcntl`). It belongs to the descriptor and not to the
+//! process, so that two caches of one process see each other. The locked byte is one where no file has data, so other
+//! programs lock other bytes.
 //!
-//! A lease would tell us instead of refusing them, but only owners may take one, and it breaks with every open, also
-//! that of a reader who does no harm. `flock` locks the whole file, and programs use it for their own ends.
+//! A lease would notify us instead of refusing the other cache. But only the owner of a file may take one, and every
+//! open breaks it, also that of a harmless reader. `flock` locks the whole file, and programs use it for their own
+//! ends.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,18 +16,18 @@ use std::os::fd::{AsFd, AsRawFd};
 /// The byte before the largest offset.
 const PLACE: i64 = i64::MAX - 1;
 
-/// What a cache does with a file.
+/// How a cache uses a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// It reads: so may others.
+    /// It reads; other caches may read, too.
     Shared,
-    /// It writes, and is the only one.
+    /// It writes, and no other cache has the file.
     Alone,
 }
 
-/// Claims the file behind a descriptor: false if another cache has it in a way that does not go with this one. A claim
-/// that the descriptor had becomes this one, or stays if that is refused. Where the host has no locks everything is
-/// granted.
+/// Claims the file behind a descriptor. Returns false if another cache has a claim that conflicts. The new claim
+/// replaces an earlier one of the same descriptor; a refused claim leaves the earlier one in place. A host without
+/// locks grants every claim.
 ///
 /// # Errors
 /// A claim to write needs a descriptor that is open for writing, one to read a descriptor open for reading.
@@ -37,13 +39,13 @@ pub fn claim(fd: impl AsFd, claim: Claim) -> io::Result<bool> {
     set(fd, kind)
 }
 
-/// Gives the claim back that a descriptor has.
+/// Gives back the claim of a descriptor.
 pub fn unclaim(fd: impl AsFd) {
     let _ = set(fd, libc::F_UNLCK);
 }
 
 fn set(fd: impl AsFd, kind: libc::c_int) -> io::Result<bool> {
-    // SAFETY: all bytes of it may be zero.
+    // SAFETY: a `flock` may be all zero bytes.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -57,7 +59,7 @@ fn set(fd: impl AsFd, kind: libc::c_int) -> io::Result<bool> {
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EACCES) => Ok(false),
         Some(libc::EBADF) => Err(error),
-        // Some file systems have none.
+        // Some file systems have no locks.
         _ => Ok(true),
     }
 }

@@ -1,13 +1,12 @@
 //! Devices over host files: requests become io_uring operations, or calls on worker threads.
 //!
-//! Owns: how a directory's files are reached (O_DIRECT or not), the way of each request to a ring
-//! or a thread, the guess at the free space.
-//! Does not own: names (the volume), what to write when (the engine).
-//! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in
-//! `block_on`, is done on that thread's own ring; from any other thread it is handed to a reactor. A reservation
-//! is done on a thread of the device's own: a frozen file system keeps it for as long as it is frozen, and whoever asked
-//! for it need not wait so long.
-//! The memory of a request belongs to the reactor until the kernel has reported.
+//! Owns: how a directory's files are reached (O_DIRECT or not), the way of each request to a ring or a thread, the
+//! guess at the free space.
+//! Does not own: names (the volume), the choice of writes (the engine).
+//! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in `block_on`, is
+//! done on that thread's own ring. Other threads hand theirs to a reactor. A reservation is done on the device's own
+//! threads: a frozen file system holds it until the thaw, and the caller need not wait so long. The memory of a request
+//! belongs to the reactor until the kernel has reported.
 
 mod file;
 mod flight;
@@ -33,16 +32,17 @@ use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::Telling;
 
-/// Most bytes of one request: what one bio of 256 pages carries.
+/// Most bytes of one request: one bio of 256 pages.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
-/// Requests in flight that keep fast disks busy; more only wait in their queues.
+/// Requests in flight that keep fast disks busy; more of them only wait in the disks' queues.
 const DEPTH: u32 = 64;
-/// Threads for what no ring does. Each carries one request.
+/// Threads for operations that no ring does. Each carries one request.
 const THREADS_MAX: usize = 16;
-/// From so many bytes on a transfer begins at once, not at the end of the reactor's turn: until then the disk might
-/// have nothing to do while a reader copies what it has read ahead. A call a transfer is nothing beside it.
+/// A transfer of at least this size begins at once, not at the end of the reactor's turn. Until then the disk might
+/// have nothing to do while a reader copies the pages that it has read ahead. Beside such a transfer, one system call
+/// is cheap.
 const AT_ONCE_BYTES: u32 = 64 << 10;
-/// How old the guess at the free space may get while something is written.
+/// The greatest age of the free-space guess while the device is written.
 const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// Whether a device uses the host's page cache.
@@ -60,9 +60,9 @@ pub struct HostDevice {
     core: Arc<Core>,
 }
 
-/// What a device is over.
+/// The host object under a device.
 struct Place {
-    /// Where its free space is asked after, if anything is allocated in it.
+    /// The directory whose free space the device asks for; none if the device allocates nothing.
     directory: Option<OwnedFd>,
     file_bytes_max: u64,
     free_bytes: u64,
@@ -76,22 +76,22 @@ struct Core {
     limits: Limits,
     access: Access,
     memory_align: usize,
-    /// Files may be made longer ahead of the writes that need it.
+    /// Files may be made longer ahead of the writes that need the length.
     grows_files: bool,
-    /// The host may take uncached writes; it is asked by the first.
+    /// The host may take uncached writes; the first such write finds out.
     takes_uncached: AtomicBool,
     pool: WorkerPool,
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
-    /// Flights that have ended, with their memory: who writes because memory is short is not to ask for some.
+    /// Flights that have ended, with their memory. A write that relieves a shortage of memory must not allocate.
     #[expect(clippy::vec_box, reason = "flights live in boxes")]
     spare_flights: Mutex<Vec<Box<Flight>>>,
 }
 
 impl HostDevice {
-    /// The file system of `directory` (a descriptor of any kind, O_PATH too). Asks it what it takes,
-    /// which may block; makes a file without a name in it to try, where it may.
+    /// The file system of `directory` (a descriptor of any kind, O_PATH too). Probes the file system, which may block;
+    /// where possible, the probe uses a file without a name in it.
     pub fn new(platform: &LinuxPlatform, directory: OwnedFd, caching: Caching) -> std::io::Result<Arc<Self>> {
         let free_bytes = free_bytes(directory.as_fd())?;
         let access = match caching {
@@ -108,10 +108,10 @@ impl HostDevice {
         Ok(Self::over(platform, place, access))
     }
 
-    /// A block device, which is one file of `bytes` bytes. Asks it what it takes.
+    /// A block device, which is one file of `bytes` bytes. Probes the device.
     pub fn of_block_device(platform: &LinuxPlatform, device: OwnedFd, bytes: u64) -> Arc<Self> {
         let access = probe::block_device_access(device.as_fd());
-        // Nothing is allocated in it, and its end stays where it is.
+        // A block device allocates nothing, and its end stays in place.
         let place = Place {
             directory: None,
             file_bytes_max: bytes,
@@ -152,14 +152,14 @@ impl HostDevice {
         Arc::new(Self { core: Arc::new(core) })
     }
 
-    /// Has its threads end once what they do is done, and waits no longer than so long for that: whether they have. To
-    /// be called when its engine's reactors have ended: nothing is carried out any more.
+    /// Ends its threads after their current requests. Waits at most `patience`; returns whether all have ended. Call it
+    /// after the engine's reactors have ended: the device carries out nothing any more.
     #[must_use]
     pub fn stop_within(&self, patience: Duration) -> bool {
         self.core.pool.stop_within(patience)
     }
 
-    /// Whether this thread carries out its requests.
+    /// Whether the current thread is one of its workers.
     pub fn is_own_thread(&self) -> bool {
         self.core.pool.is_own_thread()
     }
@@ -173,8 +173,8 @@ impl HostDevice {
         }
     }
 
-    /// What its host calls the file system by (`f_fsid`): on many kinds a digest of its UUID. Nothing where it does not
-    /// say. May block shortly.
+    /// The host's name for the file system (`f_fsid`): on many kinds a digest of its UUID. Nothing where the host does
+    /// not say. May block shortly.
     pub fn file_system_id(&self) -> Option<u64> {
         fstatvfs(self.core.directory.as_ref()?).ok().map(|stat| stat.f_fsid).filter(|id| *id != 0)
     }
@@ -226,7 +226,7 @@ impl Core {
         self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps a flight that has ended for the next request; as many as there are in flight at most.
+    /// Keeps an ended flight for the next request; keeps at most as many as can be in flight.
     fn keep_flight(&self, flight: Box<Flight>) {
         let mut spare = self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.len() < DEPTH as usize {
@@ -234,7 +234,7 @@ impl Core {
         }
     }
 
-    /// Asks the host for its free space in the background, if that was not done for `age_ns`.
+    /// Asks the host for its free space in the background, if the last answer is older than `age_ns`.
     fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
         if self.directory.is_none() {
             return;
@@ -247,7 +247,7 @@ impl Core {
     }
 }
 
-/// Of a device itself, its pool does one thing: it asks for the free space.
+/// The device's pool runs one job for the device itself: it asks for the free space.
 impl Job for Core {
     fn run(&self) {
         if let Some(Ok(free)) = self.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
@@ -263,7 +263,7 @@ fn free_bytes(directory: BorrowedFd<'_>) -> std::io::Result<u64> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Takes a flight to where its next step is made.
+/// Takes a flight to the place of its next step: this reactor, a worker thread, or another reactor.
 fn launch(mut flight: Box<Flight>) {
     let core = Arc::clone(flight.core());
     if !core.platform.uses_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
@@ -272,18 +272,18 @@ fn launch(mut flight: Box<Flight>) {
     match core.platform.current_reactor() {
         Some(reactor) => go_on(&reactor, flight),
         None => {
-            // Nothing left to do needs no reactor.
+            // An answer needs no reactor.
             if let Step::Answer(result) = flight.next(false) {
                 return answer(flight, result);
             }
             let mail = Mail::Run(Box::new(move |reactor| go_on(reactor, flight)));
-            // A platform that has stopped gives it back; dropping it answers the request as lost.
+            // A stopped platform returns the mail; dropping it answers the request as lost.
             drop(core.platform.next_reactor().send(mail));
         }
     }
 }
 
-/// Makes the next step on the reactor of this thread.
+/// Makes the next step on this thread's reactor.
 fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
     match flight.next(false) {
         Step::Answer(result) => answer(flight, result),
@@ -301,7 +301,7 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
     }
 }
 
-/// Makes all steps that are left on a worker thread.
+/// Makes all remaining steps on a worker thread.
 fn block(mut flight: Box<Flight>) {
     let core = Arc::clone(flight.core());
     core.pool.post_on(flight.lane(), move || {
@@ -342,15 +342,15 @@ impl Owner for Flight {
 /// Does a file operation with a system call that blocks. The result is as io_uring's.
 ///
 /// # Safety
-/// What `io` points to is valid and its descriptor open.
+/// The pointers in `io` are valid and its descriptor is open.
 unsafe fn perform(io: &Io) -> i32 {
     // SAFETY: the caller's promise, for each of the descriptors below.
     let file = |fd: RawFd| unsafe { BorrowedFd::borrow_raw(fd) };
     let nothing = |result: Result<(), Errno>| result.map(|()| 0);
     let result = match *io {
         Io::ReadV { fd, iovecs, count, offset } => {
-            // SAFETY: the caller's promise; the kernel's vector, ours and the standard library's are
-            // laid out alike, and the memory is not read before the call has filled it.
+            // SAFETY: the caller's promise. The kernel's vector, ours and the standard library's have one layout. The
+            // call fills the memory before it is read.
             let slices = unsafe { slices_of::<std::io::IoSliceMut<'_>>(iovecs, count) };
             rustix::io::preadv(file(fd), slices, offset)
         }
@@ -380,8 +380,8 @@ unsafe fn perform(io: &Io) -> i32 {
 }
 
 /// # Safety
-/// `iovecs` are `count` valid vectors, `S` is the standard library's form of them, and nobody else
-/// uses them while the result lives.
+/// `iovecs` are `count` valid vectors, `S` is the standard library's form of them, and no other code uses the vectors
+/// while the result lives.
 unsafe fn slices_of<'a, S>(iovecs: *const IoVec, count: u32) -> &'a mut [S] {
     const {
         assert!(size_of::<S>() == size_of::<IoVec>() && align_of::<S>() == align_of::<IoVec>());

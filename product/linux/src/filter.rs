@@ -1,17 +1,17 @@
 //! System calls that a server of files never makes, refused for the rest of its life.
 //!
-//! Owns: which calls these are, the filter that the kernel gets.
-//! Does not own: when it is put on (the command); other privileges (`users`).
-//! Invariants: a filter holds for the thread that asks for it and those that it starts later, and cannot be taken off.
-//! It decides by the call's number alone, so the kernel remembers which are let through and runs nothing for them
-//! (since 5.11). What goes through a ring is not seen by it.
+//! Owns: the list of these calls, the filter that the kernel gets.
+//! Does not own: the moment of its installation (the command); other privileges (`users`).
+//! Invariants: a filter holds for the thread that installs it and for threads started later, and cannot be removed. It
+//! decides by the call's number alone, so the kernel remembers the allowed numbers and runs no filter for them (since
+//! 5.11). The filter does not see operations that go through a ring.
 
 use std::io;
 
 use libc::c_long;
 
-/// Running or looking into other programs; changing what the process sees of the machine; the kernel's own modules,
-/// clocks, memory and keys.
+/// These calls run other programs or look into them, change the process's view of the machine, or concern the kernel's
+/// own modules, clocks, memory and keys.
 const REFUSED: &[c_long] = &[
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -59,7 +59,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_fanotify_init,
 ];
 
-/// Calls of other architectures that this kernel takes too would have other numbers.
+/// The kernel may take calls of other architectures, too, and their numbers differ.
 #[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
@@ -67,10 +67,10 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// Numbers from here on are the 32-bit variants of x86-64's calls. No other architecture has any.
+/// Numbers from here on are the 32-bit variants of x86-64's calls. Other architectures have none.
 const OTHER_NUMBERS: u32 = 0x4000_0000;
 
-/// Where the kernel shows a filter the number and the architecture of a call.
+/// The offsets at which the kernel shows a filter the number and the architecture of a call.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 
@@ -78,7 +78,8 @@ fn statement(code: u32, value: u32) -> libc::sock_filter {
     libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
 }
 
-/// Skips so many instructions if the loaded word is the value, or by `code` at least it; else so many others.
+/// Compares the loaded word with `value`: for equality, or with `code` for 'at least'. Skips `if_so` or `if_not`
+/// instructions.
 fn jump(code: u32, value: u32, if_so: u8, if_not: u8) -> libc::sock_filter {
     libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_K | code) as u16, jt: if_so, jf: if_not, k: value }
 }
@@ -100,19 +101,19 @@ fn program(architecture: u32) -> Vec<libc::sock_filter> {
     program
 }
 
-/// Has the kernel refuse, with EPERM, the calls that a server of files never makes, to this thread and those it starts.
-/// To be called after [`give_up_privileges`](crate::give_up_privileges), before other threads are started.
+/// Makes the kernel refuse, with EPERM, the calls that a server of files never makes, on this thread and on threads
+/// started later. Call it after [`give_up_privileges`](crate::give_up_privileges) and before other threads are started.
 ///
 /// # Errors
-/// Where the kernel has no filters, or something above this process allows none.
+/// The kernel has no filters, or a supervisor of this process allows none.
 pub fn refuse_foreign_calls() -> io::Result<()> {
     let Some(architecture) = ARCHITECTURE else { return Err(io::ErrorKind::Unsupported.into()) };
     let mut program = program(architecture);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    // Without the flag, kernels before 5.16 would slow all calls and all branches down for this process: it runs no
-    // code but its own.
+    // Without the flag, kernels before 5.16 would slow down all calls and all branches of this process. The process
+    // runs only its own code, so it needs no such mitigation.
     let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW);
-    // SAFETY: the kernel reads the filter, which is there until the call has returned.
+    // SAFETY: the kernel reads the filter, which lives until the call has returned.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const filter) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,14 +1,14 @@
-//! Wakers of other programs' tasks, which is code that this one has to run.
+//! Wakers of other programs' tasks: foreign code that this program has to run.
 //!
 //! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped.
-//! Does not own: who waits for what. Queues everywhere keep the waker that stands in, and know of no other.
-//! Invariants: foreign code runs with no lock of ours held, so it may call us again. A panic in it ends where we called
-//! it; only a panic in a clone goes on, to the caller who polls and brought the waker along. A queue never drops a
-//! foreign waker.
+//! Does not own: the waiting. Queues everywhere keep the stand-in, and know of no foreign waker.
+//! Invariants: foreign code runs with no lock of ours held, so it may call us again. A panic in it ends at our call
+//! site. Only a panic in a clone goes on, to the polling caller, since that caller passed the waker. A queue never
+//! drops a foreign waker.
 //!
 //! A waker may be woken under the lock of a file, deep in a call. So waking the stand-in only notes that the foreign
-//! waker is due. A reactor, a thread of a pool, and a call from outside each make the wakes that are due where they hold
-//! nothing ([`HeldWakes`]). On any other thread nobody knows what is held: a reactor makes the wake there.
+//! waker is due. A reactor, a thread of a pool, and a call from outside each make the due wakes at a point where they
+//! hold no lock ([`HeldWakes`]). Any other thread may hold locks, so there a reactor makes the wake.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -20,17 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Runs foreign code. A panic in it has been printed and ends here.
+/// Runs foreign code. A panic in it is printed and ends here.
 pub fn contain(call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        // What was thrown may panic again when it is dropped.
+        // The panic's payload may panic again when it is dropped.
         std::mem::forget(panic);
     }
 }
 
-/// A thread that makes wakes where it holds no lock.
+/// A thread that makes wakes at a point where it holds no lock.
 pub(crate) trait Elsewhere: Send + Sync {
-    /// Has it made there, or gives it back if the thread has ended.
+    /// Passes the wake to that thread, or gives it back if the thread has ended.
     fn make(&self, due: Due) -> Result<(), Due>;
 }
 
@@ -38,17 +38,17 @@ pub(crate) trait Elsewhere: Send + Sync {
 pub(crate) struct Due(Arc<StandIn>);
 
 impl Due {
-    /// Wakes the foreign task. Called where no lock is held.
+    /// Wakes the foreign task. Call it only with no lock held.
     pub(crate) fn make(self) {
         self.0.make_wake();
     }
 }
 
-/// What the queues of the engine keep in place of a foreign waker.
+/// The engine's queues keep this in place of a foreign waker.
 struct StandIn {
-    /// There between a poll and the wake after it, while somebody has the future.
+    /// Present between a poll and the wake after it, while a caller has the future.
     theirs: Mutex<Option<Waker>>,
-    /// A wake is on its way to where it is made.
+    /// A wake is on its way to the thread that makes it.
     due: AtomicBool,
     /// Makes the wake if this thread cannot.
     elsewhere: Arc<dyn Elsewhere>,
@@ -59,7 +59,7 @@ impl StandIn {
         self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `waker` woken from now on. Called where no lock is held.
+    /// Wakes `waker` from now on. Call it only with no lock held.
     fn stand_for(&self, waker: &Waker) {
         if self.theirs().as_ref().is_some_and(|known| known.will_wake(waker)) {
             return;
@@ -69,14 +69,14 @@ impl StandIn {
         contain(|| drop(old));
     }
 
-    /// Drops the foreign waker. Called where no lock is held.
+    /// Drops the foreign waker. Call it only with no lock held.
     fn stand_for_nobody(&self) {
         let theirs = self.theirs().take();
         contain(|| drop(theirs));
     }
 
     fn make_wake(&self) {
-        // An exchange: what the one who woke us did before is seen by the task, or the wake is due once more.
+        // An exchange: either the task sees everything that its waker did before, or the wake becomes due once more.
         self.due.swap(false, Ordering::AcqRel);
         let theirs = self.theirs().take();
         contain(|| theirs.into_iter().for_each(Waker::wake));
@@ -97,7 +97,7 @@ impl Wake for StandIn {
 
 /// The wakes of one thread.
 struct Held {
-    /// Parts of a call, one inside the other, that hold wakes back.
+    /// Nested parts of a call that hold wakes back.
     depth: Cell<u32>,
     due: RefCell<VecDeque<Due>>,
 }
@@ -118,12 +118,12 @@ fn make_later(due: Due) {
 
 fn make_elsewhere(due: Due) {
     let elsewhere = Arc::clone(&due.0.elsewhere);
-    // If that has ended, so has the engine: none of its locks is taken any more.
+    // If that thread has ended, so has the engine, and its locks are not taken any more.
     elsewhere.make(due).unwrap_or_else(Due::make);
 }
 
-/// Makes the foreign wakes that are due on this thread, which holds no lock. Those that become due meanwhile wait for the
-/// next time.
+/// Makes the foreign wakes that are due on this thread, which holds no lock. Wakes that become due meanwhile wait for
+/// the next call.
 pub(crate) fn make_wakes() {
     let count = HELD.try_with(|held| held.due.borrow().len()).unwrap_or(0);
     for _ in 0..count {
@@ -136,14 +136,14 @@ fn next_due() -> Option<Due> {
     HELD.try_with(|held| held.due.borrow_mut().pop_front()).ok().flatten()
 }
 
-/// While it lives, foreign wakes that come up on this thread are held back. They are made when the outermost is dropped:
-/// to be begun and dropped where the thread holds no lock.
+/// While this guard lives, foreign wakes on this thread are held back. The drop of the outermost guard makes them.
+/// Create and drop a guard only where the thread holds no lock.
 pub struct HeldWakes {
     _of_this_thread: PhantomData<*const ()>,
 }
 
 impl HeldWakes {
-    /// Holds them back from here on.
+    /// Holds wakes back from here on.
     #[expect(clippy::new_without_default, reason = "a guard, not a value")]
     pub fn new() -> Self {
         let _ = HELD.try_with(|held| held.depth.update(|depth| depth + 1));
@@ -158,7 +158,7 @@ impl Drop for HeldWakes {
             make_wakes();
         }
         let _ = HELD.try_with(|held| held.depth.set(depth.saturating_sub(1)));
-        // A waker may run a task at once, which wakes others in turn. This thread does not go on with that for ever.
+        // A waker may run a task at once, which wakes others in turn. This thread does not make wakes without end.
         while depth == 1
             && let Some(due) = next_due()
         {
@@ -167,7 +167,7 @@ impl Drop for HeldWakes {
     }
 }
 
-/// A foreign waker and its stand-in, for as long as somebody has the future.
+/// A foreign waker and its stand-in, for as long as a caller has the future.
 struct Foreign {
     stand_in: Arc<StandIn>,
     waker: Waker,
@@ -192,7 +192,7 @@ pub(crate) async fn awaited<T>(work: impl Future<Output = T>, elsewhere: impl Fn
     let (mut work, mut foreign) = (pin!(work), None);
     poll_fn(|cx| {
         let _held = HeldWakes::new();
-        // Most work ends at once. Then nobody has to be woken, and no memory is taken for it.
+        // Most work ends at once. Then it needs no waker and no memory.
         if foreign.is_none()
             && let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         {

@@ -1,12 +1,12 @@
 //! Host directories as a volume's tree: every call relative to an open descriptor and one name.
 //!
-//! Owns: the exported directories' descriptors, the file systems met below them, the way of each
-//! call to the worker pool of its device.
-//! Does not own: what is cached of objects (the volume), file bytes (`HostFile` and its device).
-//! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without
-//! following any link; a directory is used only while it is found below an export. So nothing outside
-//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
-//! its device: a file system that hangs stops calls about itself alone.
+//! Owns: the exported directories' descriptors, the file systems met below them, the way of each call to the worker
+//! pool of its device.
+//! Does not own: cached state of objects (the volume), file bytes (`HostFile` and its device).
+//! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without following any link. A
+//! directory is used only while it is found below an export. So no path, symbolic link, ".." or rename reaches anything
+//! outside. Every call that can block runs on the pool of its device: a file system that hangs stops calls about itself
+//! alone.
 
 mod acting;
 mod calls;
@@ -58,40 +58,40 @@ pub struct HostTree {
     descriptors_max: usize,
     notes: Vec<String>,
     sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
-    /// By which other servers know that the directories are served.
+    /// Marks by which other servers see that the directories are served.
     _marks: Marks,
 }
 
-/// What calls on the pool's threads share.
+/// State shared by the calls on the pool's threads.
 struct Core {
-    /// Where calls run, by the device they are about.
+    /// The pools that run calls, by the calls' device.
     pools: DevicePools,
-    /// /proc/self/fd: the way to reopen an object that is held by a descriptor alone.
+    /// /proc/self/fd: through it, an object known only by a descriptor is reopened.
     descriptors: OwnedFd,
-    /// openat2 is there.
+    /// The host has openat2.
     beneath: bool,
-    /// open_by_handle_at works for us.
+    /// This process may call open_by_handle_at.
     by_handle: bool,
-    /// Each export's root, by which climbing ends.
+    /// The root of each export, where climbing ends.
     roots: Roots,
-    /// Files that were moved out are refused, too.
+    /// Files that were moved out of the exports are refused, too.
     subtree_check: bool,
-    /// The process's mask for the modes of what it makes, when it first made something.
+    /// The process's mode mask for new objects, read at the first creation.
     umask: OnceLock<u32>,
     file_systems: FileSystems,
-    /// How many system calls were made to climb up.
+    /// Number of system calls made to climb up.
     #[cfg(test)]
     climbed: std::sync::atomic::AtomicU64,
 }
 
 impl HostTree {
-    /// What was found of the host when the tree was opened that a user may want to know: what it
-    /// cannot do, and what that means. Empty where everything is as it should be.
+    /// Limitations of the host that a user may want to know, found when the tree was opened, and their consequences.
+    /// Empty if there are none.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// As [`HostTree::with`], for a call that is made as the node's user.
+    /// As [`HostTree::with`], for a call on behalf of the node's user.
     fn acting<T: Send + 'static>(
         &self,
         node: &Node,
@@ -112,8 +112,8 @@ impl HostTree {
         pool.run_on(lane, move || (call(&core, &node), None)).into()
     }
 
-    /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
-    /// `durable` and one sync does for it, the thread goes on with that.
+    /// As [`HostTree::acting`], for a change of the node and of `also`, if that is another node. If the change must be
+    /// `durable` and one sync suffices, the thread makes this sync next.
     fn change<T: Send + 'static>(
         &self,
         node: &Node,
@@ -138,8 +138,8 @@ impl HostTree {
 }
 
 impl Core {
-    /// After a change of these: has it made durable by a sync that is shared with others, if one call can. Gives what
-    /// the thread has to do for that when it has told the change.
+    /// Begins the sync of a change to these nodes, if one call can make it durable; a group sync covers other changes,
+    /// too. Returns the thread's work for the sync, to be done after the change was reported.
     fn begin_sync(
         self: &Arc<Self>,
         node: &Arc<HostNode>,
@@ -166,7 +166,7 @@ impl Core {
     }
 }
 
-/// A change of attributes, on its thread. COMMIT makes one too, so the memory of these calls stays.
+/// A change of attributes, on its thread. COMMIT also makes one, so these calls keep their memory for reuse.
 struct SetNow {
     core: Arc<Core>,
     node: Arc<HostNode>,
@@ -194,7 +194,7 @@ impl Piece<Result<Changed, VolumeError>> for SetNow {
     }
 }
 
-/// In which lane of its device's pool calls about a node are made.
+/// The lane of the device's pool that makes calls about a node.
 fn lane_of(node: &Node) -> Lane {
     Lane { object: Some(host_node(node).fileid()), user: node.user().map(|user| user.uid) }
 }
@@ -202,16 +202,16 @@ fn lane_of(node: &Node) -> Lane {
 /// The host's side of a node.
 ///
 /// # Panics
-/// When the node is another tree's.
+/// If the node belongs to another tree.
 fn host_node(node: &Node) -> Arc<HostNode> {
     let Some(node) = node.share() else { panic!("a node of another tree") };
     node
 }
 
-/// The device of the file system that an object of a [`HostTree`] is on. May block shortly.
+/// The device of the file system of a [`HostTree`]'s object. May block shortly.
 ///
 /// # Panics
-/// When the node is another tree's.
+/// If the node belongs to another tree.
 pub fn host_device(platform: &LinuxPlatform, node: &Node, caching: Caching) -> Result<Arc<HostDevice>, VolumeError> {
     let node = host_node(node);
     let directory = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
@@ -277,7 +277,7 @@ impl Directory for HostTree {
 
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
         let Some(first) = nodes.first().cloned() else { return Pending::now(Ok(Vec::new())) };
-        // All are of one device.
+        // All these nodes are on one device.
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 

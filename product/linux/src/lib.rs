@@ -1,7 +1,8 @@
 //! The real world, Linux: clocks, threads, sockets and files for the engine and its front ends.
 //!
 //! Owns: the `Platform` of real machines, its reactors, devices over host files, listeners.
-//! Does not own: what is cached or written when (the engine), names (the volume), protocols.
+//! Does not own: which pages are cached or written when (the engine), names (the volume),
+//! protocols.
 //! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
 //! calls that hand memory to the kernel.
 

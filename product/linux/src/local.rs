@@ -1,24 +1,24 @@
 //! Each thread's counters, found without a lock.
 //!
-//! Owns: the blocks of counters, one for each platform and thread that met; those of threads that
-//! have ended are given to new ones, those of platforms that have ended are given back.
-//! Does not own: what is counted.
-//! Invariants: a block is used by one thread at a time, and is there as long as its platform's counters. Finding the block
-//! of the platform used last costs one comparison. A block can be had at any moment of a thread's life, also at its very
-//! end.
+//! Owns: the blocks of counters, one for each platform and each thread that used it. Blocks of ended threads go to new
+//! threads; blocks of ended platforms are freed.
+//! Does not own: the counters' meaning.
+//! Invariants: one thread at a time uses a block, and a block lives as long as its platform's counters. Finding the
+//! block of the platform used last costs one comparison. A thread can get a block at any moment of its life, also at
+//! its very end.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 use afflux_engine::counters::{Counters, Local};
 
-/// Lives as long as the counters that it counts for, and then until its thread, or whoever looks for one that is idle,
-/// comes upon it.
+/// A thread's block for one platform. It lives as long as the platform's counters. Then its thread, or the next search
+/// for an idle block, frees it.
 struct Node {
     platform: u64,
     local: Local,
     next: Cell<Option<&'static Node>>,
-    /// Itself, as it was made: by this it can be given back.
+    /// The pointer from its creation, with which it is freed.
     made: Cell<*mut Node>,
 }
 
@@ -36,8 +36,8 @@ impl Node {
 /// A block that no thread uses.
 struct Idle(&'static Node);
 
-// SAFETY: its last thread has given up every reference to it, and the next one gets it from under a
-// lock, so that there is one user at a time and each sees what the one before has counted.
+// SAFETY: the last thread has given up every reference to the block, and the next thread takes it under a lock. So it
+// has one user at a time, and each user sees the counts of the one before.
 unsafe impl Send for Idle {}
 
 static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
@@ -45,7 +45,7 @@ static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
 thread_local! {
     /// The block used last.
     static NEWEST: Cell<Option<&'static Node>> = const { Cell::new(None) };
-    /// All of this thread's blocks.
+    /// The head of the list of this thread's blocks.
     static ALL: Cell<Option<&'static Node>> = const { Cell::new(None) };
     static GIVE_BACK: GiveBack = const { GiveBack };
 }
@@ -66,7 +66,7 @@ impl Drop for GiveBack {
     }
 }
 
-/// This thread's block of the platform with this number, whose counters are `counters`.
+/// This thread's block for the platform with this number and these counters.
 #[inline]
 pub(crate) fn of(platform: u64, counters: &Counters) -> &Local {
     match NEWEST.get() {
@@ -86,7 +86,7 @@ fn find(platform: u64, counters: &Counters) -> &Local {
         let node = take_idle(platform).unwrap_or_else(|| Node::new(platform, counters));
         node.next.set(ALL.get());
         ALL.set(Some(node));
-        // At the very end of a thread nobody gives it back any more.
+        // At the very end of a thread the block is not given back any more.
         let _ = GIVE_BACK.try_with(|_| ());
         node
     });
@@ -101,7 +101,7 @@ fn take_idle(platform: u64) -> Option<&'static Node> {
     Some(idle.swap_remove(at).0)
 }
 
-/// Takes blocks of platforms that have ended out of this thread's list: a thread may outlive very many.
+/// Removes the blocks of ended platforms from this thread's list: a thread may outlive very many platforms.
 fn give_back_forgotten() {
     NEWEST.set(None);
     let mut at = ALL.take();
@@ -120,8 +120,8 @@ fn let_go_of_forgotten(idle: &mut Vec<Idle>) {
     for at in (0..idle.len()).rev() {
         if idle[at].0.local.is_forgotten() {
             let Idle(node) = idle.swap_remove(at);
-            // SAFETY: it was made from a box; what is idle is in no thread's list and so referred to by no other
-            // block; and `of` gives it out for as long as its counters are borrowed, which are gone.
+            // SAFETY: the block was made from a box. An idle block is in no thread's list, so no other block refers to
+            // it. `of` lends a block only while its counters are borrowed, and those are gone.
             drop(unsafe { Box::from_raw(node.made.get()) });
         }
     }

@@ -1,8 +1,8 @@
 //! Sockets for protocol machines: listeners, connections, serving.
 //!
-//! Owns: the module's parts; see each.
+//! Owns: nothing itself; see its modules.
 //! Does not own: protocols: a connection moves bytes between a socket and a `afflux_frontend::Machine`.
-//! Invariants: page frames go to the kernel where they are, without a copy, and are let go when sent.
+//! Invariants: page frames go to the kernel in place, without a copy, and are released when sent.
 
 mod connection;
 mod crowd;

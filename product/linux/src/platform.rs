@@ -1,10 +1,10 @@
 //! The platform of real machines, and its reactor threads.
 //!
-//! Owns: the choice of how I/O is done, the reactor threads, the thread of tasks that go ahead of others, the counters,
-//! this thread's reactor while it waits in `block_on`.
-//! Does not own: what runs on the reactors.
-//! Invariants: the number of reactors is fixed at start; a panic in a task ends the process, since
-//! nobody else could go on with what it was doing, unless whoever started the reactors wants to be told instead.
+//! Owns: the choice of the I/O driver, the reactor threads, the thread for urgent tasks, the counters, the reactor of a
+//! thread that waits in `block_on`.
+//! Does not own: the work on the reactors.
+//! Invariants: the number of reactors is fixed at start. A panic in a task ends the process, since nothing else can
+//! continue the task's work. A caller may start the reactors with a callback for panics instead.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -28,10 +28,10 @@ use crate::foreign::{self, Elsewhere, HeldWakes};
 use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, local, watch};
 
-/// Most reactor threads: more than any machine has use for.
+/// Most reactor threads: more than any machine can use.
 pub const REACTORS_MAX: usize = 256;
 
-/// How nice the thread of tasks that go ahead of others is.
+/// The nice value of the thread for urgent tasks.
 const AHEAD_NICE: i32 = -10;
 
 /// How files and sockets are driven.
@@ -40,7 +40,7 @@ pub enum IoChoice {
     /// io_uring where the host has it, otherwise system calls.
     #[default]
     Auto,
-    /// io_uring; starting fails where the host has none.
+    /// io_uring; the start fails if the host has none.
     Uring,
     /// poll(2) for sockets, worker threads for files.
     Syscalls,
@@ -53,26 +53,26 @@ pub enum StartError {
     /// The number of reactors is out of range.
     #[error("{count} reactors cannot be started: 1 to {REACTORS_MAX} can")]
     Count {
-        /// What was asked for.
+        /// The requested number.
         count: usize,
     },
-    /// io_uring was asked for and cannot be had.
+    /// io_uring was requested and cannot be used.
     #[error("io_uring cannot be used here: {reason}")]
     NoUring {
-        /// What the host said.
+        /// The host's answer.
         reason: String,
     },
     /// The host gave no thread or no descriptor.
     #[error("reactor {number} could not be started: {source}")]
     Thread {
-        /// Which, from 0.
+        /// The number of the reactor, from 0.
         number: usize,
         /// The host's answer.
         source: std::io::Error,
     },
 }
 
-/// Told of a panic in a task: which task, and what it said. The reactor goes on with its other tasks.
+/// Called after a panic in a task with the task and the message. The reactor goes on with its other tasks.
 pub type OnPanic = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// A wait inside a task or inside another wait would stop the thread that both need.
@@ -80,12 +80,12 @@ pub type OnPanic = Arc<dyn Fn(&str, &str) + Send + Sync>;
 #[error("a wait inside a task, or inside another wait, would stop its thread")]
 pub struct WaitInside;
 
-/// The reactor threads of a platform. Dropping it (not on one of them) stops them: their tasks are
-/// dropped, what is in flight is waited for, the threads are joined.
+/// The reactor threads of a platform. The drop stops them: it drops their tasks, waits for operations in flight, and
+/// joins the threads. Do not drop it on one of these threads.
 pub struct Reactors {
     platform: LinuxPlatform,
     threads: Vec<JoinHandle<()>>,
-    /// Nothing is sent: it ends when the last thread has let go of its sender.
+    /// A channel without messages: it ends when the last thread has dropped its sender.
     ended: Mutex<Receiver<()>>,
 }
 
@@ -96,7 +96,7 @@ pub struct LinuxPlatform {
 }
 
 thread_local! {
-    /// The reactors that this thread uses while it waits, one for each platform.
+    /// This thread's reactors for its waits, one for each platform.
     static WAITING: RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -108,7 +108,7 @@ struct Shared {
     without_ring: String,
     counters: Counters,
     reactors: Vec<Arc<Remote>>,
-    /// The reactor of tasks that go ahead of others. It drives no files.
+    /// The reactor for urgent tasks. It drives no files.
     ahead: Arc<Remote>,
     next_reactor: AtomicUsize,
     /// For threads that wait in `block_on`.
@@ -117,12 +117,12 @@ struct Shared {
 }
 
 impl Reactors {
-    /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O as `choice` says.
+    /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O by `choice`.
     pub fn start(count: usize, choice: IoChoice) -> Result<Self, StartError> {
         Self::start_as(count, choice, None)
     }
 
-    /// The same, for whoever wants to outlive a panic in a task: `on_panic` is told, the task is gone.
+    /// Like [`Reactors::start`], but a panic in a task calls `on_panic` and drops the task.
     pub fn start_told(count: usize, choice: IoChoice, on_panic: OnPanic) -> Result<Self, StartError> {
         Self::start_as(count, choice, Some(on_panic))
     }
@@ -178,8 +178,8 @@ impl Reactors {
         Ok(reactors)
     }
 
-    /// Stops them as dropping does, but waits no longer than so long for what is in flight. False: not all have ended;
-    /// those that have not go on until the kernel has answered, which nobody can take back from it.
+    /// Stops the threads as the drop does, but waits at most `patience` for operations in flight. Returns false if some
+    /// threads have not ended. They end once the kernel has answered; the operations cannot be withdrawn.
     #[must_use]
     pub fn stop_within(mut self, patience: Duration) -> bool {
         self.tell_to_stop();
@@ -209,7 +209,7 @@ impl Drop for Reactors {
     fn drop(&mut self) {
         self.tell_to_stop();
         for thread in self.threads.drain(..) {
-            // On a reactor's own thread it cannot be waited for; it ends after this.
+            // A reactor's own thread cannot be joined here; it ends after this.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
@@ -218,7 +218,7 @@ impl Drop for Reactors {
 }
 
 impl LinuxPlatform {
-    /// Starts the thread of a reactor; `first` is the first that it does. `lives` goes with it.
+    /// Starts the thread of a reactor; the thread first runs `first`. `lives` is dropped at its end.
     fn start_reactor(
         &self,
         name: String,
@@ -239,7 +239,7 @@ impl LinuxPlatform {
             };
             let _ = told.send(Ok(()));
             let entered = reactor.enter();
-            // What is in flight has to end and the word to stop has to be heard, so it goes on after a panic.
+            // After a panic it goes on: operations in flight have to end, and the stop must be received.
             while let Err(panic) = catch_unwind(AssertUnwindSafe(|| reactor.run())) {
                 match &on_panic {
                     Some(on_panic) => on_panic(reactor.running(), panic_text(panic.as_ref())),
@@ -257,38 +257,38 @@ impl LinuxPlatform {
         }
     }
 
-    /// Polls `future` on this thread until it ends, and does the I/O that it starts meanwhile on this
-    /// thread too. A future that is ready at once costs little more than its poll. What this thread's
-    /// ring has in flight is completed when this returns, so it may wait for readahead.
+    /// Polls `future` to its end, and drives its I/O, both on this thread. A future that is ready at once costs little
+    /// more than its poll. All operations in flight on this thread's ring complete before this returns, so it may wait
+    /// for readahead.
     ///
-    /// # Panics
-    /// When this thread is a reactor's, or in `block_on` already.
+    /// # Panics If this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.try_block_on(future)
             .unwrap_or_else(|_| panic!("block_on inside a task or inside block_on would stop its thread"))
     }
 
-    /// As [`LinuxPlatform::block_on`], but where that would panic the future is dropped unpolled and the answer says so.
+    /// As [`LinuxPlatform::block_on`], but instead of panicking it drops the future unpolled and returns an error.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
         let _held = HeldWakes::new();
         let reactor = self.waiting_reactor();
         let entered = reactor.try_enter().ok_or(WaitInside)?;
         let output = reactor.block_on(future);
-        // What completes from here on may submit more: on the platform's reactors, or this thread
-        // could be kept for ever.
+        // Completions from here on may submit more I/O. That goes to the platform's reactors, since otherwise this
+        // thread could be kept for ever.
         drop(entered);
         reactor.drain();
         Ok(output)
     }
 
-    /// Does work that a task of another program awaits. The work never sees the task's waker: that one is woken where no
-    /// lock is held, and a panic in it ends there.
+    /// Does work that a task of another program awaits. The work never sees the task's waker: the waker is called where
+    /// no lock is held, and a panic in it ends there.
     pub async fn for_foreign_task<T>(&self, work: impl Future<Output = T>) -> T {
         foreign::awaited(work, || -> Arc<dyn Elsewhere> { Arc::<Remote>::clone(self.next_reactor()) }).await
     }
 
-    /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there, which
-    /// goes to the next thread that needs one. Otherwise that stays until the thread ends, or waits on another platform once this one is gone.
+    /// Gives back this thread's ring, if it did I/O in [`LinuxPlatform::block_on`]; the next thread that needs a ring
+    /// gets it. Otherwise the thread keeps the ring until its end, or until a wait on another platform after the end of
+    /// this one.
     pub fn forget_this_thread(&self) {
         let mine = WAITING.try_with(|waiting| {
             let mut waiting = waiting.borrow_mut();
@@ -342,7 +342,7 @@ impl LinuxPlatform {
         }
     }
 
-    /// How many reactors there are.
+    /// The number of reactors.
     pub fn reactors(&self) -> usize {
         self.shared.reactors.len()
     }
@@ -352,18 +352,18 @@ impl LinuxPlatform {
         self.shared.ability.is_some()
     }
 
-    /// The reactor that drives this thread, if it is one of ours or waits in our `block_on`.
+    /// The platform's reactor on this thread: a reactor thread's own, or the one behind `block_on`.
     pub(crate) fn current_reactor(&self) -> Option<Rc<Reactor>> {
         Reactor::current(self.shared.number)
     }
 
-    /// The door of one of the reactors, each in turn.
+    /// The next reactor's `Remote`, each in turn.
     pub(crate) fn next_reactor(&self) -> &Arc<Remote> {
         let next = self.shared.next_reactor.fetch_add(1, Ordering::Relaxed);
         self.reactor(next)
     }
 
-    /// The door of a reactor, counted round.
+    /// The `Remote` of a reactor, counted modulo their number.
     pub(crate) fn reactor(&self, number: usize) -> &Arc<Remote> {
         &self.shared.reactors[number % self.shared.reactors.len()]
     }
@@ -397,8 +397,8 @@ impl Platform for LinuxPlatform {
         }
     }
 
-    /// On a thread of their own: a reactor's other tasks may compute for long, such as a reader that finds all it reads
-    /// read ahead. The thread goes before others of the process where the host lets it.
+    /// Urgent tasks have a thread of their own: a reactor's other tasks may compute for long, such as a reader whose
+    /// pages are all read ahead. The thread has a higher priority than the process's others if the host allows it.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         spawn_on(&self.shared.ahead, name, task);
     }
@@ -424,11 +424,11 @@ impl Platform for LinuxPlatform {
 /// Adds a task to a reactor.
 fn spawn_on(remote: &Remote, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
     let add = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| reactor.add_task(name, Box::pin(task))));
-    // A platform that has stopped drops its tasks; this one is dropped a little earlier.
+    // A stopped platform drops its tasks; this one is dropped a little earlier.
     drop(remote.send(add));
 }
 
-/// Has this thread go before others of the process. Whoever may not raise a thread above others goes on as it is.
+/// Raises this thread's priority above the process's others. Without the right to do so, the thread goes on as it is.
 fn go_first() {
     let _ = setpriority_process(Some(gettid()), AHEAD_NICE);
 }
@@ -450,13 +450,13 @@ impl Future for YieldOnce {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// Ends the process after a panic on a reactor, and says so where it is not captured.
+/// Ends the process after a panic on a reactor, with a message on the real standard error.
 fn give_up(task: &str, panic: &(dyn Any + Send)) -> ! {
     let text = panic_text(panic);
     let text = format!("afflux: panic in task '{task}': {text}\n");

@@ -1,15 +1,14 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
-//! Owns: its threads (started when needed, gone when idle), who waits for room in the queue.
-//! Does not own: what the work does; the tasks that wait for it; whose work is next (`queue`).
-//! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
-//! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it. A pool that was
-//! stopped takes none. While work is queued that may have a thread, and a thread has none, one is on its way to the queue.
+//! Owns: its threads (started when needed, ended when idle), the callers that wait for room in the queue.
+//! Does not own: the work; the tasks that wait for it; the order of work (`queue`).
+//! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait. Posted work does not count,
+//! since its caller bounds it. Queued work runs, even if its waiter has gone. A stopped pool takes no work. While
+//! queued work may have a thread, and a thread is free, a thread is on its way to the queue.
 //!
-//! The thread that has been without work for the shortest time is woken first: its stack is still in the processor's
-//! cache. No more threads are on their way at a time than there are processors: each that takes work wakes
-//! the next if there is more. So short pieces that come together are done by one thread, and one that blocks holds
-//! up none.
+//! The thread that has been idle for the shortest time is woken first: its stack is still in the processor's cache. No
+//! more threads are on their way at a time than there are processors: a thread that takes work wakes the next if there
+//! is more. So one thread does several short pieces in a row, and a blocking piece holds up nothing else.
 
 mod by_device;
 mod call;
@@ -36,11 +35,11 @@ use crate::foreign::{HeldWakes, make_wakes};
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What a thread of a pool does.
+/// A piece of work for a thread of a pool.
 pub(crate) enum Work {
-    /// What is in a box of its own.
+    /// Work in a box of its own.
     Posted(Box<dyn FnOnce() + Send>),
-    /// What has its memory elsewhere.
+    /// Work with its memory elsewhere.
     Job(Arc<dyn Job>),
 }
 
@@ -57,23 +56,23 @@ impl Work {
     }
 }
 
-/// Work whose memory stays, and may serve again.
+/// Work that keeps its memory and may run again.
 pub(crate) trait Job: Send + Sync {
-    /// Does it, on the thread that took it out of the queue.
+    /// Runs it, on the thread that took it out of the queue.
     fn run(&self);
 }
 
-/// What became of work that was to be queued.
+/// The result of an attempt to queue work.
 enum Entrance {
     Queued,
-    /// There is no room; with this ticket it is asked for again.
+    /// There is no room; the next attempt uses this ticket.
     Waits(u64),
     /// The pool takes no more.
     Closed,
 }
 
-/// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
-/// what is queued still runs and then the threads end.
+/// A bounded set of threads with a bounded queue. Clones share it; when the last clone is dropped, queued work still
+/// runs and then the threads end.
 #[derive(Clone)]
 pub struct WorkerPool {
     owner: Arc<Owner>,
@@ -85,19 +84,19 @@ struct Inner {
     name: String,
     threads_max: usize,
     queue_max: usize,
-    /// How many threads may be on their way to the queue.
+    /// Most threads that may be on their way to the queue.
     coming_max: usize,
     state: Mutex<State>,
-    /// The last thread of a pool that is closed has ended.
+    /// Signalled when the last thread of a closed pool has ended.
     all_ended: Condvar,
 }
 
 struct State {
     queue: Queue<Work>,
     threads: usize,
-    /// Those without work, the last one for the shortest time. Who takes one out wakes it.
+    /// Idle threads; the last of them is idle for the shortest time. The remover of a thread wakes it.
     idle: Vec<Thread>,
-    /// Those that were woken or started and have not looked at the queue since.
+    /// Threads that were woken or started and have not looked at the queue since.
     coming: usize,
     /// Futures that wait for room, oldest first.
     waiting: BTreeMap<u64, Waker>,
@@ -108,8 +107,8 @@ struct State {
 }
 
 impl WorkerPool {
-    /// A pool of at most `threads_max` threads called `name`, with room for `queue_max` pieces of
-    /// work that no thread is free for; both at least 1 (0 is taken as 1). Starts no thread yet.
+    /// A pool of at most `threads_max` threads called `name`, with room for `queue_max` pieces of work that no thread
+    /// is free for; both at least 1 (0 counts as 1). Starts no thread yet.
     pub fn new(name: &str, threads_max: usize, queue_max: usize) -> Self {
         Self {
             owner: Arc::new(Owner(Arc::new(Inner {
@@ -129,21 +128,20 @@ impl WorkerPool {
         Self::new(&inner.name, inner.threads_max, inner.queue_max)
     }
 
-    /// Runs `work` on a thread of the pool and ends with what it returns. Nothing happens before the
-    /// first poll; while the queue is full the future waits for room, first come first served. If it
-    /// is dropped before the work was queued, the work never runs; later, its result is discarded. A
-    /// panic of the work comes out of the future.
+    /// Runs `work` on a thread of the pool and returns its result. Nothing happens before the first poll; while the
+    /// queue is full the future waits for room, first come first served. If the future is dropped before the work was
+    /// queued, the work never runs; a later drop discards its result. A panic of the work comes out of the future.
     pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Called<R> {
         self.run_on(Lane::default(), move || (work(), None))
     }
 
-    /// As [`WorkerPool::run`], for work of a lane that may leave more to its thread, which does that when it has told
-    /// the result.
+    /// As [`WorkerPool::run`], for work of a lane. The work may leave more for its thread, which does it after it has
+    /// given the result.
     pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl Piece<R> + 'static) -> Called<R> {
         Called::waits_for(PoolCall::new(self, lane, work))
     }
 
-    /// Queues a call if there is room for it, whose turn `ticket` says if it has waited.
+    /// Queues a call if there is room, or if room was granted to its `ticket` from an earlier attempt.
     fn enter(&self, lane: Lane, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
         let inner = &self.owner.0;
         let mut state = inner.lock();
@@ -166,18 +164,18 @@ impl WorkerPool {
         Entrance::Queued
     }
 
-    /// Who had this ticket waits for room no more.
+    /// Ends the wait for room with this ticket.
     fn leave(&self, ticket: u64) {
         let mut state = self.owner.0.lock();
         state.waiting.remove(&ticket);
-        // A place that was given to it goes to the next.
+        // A place that was granted to it goes to the next.
         let next = if state.granted.remove(&ticket) { state.grant() } else { None };
         drop(state);
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
-    /// stopped drops it: what it owns answers for itself.
+    /// Queues `work` whether there is room or not, for callers that bound their own posts. A stopped pool drops the
+    /// work; the objects in it then report that they are lost.
     pub fn post(&self, work: impl FnOnce() + Send + 'static) {
         self.post_on(Lane::default(), work);
     }
@@ -203,8 +201,8 @@ impl WorkerPool {
         inner.see_to_threads(state);
     }
 
-    /// [`WorkerPool::post`], or on one of its own threads: has it done by this one, when the work that it is at has
-    /// been told. That wakes no other thread.
+    /// As [`WorkerPool::post`]; but a thread of the pool itself does the work, right after the result of its current
+    /// work. This wakes no other thread.
     pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
         let mut work = Some(Work::posted(work));
         let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
@@ -214,8 +212,8 @@ impl WorkerPool {
         work.into_iter().for_each(|work| self.post_work(Lane::default(), work));
     }
 
-    /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
-    /// they have.
+    /// Takes no more work, finishes the queued work, and waits at most `patience` for the threads to end. Returns
+    /// whether they have.
     pub fn stop_within(&self, patience: Duration) -> bool {
         let inner = &self.owner.0;
         inner.close();
@@ -224,7 +222,7 @@ impl WorkerPool {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Whether this thread is one of its own.
+    /// Whether the current thread is one of the pool's.
     pub fn is_own_thread(&self) -> bool {
         let own = |left: &RefCell<Option<(Arc<Inner>, Vec<Work>)>>| {
             left.borrow().as_ref().is_some_and(|(inner, _)| Arc::ptr_eq(inner, &self.owner.0))
@@ -232,7 +230,7 @@ impl WorkerPool {
         LEFT.try_with(own).unwrap_or(false)
     }
 
-    /// How many pieces of work are queued and not yet begun.
+    /// The number of pieces of work that are queued and not yet begun.
     pub fn queued(&self) -> usize {
         self.owner.0.lock().queue.len()
     }
@@ -245,11 +243,11 @@ impl Drop for Owner {
 }
 
 thread_local! {
-    /// On a thread of a pool: whose it is, and what it does when its work has been told.
+    /// On a thread of a pool: the pool, and the work to do after the current result was given.
     static LEFT: RefCell<Option<(Arc<Inner>, Vec<Work>)>> = const { RefCell::new(None) };
 }
 
-/// On a thread of a pool, for work that goes on for long: does what was left until it ends.
+/// Called by long work on a thread of a pool: does the work left for later.
 pub(crate) fn do_what_is_left() {
     let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
     while let Some(work) = next() {
@@ -263,7 +261,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No work comes from here on; threads without any end.
+    /// Takes no work from here on; idle threads end.
     fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -273,7 +271,7 @@ impl Inner {
         idle.iter().for_each(Thread::unpark);
     }
 
-    /// With work in the queue: sees to it that a thread comes, unless enough are on their way; or does the work here if
+    /// Called with work in the queue: wakes or starts a thread, unless enough are on their way. Does the work here if
     /// the host gives us no thread at all.
     fn see_to_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.coming >= self.coming_max {
@@ -319,13 +317,13 @@ impl Inner {
                 if state.queue.is_empty() {
                     drop(state);
                 } else {
-                    // This one may be long at it.
+                    // The work taken here may be long.
                     self.see_to_threads(state);
                 }
                 waker.into_iter().for_each(Waker::wake);
                 make_wakes();
-                // Work that was posted answers for itself: what it owns completes as lost when the
-                // unwinding drops it, and the thread goes on.
+                // Posted work reports its own failure: the unwinding drops the objects in it, which then complete as
+                // lost. The thread goes on.
                 let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
                 make_wakes();
                 do_what_is_left();
@@ -351,7 +349,7 @@ impl Inner {
         LEFT.set(None);
     }
 
-    /// Waits for work to come. True if it was not woken for so long that it can go.
+    /// Waits for work. True if none came for so long that the thread can end.
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
         let me = thread::current();
         let until = clock::monotonic().0 + IDLE.as_nanos() as u64;

@@ -1,9 +1,9 @@
-//! A word of memory that a forked child finds wiped.
+//! A word of memory that is wiped in a forked child.
 //!
 //! Owns: one page of memory with the word in it.
-//! Does not own: what the word means.
-//! Invariants: zero is never stored, so zero says that this process was forked from the one that made it. Where the host
-//! cannot wipe memory (before Linux 4.14) a child sees what its parent had.
+//! Does not own: the meaning of the word.
+//! Invariants: zero is never stored, so a zero shows that the process was forked from the word's maker. If the host
+//! cannot wipe memory (before Linux 4.14), a child sees its parent's value.
 
 use std::num::NonZeroU32;
 use std::ptr::NonNull;
@@ -18,16 +18,16 @@ pub struct ProcessWord {
     word: NonNull<AtomicU32>,
 }
 
-// SAFETY: it owns its page, and what is done with it is atomic.
+// SAFETY: the word owns its page, and all accesses are atomic.
 unsafe impl Send for ProcessWord {}
 // SAFETY: as above.
 unsafe impl Sync for ProcessWord {}
 
 impl ProcessWord {
-    /// Makes it, with a value.
+    /// A word with this value.
     ///
     /// # Errors
-    /// When the host gives no page of memory.
+    /// The host's, if it gives no page of memory.
     pub fn new(value: NonZeroU32) -> std::io::Result<Self> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a fresh private anonymous mapping aliases nothing.
@@ -56,7 +56,7 @@ impl ProcessWord {
         self.word().load(Ordering::SeqCst)
     }
 
-    /// Replaces one value by another, if it is that; whether it was.
+    /// Replaces `from` by `to`, if the word is `from`; returns whether it was.
     pub fn change(&self, from: NonZeroU32, to: NonZeroU32) -> bool {
         self.word().compare_exchange(from.get(), to.get(), Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
@@ -64,7 +64,7 @@ impl ProcessWord {
 
 impl Drop for ProcessWord {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and nobody has a reference any more.
+        // SAFETY: `new` mapped the page, and no reference to it is left.
         let _ = unsafe { munmap(self.word.as_ptr().cast(), PAGE_BYTES) };
     }
 }

@@ -1,10 +1,10 @@
 //! The reactor: one thread's tasks, timers, sockets and files, driven together.
 //!
-//! Owns: the tasks of its thread, its ring (or its poller), operations in flight, its timers.
-//! Does not own: threads (`platform` starts them), what an operation means (devices, connections).
-//! Invariants: everything but its door (`Remote`) is used by its own thread alone. An operation's
-//! owner lives until the kernel has reported it. Nothing of the reactor is borrowed while a task is
-//! polled or an owner is told. A wake on the reactor's own thread makes no system call.
+//! Owns: its thread's tasks and timers, the ring or poller, operations in flight.
+//! Does not own: threads (`platform` starts them), the meaning of operations (devices, connections).
+//! Invariants: only its own thread uses a reactor, except for its `Remote`. An operation's owner lives until the kernel
+//! has reported it. Nothing of the reactor is borrowed while a task is polled or an owner gets its outcome. A wake on
+//! the reactor's own thread makes no system call.
 
 pub(crate) mod io;
 mod poller;
@@ -45,8 +45,8 @@ pub(crate) use self::timers::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
 const POLLS_A_TURN: usize = 256;
-/// Owners told of completions in one turn. Whoever is woken by them mostly submits something: with more, a disk that
-/// completes many at once would have nothing to do until the last of them was told.
+/// Completions reported in one turn. The woken tasks mostly submit more. With a larger number, a disk that completes
+/// many requests at once would be idle until the last of them was reported.
 const TOLD_A_TURN: usize = 8;
 
 type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
@@ -56,10 +56,10 @@ pub(crate) struct Reactor {
     pub(crate) remote: Arc<Remote>,
     /// The number of the platform it belongs to.
     platform: u64,
-    /// Which ring to make, if any.
+    /// The kind of ring to make, if any.
     ability: Option<RingAbility>,
-    /// Where a thread that waits only now and then has its ring from, and leaves it when it ends. Nothing for a thread
-    /// that does nothing but this.
+    /// The source of the ring for a thread that only sometimes waits; the thread returns its ring there when it ends.
+    /// None for a reactor thread.
     spare: Option<Weak<SpareRings>>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
@@ -68,7 +68,7 @@ pub(crate) struct Reactor {
     mail: RefCell<Vec<Mail>>,
     tasks: RefCell<Slots<Task>>,
     ready: RefCell<VecDeque<Arc<TaskWake>>>,
-    /// Those that woke themselves while they were polled: they are ready in the next turn.
+    /// Tasks that woke themselves while they were polled: they are ready in the next turn.
     again: RefCell<VecDeque<Arc<TaskWake>>>,
     /// The key of the task that is being polled.
     polled: Cell<Option<usize>>,
@@ -78,9 +78,9 @@ pub(crate) struct Reactor {
     root_ready: Cell<bool>,
     stopping: Cell<bool>,
     running: Cell<&'static str>,
-    /// When it last looked for completions.
+    /// The time of its last look for completions.
     looked: Cell<Nanos>,
-    /// Since when those that it found may have been there; nothing if that was noticed at once.
+    /// The earliest time at which completions may have arrived unseen; none if they were seen at once.
     there_since: Cell<Option<Nanos>>,
 }
 
@@ -91,7 +91,7 @@ enum Driver {
 
 struct Task {
     name: &'static str,
-    /// Out of its place while it is polled.
+    /// Taken out while it is polled.
     future: Option<TaskFuture>,
     wake: Arc<TaskWake>,
 }
@@ -105,9 +105,9 @@ thread_local! {
 }
 
 impl Reactor {
-    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays (without `spare`) gets
-    /// its doorbell and its ring now, and the error says what was refused; others get them when they
-    /// first start an operation, or do without.
+    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays (without `spare`)
+    /// gets its doorbell and its ring now, and the error names the refused one. Other threads get them when they first
+    /// start an operation, or do without.
     pub(crate) fn new(
         platform: u64,
         remote: Arc<Remote>,
@@ -159,12 +159,12 @@ impl Reactor {
     /// Makes this the thread's current reactor until the guard is dropped.
     ///
     /// # Panics
-    /// When the thread is driven by a reactor already.
+    /// If the thread already has a reactor.
     pub(crate) fn enter(self: &Rc<Self>) -> Entered {
         self.try_enter().unwrap_or_else(|| panic!("a reactor's thread has a reactor already"))
     }
 
-    /// The same; nothing where that would panic.
+    /// Like [`Reactor::enter`], but returns `None` instead of a panic.
     pub(crate) fn try_enter(self: &Rc<Self>) -> Option<Entered> {
         let entered = CURRENT.try_with(|current| {
             let mut current = current.borrow_mut();
@@ -173,11 +173,11 @@ impl Reactor {
                 Entered
             })
         });
-        // At the very end of a thread it cannot be driven any more either.
+        // At the very end of a thread it cannot have a reactor any more either.
         entered.ok().flatten()
     }
 
-    /// Whether its thread goes on driving it, and not only until something it waits for has ended.
+    /// Whether its thread drives it all the time, and not only until the end of one wait.
     pub(crate) fn stays(&self) -> bool {
         self.spare.is_none()
     }
@@ -203,15 +203,15 @@ impl Reactor {
         self.ready.borrow_mut().push_back(wake);
     }
 
-    /// Starts an operation; `owner` is told its outcome. Gives `owner` back if this thread's driver
-    /// cannot do it (file operations without io_uring).
+    /// Starts an operation; `owner` gets its outcome. Gives `owner` back if this thread's driver cannot do it (file
+    /// operations without io_uring).
     ///
     /// # Safety
-    /// What `io` points to, and its descriptor, are `owner`'s and stay valid while it lives.
+    /// The pointers in `io`, and its descriptor, are `owner`'s and stay valid while it lives.
     pub(crate) unsafe fn start<O: Owner + 'static>(&self, io: Io, owner: Box<O>) -> Result<Token, Box<O>> {
         let mut driver = self.driver();
         let driver = driver.get_or_insert_with(|| {
-            // A thread that is refused a ring does without.
+            // A thread whose ring is refused does without.
             self.make_driver().unwrap_or_else(|_| Driver::Poller(Poller::default()))
         });
         if !driver.takes(&io) {
@@ -226,15 +226,15 @@ impl Reactor {
         Ok(Token(token))
     }
 
-    /// Hands over what was started now, not at the end of the turn: for what the kernel is long at while this thread
-    /// computes.
+    /// Submits started operations now, not at the end of the turn: for operations that take the kernel long while this
+    /// thread computes.
     pub(crate) fn submit(&self) {
         if let Some(driver) = self.driver().as_mut() {
             driver.submit();
         }
     }
 
-    /// Whether all that was started has been handed over.
+    /// Whether all started operations were submitted.
     #[cfg(test)]
     pub(crate) fn has_handed_over(&self) -> bool {
         match self.driver().as_mut() {
@@ -243,7 +243,7 @@ impl Reactor {
         }
     }
 
-    /// Asks that an operation end soon.
+    /// Asks the driver to end an operation soon.
     pub(crate) fn cancel(&self, token: Token) {
         if let Some(driver) = self.driver().as_mut() {
             driver.cancel(token.0 as u64);
@@ -264,7 +264,7 @@ impl Reactor {
         Ok(Driver::Ring(Box::new(ring)))
     }
 
-    /// The spare rings, if they are for this thread and the platform is still there.
+    /// The spare rings, if they are for this thread and the platform still exists.
     fn spare(&self) -> Option<Arc<SpareRings>> {
         self.spare.as_ref()?.upgrade()
     }
@@ -287,7 +287,7 @@ impl Reactor {
         }
     }
 
-    /// Turns until told to stop, then drops its tasks and ends its operations.
+    /// Turns until it is told to stop, then drops its tasks and ends its operations.
     pub(crate) fn run(self: &Rc<Self>) {
         while !self.stopping.get() {
             self.turn();
@@ -295,7 +295,7 @@ impl Reactor {
         for mail in self.remote.close() {
             match mail {
                 Mail::Make(due) => due.make(),
-                // Dropped unread, it tells its sender: a request in it completes as lost.
+                // The drop of unread mail informs its sender: a request in it completes as lost.
                 Mail::Wake(_) | Mail::Run(_) => drop(mail),
             }
         }
@@ -307,7 +307,7 @@ impl Reactor {
         self.drain();
     }
 
-    /// After this turn, [`Reactor::run`] ends.
+    /// Ends [`Reactor::run`] after this turn.
     pub(crate) fn stop(&self) {
         self.stopping.set(true);
     }
@@ -362,7 +362,7 @@ impl Reactor {
         }
     }
 
-    /// Polls what is ready, and what that wakes: a call that goes through several tasks waits for no turn between them.
+    /// Polls ready tasks, and the tasks that these wake: a call through several tasks waits for no turn between them.
     fn poll_tasks(&self) {
         for _ in 0..POLLS_A_TURN {
             let next = self.ready.borrow_mut().pop_front();
@@ -376,8 +376,8 @@ impl Reactor {
         self.ready.borrow_mut().append(&mut self.again.borrow_mut());
     }
 
-    /// Notes that a task of this reactor was woken on its own thread. One that wakes itself lets sockets and files be
-    /// looked at first.
+    /// Records that a task of this reactor was woken on its own thread. If a task wakes itself, sockets and files are
+    /// looked at before its next poll.
     fn woken(&self, wake: Arc<TaskWake>) {
         let queue = if self.polled.get() == Some(wake.key) { &self.again } else { &self.ready };
         queue.borrow_mut().push_back(wake);
@@ -391,7 +391,7 @@ impl Reactor {
             task.and_then(|task| Some((task.name, task.future.take()?)))
         };
         let Some((name, mut future)) = future else { return };
-        // An exchange: what its wakers did before is seen by this poll, or a new wake comes.
+        // An exchange: either this poll sees everything that the wakers did before, or a new wake comes.
         wake.scheduled.swap(false, Ordering::AcqRel);
         self.running.set(name);
         self.polled.set(Some(wake.key));
@@ -407,8 +407,8 @@ impl Reactor {
         }
     }
 
-    /// Submits, waits, and tells owners of what has completed. Some are left to the next turn if there are many: then
-    /// it only submits.
+    /// Submits, waits, and reports completions to their owners. If there are many, some are left for the next turn,
+    /// which then only submits.
     fn drive(&self, wait: Option<Duration>) {
         if self.reaped.borrow().is_empty() {
             self.look(wait);
@@ -419,7 +419,7 @@ impl Reactor {
             None
         } else {
             let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
-            // Those that are left were there at this look.
+            // The remaining completions were there at this look.
             self.there_since.update(|since| since.or(Some(self.looked.get())));
             Some(Telling::after(away_ns))
         };
@@ -432,7 +432,7 @@ impl Reactor {
         }
     }
 
-    /// Submits, waits, and takes what has completed.
+    /// Submits, waits, and takes completions.
     fn look(&self, wait: Option<Duration>) {
         let is_idle = self.is_idle();
         let were_there = match self.driver().as_mut() {
@@ -458,19 +458,19 @@ impl Reactor {
 
 impl Drop for Reactor {
     fn drop(&mut self) {
-        // Only a panic in `block_on` leaves something in flight: the kernel still has its memory.
+        // Only a panic in `block_on` leaves operations in flight: the kernel still uses their memory.
         while !self.is_idle() {
             self.drive(None);
         }
         if let (Some(spare), Some(Driver::Ring(ring))) = (self.spare(), self.driver.get_mut().take()) {
             spare.give(*ring);
         }
-        // A wake that comes late, and its door, would hold each other for ever.
+        // A late wake and its `Remote` would keep each other alive for ever.
         drop(self.remote.close());
     }
 }
 
-/// While it lives, its thread is driven by a reactor.
+/// While this lives, a reactor drives its thread.
 pub(crate) struct Entered;
 
 impl Drop for Entered {
@@ -488,7 +488,7 @@ impl Driver {
     }
 
     /// # Safety
-    /// What `io` points to stays valid until `token` was reported.
+    /// The pointers in `io` stay valid until `token` was reported.
     unsafe fn start(&mut self, token: u64, io: &Io) {
         match self {
             // SAFETY: the caller's promise.
@@ -505,16 +505,16 @@ impl Driver {
         }
     }
 
-    /// Hands over what was started.
+    /// Submits started operations.
     fn submit(&mut self) {
         match self {
             Self::Ring(ring) => ring.submit(),
-            // What it cannot do at once waits for its sockets.
+            // Operations that cannot be done at once wait for their sockets.
             Self::Poller(_) => {}
         }
     }
 
-    /// Whether completions were there before it looked for them.
+    /// Returns whether completions were there before it looked for them.
     fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         match self {
             Self::Ring(ring) => ring.turn(wait, reaped),
@@ -532,7 +532,7 @@ impl Remote {
         if let Some(doorbell) = self.doorbell.get() {
             return Ok(doorbell);
         }
-        // Blocking on purpose: a ring waits for it only then.
+        // Blocking on purpose: only then does a ring wait for it.
         let made = eventfd(0, EventfdFlags::CLOEXEC)?;
         Ok(self.doorbell.get_or_init(|| made))
     }

@@ -1,6 +1,7 @@
 //! Directories for tests.
 //!
-//! Owns: a directory that goes when it is dropped; small file systems, where the host allows them.
+//! Owns: a directory that is removed when it is dropped; small file systems, where the host allows
+//! them.
 //! Does not own: anything outside tests.
 //! Invariants: names do not collide between processes, threads and tests.
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that is removed with everything in it, and unmounted before if something is mounted.
+/// A directory that is removed with its contents; a file system on it is unmounted first.
 pub(crate) struct Scratch {
     path: PathBuf,
     mounted: bool,
@@ -35,7 +36,7 @@ impl Scratch {
         Self { path, mounted: false }
     }
 
-    /// A file system of its own, of `kind` with mount options; says why if there is none.
+    /// A file system of its own, of `kind` with mount options; prints the reason if there is none.
     pub(crate) fn mounted(kind: &str, bytes: u64, options: &str) -> Option<Self> {
         let mut scratch = Self::new();
         let run = |program: &str, arguments: &[&str]| {

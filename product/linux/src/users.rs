@@ -1,10 +1,10 @@
-//! Users of the host, and what this process may do as which of them.
+//! Users of the host, and the privileges of this process.
 //!
-//! Owns: a user's groups, as the host's own files have them; whether calls can be made as other users; giving up, at
-//! the start, what the process does not need to do them.
+//! Owns: a user's groups, from the host's own files; whether calls can be made as other users; giving up unneeded
+//! privileges at the start.
 //! Does not own: making single calls as others (`host`).
-//! Invariants: what is given up is gone for the thread that asks for it and for those that it starts later, and cannot
-//! be had again. Users of directory services (LDAP and others), which those files do not list, are in no group but
+//! Invariants: a privilege given up is gone for the calling thread and for threads that it starts later, and cannot be
+//! regained. Users of directory services (LDAP and others), which those files do not list, are in no group but
 //! nobody's.
 
 use std::fs;
@@ -19,13 +19,13 @@ use rustix::thread::{
 /// The group of users that are in no other.
 const NO_GROUP: u32 = 65_534;
 
-/// What making calls as others takes.
+/// The capabilities for making calls as other users.
 const TO_ACT_AS_OTHERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
-/// What a server of files needs all its life: root's rights over files, for root's calls and to open by handle; to act
-/// as others; to keep its memory in place. Not CAP_FSETID: the kernel takes the setuid and setgid bits from a file at
-/// each write by a thread without it. A server writes what its clients wrote earlier, and who may act as the owner of the
-/// file may have been set since.
+/// The capabilities that a server of files always needs. They are root's rights over files, for root's calls and to
+/// open by handle; the right to act as others; and the right to lock its memory. CAP_FSETID is missing on purpose: the
+/// kernel clears a file's setuid and setgid bits at each write by a thread without it. A server writes data that its
+/// clients wrote earlier, and these bits may have been set since.
 const NEEDED: CapabilitySet = TO_ACT_AS_OTHERS
     .union(CapabilitySet::CHOWN)
     .union(CapabilitySet::DAC_OVERRIDE)
@@ -34,8 +34,8 @@ const NEEDED: CapabilitySet = TO_ACT_AS_OTHERS
     .union(CapabilitySet::MKNOD)
     .union(CapabilitySet::IPC_LOCK);
 
-/// The first group and the further ones of the user with this number, by /etc/passwd and /etc/group as they are now.
-/// Blocks for as long as reading these takes.
+/// The first group and the further ones of the user with this number, by the current /etc/passwd and /etc/group. Blocks
+/// while it reads them.
 pub fn groups_of(uid: u32) -> (u32, Vec<u32>) {
     let read = |path| fs::read_to_string(path).unwrap_or_default();
     groups_in(uid, &read("/etc/passwd"), &read("/etc/group"))
@@ -62,14 +62,14 @@ pub fn acts_as_others() -> bool {
     geteuid().is_root() && getegid().is_root() && effective()
 }
 
-/// Gives up what a server of files does not need, for this thread and those it starts: no program that it might run
-/// could have more rights than it, and of root's privileges it keeps those about files and users alone. To be called
-/// once, before other threads are started.
+/// Gives up privileges that a server of files does not need, for this thread and for threads started later. A program
+/// that they run cannot have more rights, and of root's privileges only those about files and users stay. Call it once,
+/// before other threads are started.
 pub fn give_up_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)?;
     let held = capabilities(None)?;
     if acts_as_others() {
-        // Root's own further groups are no caller's.
+        // Root's own further groups must not help any caller.
         set_thread_groups(&[] as &[Gid])?;
     }
     let kept = CapabilitySets {

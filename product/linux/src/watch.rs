@@ -1,11 +1,12 @@
-//! For how long nobody had looked for the completions that this thread tells of.
+//! How long the completions that this thread reports may have been unseen.
 //!
-//! A thread that computes does not look; one that waits in the kernel does, but may be woken late, since others have
-//! its CPU: the kernel counts that as the thread's run delay (/proc/thread-self/schedstat, the second number).
+//! A computing thread does not look for completions. A thread that waits in the kernel does, but it may be woken late
+//! because other threads have its CPU. The kernel counts that as the thread's run delay (/proc/thread-self/schedstat,
+//! the second number).
 //!
-//! Owns: what is told of the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
-//! Invariants: asked for at most once a look, and not at all where nobody learns from it. A host without the file has
-//! no delays.
+//! Owns: the answer for the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
+//! Invariants: the run delay is read at most once a look, and not at all if nothing asks for it. A host without the
+//! file has no delays.
 
 use std::cell::{Cell, OnceCell};
 use std::os::fd::OwnedFd;
@@ -13,29 +14,29 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::pread;
 
-/// What completions are told of at the moment.
+/// The look whose completions are reported now.
 #[derive(Clone, Copy)]
 enum Look {
-    /// None, or those of a call that has ended at once.
+    /// No look, or completions of a call that has ended at once.
     None,
-    /// Nobody has asked yet; the thread was away for so long before.
+    /// Not asked for yet; the thread had not looked for this long before.
     Away(u64),
-    /// What was said.
+    /// The answer.
     Told(u64),
 }
 
 thread_local! {
     static LOOK: Cell<Look> = const { Cell::new(Look::None) };
-    /// The run delay when it was last asked for.
+    /// The run delay at the last question.
     static DELAY_NS: Cell<u64> = const { Cell::new(0) };
     static SCHEDSTAT: OnceCell<Option<OwnedFd>> = const { OnceCell::new() };
 }
 
-/// While it lives, this thread tells of completions that it found together.
+/// While this lives, the thread reports the completions of one look.
 pub(crate) struct Telling;
 
 impl Telling {
-    /// The thread had not looked for so long before it found them.
+    /// The thread had not looked for `away_ns` before it found them.
     pub(crate) fn after(away_ns: u64) -> Self {
         LOOK.set(Look::Away(away_ns));
         Self
@@ -48,7 +49,7 @@ impl Drop for Telling {
     }
 }
 
-/// For how long before now nobody had looked.
+/// How long completions may have been unseen until now.
 pub(crate) fn unwatched_ns() -> u64 {
     match LOOK.get() {
         Look::None => 0,
@@ -62,7 +63,7 @@ pub(crate) fn unwatched_ns() -> u64 {
     }
 }
 
-/// For how long in all this thread was ready and had no CPU.
+/// The total time that this thread was ready and had no CPU.
 fn run_delay_ns() -> u64 {
     let delay_ns = SCHEDSTAT.try_with(|file| {
         let open = || openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();

@@ -1,4 +1,4 @@
-//! What a policy is told when requests for real files complete: facts that fit each other, however long anything took.
+//! The reports to a policy when requests for real files complete: facts that fit together, however long anything took.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::fs::OpenOptions;
@@ -17,10 +17,10 @@ use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
 const PAGE: u64 = 4096;
 const FILE_BYTES: u64 = 8 << 20;
 
-/// What was told of one completion, with the instant and the oldest request that was left.
+/// The report of one completion, with the instant and the oldest request that was left.
 type Told = (Nanos, Completed, BusyTimes, Option<Nanos>);
 
-/// Notes what it is told.
+/// Records the reports.
 #[derive(Default)]
 struct Notes(Mutex<Vec<Told>>);
 
@@ -72,7 +72,7 @@ impl DevicePolicy for Notes {
     }
 }
 
-/// Writes, flushes and reads a file; returns what was told, and how long it all took.
+/// Writes, flushes and reads a file; returns the reports, and the time of the whole.
 fn told(choice: IoChoice, caching: Caching) -> (Vec<Told>, u64) {
     let path = std::env::temp_dir().join(format!("afflux-completions-{}-{choice:?}-{caching:?}", std::process::id()));
     std::fs::create_dir(&path).unwrap();
@@ -113,7 +113,8 @@ fn are_sane(choice: IoChoice, caching: Caching) {
     let (told, passed_ns) = told(choice, caching);
     let of = |direction| told.iter().filter(move |told| told.1.direction == direction).count();
     assert!(of(Direction::Write) > 20 && of(Direction::Read) > 0, "{} completions", told.len());
-    // Ends are told on several threads: a request that another thread submits meanwhile may be later than one's instant.
+    // Several threads report completions: a request that another thread submits meanwhile may be later than a report's
+    // instant.
     let latest = told.iter().map(|told| told.0).max();
     for (_, done, busy, oldest) in &told {
         assert!(done.unwatched_ns <= done.latency_ns, "{done:?}");
@@ -125,7 +126,7 @@ fn are_sane(choice: IoChoice, caching: Caching) {
         );
         assert!(*oldest <= latest, "{oldest:?} of {latest:?}");
     }
-    // Told on several threads, in about the order of their ends: the largest of each clock is the last.
+    // Several threads report, in about the order of the ends: the largest value of each clock is the last.
     let last = told.iter().map(|told| told.2).max_by_key(|busy| busy.transfers_ns).unwrap();
     assert!(last.reads_ns > 0 && last.writes_ns > 0 && last.calls_alone_ns > 0, "{last:?}");
     let moved: u64 = told.iter().filter(|told| told.1.direction == Direction::Write).map(|told| told.1.bytes).sum();
@@ -142,7 +143,7 @@ fn what_worker_threads_tell_fits_together() {
     are_sane(IoChoice::Syscalls, Caching::Buffered);
 }
 
-/// A device that notes of each write whether it is for a sync.
+/// A device that records for each write whether it is for a sync.
 struct Noting(Arc<HostDevice>, Mutex<Vec<bool>>);
 
 impl Device for Noting {
@@ -162,7 +163,7 @@ impl Device for Noting {
     }
 }
 
-/// A page is written to a new file, and synced or left to the policy that has everything written.
+/// Writes a page to a new file, and then syncs it, or leaves it to a policy that has everything written.
 fn is_for_sync(synced: bool) -> bool {
     let path = std::env::temp_dir().join(format!("afflux-for-sync-{}-{synced}", std::process::id()));
     std::fs::create_dir(&path).unwrap();

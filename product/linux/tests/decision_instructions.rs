@@ -1,15 +1,15 @@
-//! The instructions of a decision of the flush budget, snapshot included, and of what it is asked when a write ends.
+//! The instructions of a flush-budget decision, snapshot included, and of the budget's calls at the end of a write.
 
 mod counted;
 
 use counted::{build, can_count, check, instructions};
 
-/// A decision about a payer. Every third pauses it.
+/// A decision about a payer. Every third decision pauses it.
 const DECISION: f64 = 1340.0;
-/// A write has ended: the policy learns from it, and says anew what may be charged and be in flight.
+/// The end of a write: the policy learns from it, and sets anew the charge and the bound on writes in flight.
 const COMPLETION: f64 = 2087.0;
 
-/// The law is refined more often than the way of a hit.
+/// The law changes more often than the path of a hit.
 const SLACK: f64 = 0.1;
 
 #[test]

@@ -1,8 +1,8 @@
 //! One engine, used by many threads at once, over real files.
 //!
-//! Every byte says where it belongs: its high half is a hash of its place. What a thread owns it knows
-//! wholly; what all write is checked byte by byte, since a reader may see any mix of old and new.
-//! Nothing here depends on timing: the threads do a fixed number of steps, whatever they meet.
+//! Every byte identifies its place: its high half is a hash of it. A thread knows the bytes that it owns exactly.
+//! Shared bytes are checked one by one, since a reader may see any mix of old and new. Nothing here depends on timing:
+//! each thread does a fixed number of steps.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::fs::OpenOptions;
@@ -21,14 +21,13 @@ const THREADS: u64 = 6;
 const CACHE_BYTES: u64 = 4 << 20;
 /// Bytes of a cell: pages, sectors and cells never begin together, so neighbours share them.
 const CELL_BYTES: u64 = 1_000;
-/// Cells of the file that is divided among the threads, one after the other: a third more than fits
-/// in the cache.
+/// Cells of the file that is divided among the threads, one after the other: a third more than fits in the cache.
 const CELLS: u64 = 5_592 / THREADS * THREADS;
-/// Of each thread's cells, those that it returns to again and again.
+/// The cells of each thread that it uses again and again.
 const HOT_CELLS: u64 = 24;
-/// The file that everybody writes and cuts.
+/// The file that all threads write and cut.
 const SHARED_BYTES: u64 = 96 << 10;
-/// Each thread's own file, at most.
+/// The most of each thread's own file.
 const OWN_BYTES: usize = 64 << 10;
 
 /// Steps of each thread: enough for tens of thousands of evictions, few enough for every test run.
@@ -48,7 +47,7 @@ impl Numbers {
     }
 }
 
-/// The byte at a place of a file with that mark (1 to 15) in it.
+/// The byte at a place of a file, with this mark (1 to 15) in it.
 fn byte_at(file: u64, offset: u64, mark: u8) -> u8 {
     let place = (file << 48 ^ offset).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (place >> 60) as u8 * 16 + mark
@@ -58,7 +57,7 @@ fn filled(file: u64, offset: u64, len: usize, mark: u8) -> Vec<u8> {
     (0..len as u64).map(|at| byte_at(file, offset + at, mark)).collect()
 }
 
-/// Every byte is one that somebody wrote there, or zero.
+/// Checks that each byte is zero or was written at this place.
 fn check_places(file: u64, offset: u64, bytes: &[u8], what: &str) {
     for (at, byte) in bytes.iter().enumerate() {
         let offset = offset + at as u64;
@@ -93,8 +92,8 @@ struct World {
     caching: Caching,
 }
 
-/// Past the host's page cache, but for the last part of a page, which is written through it: the two
-/// must not meet in one file, or the host reports an error.
+/// Past the host's page cache; only a last part of a page is written through it. The two ways must not meet in one
+/// file, or the host reports an error.
 const DIRECT: World = World { choice: IoChoice::Auto, caching: Caching::Auto };
 /// Through the host's page cache, which takes any size.
 const BUFFERED: World = World { choice: IoChoice::Syscalls, caching: Caching::Buffered };
@@ -110,7 +109,7 @@ impl Rig {
     fn new(reactors: &Reactors, devices: usize, world: World) -> Self {
         let platform = reactors.platform();
         let mut settings = Settings::new();
-        // Flushers that are always at it, and guards that often fill their part.
+        // Constantly busy flushers, and guards that often fill their part.
         for knob in ["dirty_background_ratio=5", "readahead_bytes_max=65536", "writeback_slice_bytes=65536"] {
             settings.set_text(knob).unwrap();
         }
@@ -134,17 +133,17 @@ impl Rig {
     }
 }
 
-/// The names of the files that all threads use; those of the threads' own come after.
+/// The names of the files that all threads use; the threads' own files have later names.
 const DIVIDED: u64 = 0;
 const SHARED: u64 = 1;
 
-/// One thread and what it knows.
+/// One thread and its knowledge.
 struct Worker<'a> {
     rig: &'a Rig,
     number: u64,
     numbers: Numbers,
     divided: File,
-    /// Of each own cell, the mark that it has; 0 as long as it was never written.
+    /// The mark of each own cell; 0 until it is written.
     marks: Vec<u8>,
     shared: File,
     own: File,
@@ -167,7 +166,7 @@ impl Worker<'_> {
         }
     }
 
-    /// One of the own cells: its number among them, and its offset.
+    /// Chooses an own cell; returns the cell's number among the own cells, and its offset.
     fn cell(&mut self) -> (usize, u64) {
         let hot = self.numbers.next(3) > 0;
         let cell = self.numbers.next(if hot { HOT_CELLS } else { CELLS / THREADS });
@@ -191,14 +190,14 @@ impl Worker<'_> {
         self.check_cell(cell, offset);
     }
 
-    /// Nobody else writes it, so it is what was written last.
+    /// No other thread writes it, so it has the bytes written last.
     fn check_cell(&self, cell: usize, offset: u64) {
         let mut bytes = vec![0xff; CELL_BYTES as usize];
         let read = self.rig.platform.block_on(self.rig.engine.read(&self.divided, offset, &mut bytes)).unwrap();
         check_cell(&bytes[..read], offset, self.marks[cell]);
     }
 
-    /// What is shown does not change, whatever happens to the page.
+    /// The bytes of a guard do not change, whatever happens to the page.
     fn guard(&mut self, name: u64) {
         let file = if name == DIVIDED { self.divided.clone() } else { self.shared.clone() };
         let hot = HOT_CELLS * THREADS * CELL_BYTES;
@@ -243,7 +242,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Writes, cuts, extends or reads the own file as the bytes in memory.
+    /// Writes, cuts, extends or reads the own file like the bytes in memory.
     fn change_own(&mut self) {
         let (engine, platform) = (&self.rig.engine, &self.rig.platform);
         let (name, at) = (2 + self.number, self.numbers.next(OWN_BYTES as u64) as usize);
@@ -264,7 +263,7 @@ impl Worker<'_> {
         assert!(bytes[..read] == self.own_bytes, "file {name}");
     }
 
-    /// What was synced is the host's.
+    /// After a sync the host has the own file.
     fn sync_own(&mut self) {
         self.rig.platform.block_on(self.rig.engine.sync(&self.own, 0..u64::MAX)).unwrap();
         let name = 2 + self.number;
@@ -285,7 +284,7 @@ fn check_cell(bytes: &[u8], offset: u64, mark: u8) {
     assert!(bytes == filled(DIVIDED, offset, CELL_BYTES as usize, mark), "the cell at {offset}, mark {mark}");
 }
 
-/// What is on the host's disk, read by others.
+/// Checks the bytes on the host's disk, past the engine.
 fn check_host(path: &Path, workers: &[Vec<u8>]) {
     let bytes = std::fs::read(path).unwrap();
     for (number, marks) in workers.iter().enumerate() {
@@ -341,7 +340,7 @@ fn run(world: World, devices: usize) {
     check_frames_come_back(&rig);
 }
 
-/// What was dirtied was written or cut off, once.
+/// Every dirtied page was written or cut off, once.
 fn check_accounts(rig: &Rig) {
     let status = rig.engine.status();
     assert_eq!((status.dirty_bytes, status.writeback_bytes, status.pinned_bytes), (0, 0, 0));
@@ -353,8 +352,8 @@ fn check_accounts(rig: &Rig) {
     }
 }
 
-/// Once readahead that is still in flight has ended, no frame is held by anything, and no file is left: one goes just after its
-/// last frame.
+/// Waits until readahead in flight has ended. Then no frame is held by anything, and no file is left: a file goes just
+/// after its last frame.
 fn check_frames_come_back(rig: &Rig) {
     let left = || {
         let status = rig.engine.status();

@@ -1,6 +1,6 @@
-//! A disk that takes a small new file into its host's memory and fails when it is to be durable: the sync says so, each
-//! time, and the bytes are written once that works again. It is an ext4 in a file of a full tmpfs. Skipped where nothing
-//! can be mounted.
+//! A disk that takes a small new file into its host's memory and fails when the file should become durable. Each sync
+//! then reports the error, and the bytes are written once the disk works again. The disk is an ext4 in a file of a full
+//! tmpfs. Skipped if nothing can be mounted.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// The disk, mounted; taken apart when it is dropped.
+/// The mounted disk; the drop takes it apart.
 struct Disk {
     place: PathBuf,
     device: String,
@@ -36,7 +36,7 @@ impl Disk {
         run("mount", &["-t", "tmpfs", "-o", "size=24m", "tmpfs", memory.to_str()?])?;
         let image = memory.join("image");
         File::create(&image).unwrap().set_len(DISK_BYTES).unwrap();
-        // Without a journal, whose loss would end all.
+        // Without a journal: the loss of one would end the test.
         run("mkfs.ext4", &["-q", "-F", "-b", "4096", "-O", "^has_journal", image.to_str()?])?;
         disk.device = run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned();
         run("mount", &[&disk.device, mounted.to_str()?])?;
@@ -47,7 +47,7 @@ impl Disk {
         self.place.join("mounted")
     }
 
-    /// From now on it has no room for what it never had.
+    /// From now on the disk has no room for blocks that it never had.
     fn breaks(&self) {
         rustix::fs::syncfs(File::open(self.directory()).unwrap()).unwrap();
         let _ = fs::write(self.place.join("memory/other"), vec![1; 24 << 20]);
@@ -57,7 +57,7 @@ impl Disk {
         fs::remove_file(self.place.join("memory/other")).unwrap();
     }
 
-    /// Has its host forget what it has in memory.
+    /// Makes the host forget its memory of the disk.
     fn is_mounted_again(&self) {
         let mounted = self.directory();
         run("umount", &[mounted.to_str().unwrap()]).unwrap();
@@ -92,7 +92,7 @@ fn what_a_sync_could_not_bring_to_the_disk_is_told_and_written_again() {
         let path = disk.directory().join("file");
         let host = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
         let file = engine.open(device, Backing::new(Arc::new(HostFile::new(host.into()))), 0);
-        // It ends inside a page, and is small enough to go through the host's page cache as a whole.
+        // The file ends inside a page, and is small enough to go through the host's page cache as a whole.
         let bytes: Vec<u8> = (0..100_001u32).map(|at| (at * 7 / 5) as u8).collect();
         disk.breaks();
         platform.block_on(async {

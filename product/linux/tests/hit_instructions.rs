@@ -8,10 +8,10 @@ use counted::{build, can_count, check, instructions};
 
 /// Instructions from call to return of a 64-byte read hit, copy included.
 const READ_HIT: f64 = 190.0;
-/// The same of an overwrite.
+/// The same for an overwrite.
 // 232 before the nodes of indexes moved into frames of the arena.
 const OVERWRITE_HIT: f64 = 241.0;
-/// The same of 64 bytes shown where they are, until they are let go.
+/// The same for 64 bytes shown in place, until they are released.
 const PINNED_HIT: f64 = 325.0;
 const SLACK: f64 = 0.03;
 

@@ -4,11 +4,11 @@ mod counted;
 
 use counted::{build, can_count, check, instructions};
 
-/// Instructions of a read of a page that is not there, its request, its eviction and the copy of 4 KiB included. With two
-/// lists and no reclaim ahead of need it was 5,380.
-// 6,324 before a miss looked which of its pages are there, and took its index nodes from the arena.
+/// Instructions of a read of an uncached page, with its request, its eviction and the copy of 4 KiB. With two lists and
+/// no reclaim ahead of need it was 5,380.
+// 6,324 before a miss checked which of its pages are cached, and took its index nodes from the arena.
 const MISS: f64 = 6706.0;
-/// The clock is in it, and what is evicted in batches.
+/// Covers the clock, and evictions in batches.
 const SLACK: f64 = 0.05;
 
 const FEW: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! In how many pieces of memory requests come to a device: each is a vector, and pages that the kernel pins, for itself.
+//! The number of memory pieces in a device's requests: each costs the kernel a vector and the pinning of its pages.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use afflux_linux::{IoChoice, Reactors};
 
 const MIB: usize = 1 << 20;
 
-/// Completes everything at once; counts pages and pieces of those requests that have memory.
+/// Completes every request at once; counts pages and pieces of requests with memory.
 #[derive(Default)]
 struct Counts {
     limits: Limits,
@@ -53,7 +53,7 @@ fn neighbours_in_a_file_are_neighbours_in_memory_where_the_arena_has_them() {
     let device =
         Arc::new(Counts { limits: Limits { request_bytes_max: MIB as u32, ..Limits::default() }, ..Counts::default() });
     let id = engine.add_device("counts", Arc::clone(&device) as Arc<dyn Device>);
-    // The thread may change its CPU, whose free frames are others: a few pieces more.
+    // The thread may move to another CPU with other free frames, which makes a few pieces more.
     let is_together = |(pages, pieces): (usize, usize)| pages >= 4 * MIB / 4096 && pieces <= pages / 8;
 
     let written = engine.open(id, Backing::new(Arc::new(())), 0);

@@ -1,4 +1,4 @@
-//! The engine between real threads: what a simulation on one thread cannot show.
+//! The engine between real threads: races that a simulation on one thread cannot show.
 
 #![allow(clippy::unwrap_used, reason = "a test crate, also outside its test functions")]
 
@@ -149,7 +149,7 @@ const THREADS: u64 = 4;
 const FILES: u64 = 3;
 const FILE_SECTORS: u64 = 64 * 8;
 
-/// Random steps on the sectors that are this thread's, some in every page.
+/// Random steps on this thread's sectors; every page has some of them.
 fn one_thread(lab: &Lab, files: &[File], phase: u64, own: u64, known: &mut HashMap<(u64, u64), u8>) {
     let mut random = phase * THREADS + own;
     for step in 0..2000_u64 {
@@ -197,7 +197,7 @@ fn threads_find_what_they_wrote_and_nothing_leaks() {
                 scope.spawn(move || one_thread(lab, files, phase, own, known));
             }
         });
-        // What nobody syncs is written by itself.
+        // Data without a sync is written back in time.
         let now = || lab.platform.now();
         let until = now().after(60 * Nanos::SECOND);
         while !files.iter().all(File::is_clean) {

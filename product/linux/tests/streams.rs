@@ -1,5 +1,5 @@
-//! A stream of a real file, larger than the cache, read by a task that finds nearly all of it read ahead: such a reader
-//! never lets go of its thread, on which background reclaim would run.
+//! A stream of a real file, larger than the cache, by a task that finds nearly all of it read ahead. Such a reader
+//! never yields its thread, on which background reclaim would run.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::fs::OpenOptions;

@@ -1,6 +1,6 @@
-//! What can go wrong with a file or a name, as values.
+//! Errors of operations on files and names, as values.
 //!
-//! Owns: the error of every operation of a volume, and what an engine's error means here.
+//! Owns: the error of every operation of a volume, and the meaning of an engine's error here.
 //! Does not own: protocol codes (front ends), host error numbers (each world translates its own).
 //! Invariants: an error never means that acknowledged data was dropped.
 
@@ -16,10 +16,10 @@ pub enum VolumeError {
     /// The name is taken.
     #[error("the name is taken")]
     Exists,
-    /// A directory is needed and this is none.
+    /// The operation needs a directory.
     #[error("not a directory")]
     NotDirectory,
-    /// This is a directory and the operation is not for one.
+    /// The operation is not possible on a directory.
     #[error("is a directory")]
     IsDirectory,
     /// The directory has entries.
@@ -43,57 +43,58 @@ pub enum VolumeError {
     /// The owner's quota is used up.
     #[error("disk quota exceeded")]
     Quota,
-    /// The file would be larger than files can be: 2^63 - 1 bytes, or less where the host says so.
+    /// The file would be larger than the largest file: 2^63 - 1 bytes, or the host's bound.
     #[error("file too large")]
     TooLarge,
-    /// The file system takes no changes.
+    /// The file system is read-only.
     #[error("read-only file system")]
     ReadOnly,
-    /// The object is gone, whatever its handle was.
+    /// The object is gone; its handle was valid once.
     #[error("the object is gone")]
     Stale,
-    /// The handle is none that this server gave out.
+    /// This server did not give out the handle.
     #[error("not a handle of this server")]
     BadHandle,
-    /// The name is longer than names can be.
+    /// The name is longer than the bound.
     #[error("a name of {bytes} bytes is over 255")]
     NameTooLong {
-        /// How long it was.
+        /// The name's length.
         bytes: usize,
     },
-    /// An argument makes no sense.
+    /// An argument is invalid.
     #[error("invalid: {what}")]
     Invalid {
-        /// Which argument, and why.
+        /// The argument, and the reason.
         what: &'static str,
     },
     /// The two names are on different file systems.
     #[error("the names are on different file systems")]
     CrossDevice,
-    /// The object has as many names as it can have.
+    /// The object has the most names possible.
     #[error("too many links")]
     TooManyLinks,
     /// The host's file system cannot do this.
     #[error("not supported by the host")]
     NotSupported,
-    /// The guard of a change does not hold: the change time is another.
+    /// The guard of a change does not match the change time.
     #[error("the change time is not the expected one")]
     NotSynchronised,
-    /// The cookie is none that a listing gave out.
+    /// No listing gave out the cookie.
     #[error("not a cookie of this directory")]
     BadCookie,
-    /// A symbolic link stands where something else is needed.
+    /// The object is a symbolic link, and the operation needs another kind.
     #[error("is a symbolic link")]
     Symlink,
-    /// A program of the host has a lease on the file. It was asked to give it up; a later call finds the file free.
+    /// A program of the host has a lease on the file. The host has asked it to give the lease up; a
+    /// later call succeeds.
     #[error("a program of the host has a lease on the file")]
     Leased,
-    /// No memory, or no descriptor, can be had now.
+    /// No memory or no descriptor is available now.
     #[error("out of memory or descriptors")]
     NoMemory,
 }
 
-/// Linux's errno of an operation that took too long.
+/// Linux's errno for an operation that took too long.
 const ETIMEDOUT: i32 = 110;
 
 impl From<DeviceError> for VolumeError {

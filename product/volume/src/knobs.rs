@@ -1,7 +1,7 @@
 //! The volume's knobs.
 //!
-//! Owns: their table. Does not own: values (the engine's settings, to which who makes an engine adds the table).
-//! Invariants: each is read where it acts, so that a change needs no restart.
+//! Owns: their table. Does not own: values (the settings; the maker of an engine adds the table to them).
+//! Invariants: each knob is read at its use, so that a change needs no restart.
 
 afflux_engine::knobs! {
     /// A knob of the volume.

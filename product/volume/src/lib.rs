@@ -1,12 +1,11 @@
 //! Files with names over the engine: handles, attributes, directories, durability of names.
 //!
-//! Owns: what a front end sees of the files: identity, attributes coherent with unwritten data, names.
-//! Does not own: pages and writing back (the engine), protocols (front ends), the host's calls (the
-//! world's [`Directory`]), connections and callers (`frontend`).
-//! Invariants: imports run one way: `tree`, the seam below; `objects`, what is kept; `volume`, which puts the parts
-//! together; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the
-//! exported directories is reachable; a handle names one object for as long as that lives, and nothing
-//! afterwards.
+//! Owns: a front end's view of the files: identity, attributes coherent with unwritten data, names.
+//! Does not own: pages and writeback (the engine), protocols (front ends), the host's calls (the world's
+//! [`Directory`]), connections and callers (`frontend`).
+//! Invariants: imports run one way: `tree`, the seam below; `objects`, the state of objects; `volume`, the parts in
+//! one; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the exported directories is
+//! reachable; a handle names one object during the object's life, and nothing afterwards.
 #![forbid(unsafe_code)]
 
 mod coherence;

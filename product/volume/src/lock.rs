@@ -1,8 +1,8 @@
 //! Short locks: held for a few lines, never over an await or a call to the host.
 //!
-//! Owns: what becomes of such a lock whose holder panicked.
+//! Owns: the handling of such a lock after a panic of its holder.
 //! Does not own: locks that are held over an await (`futures_util`'s), the order of locks (`docs/concurrency.md`).
-//! Invariants: a panic under a short lock leaves nothing half-changed that others rely on, so they go on.
+//! Invariants: a panic under a short lock leaves no shared state half-changed, so other threads go on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

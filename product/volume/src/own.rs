@@ -1,7 +1,7 @@
-//! The volume as its server uses it for itself, with the rights of the user that it runs as.
+//! The volume as its server uses it for itself, with its own user's rights.
 //!
 //! Owns: nothing: each operation as [`Caller::SERVER`].
-//! Does not own: the operations (`names`, `data`), which say what they do.
+//! Does not own: the operations (`names`, `data`), which have the descriptions.
 //! Invariants: nothing is decided here.
 
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! Work that goes on to its end whoever stopped waiting for it.
+//! Work that runs to its end, even if its waiter goes away.
 //!
-//! Owns: the hand-over of the result from the task that does the work to the one that waits.
+//! Owns: passing the result from the task that does the work to the waiting one.
 //! Does not own: the task (the platform's), or the work.
-//! Invariants: the waiter ends: with the result, or with nothing if the task was dropped unfinished.
+//! Invariants: the waiter always ends: with the result, or without one if the task was dropped
+//! unfinished.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use afflux_engine::Platform;
 enum Slot<T> {
     Empty(Option<Waker>),
     Full(T),
-    /// Taken, or never to come.
+    /// The result was taken, or will never come.
     Closed,
 }
 

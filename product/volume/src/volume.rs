@@ -1,14 +1,13 @@
-//! The volume: what ties engine, tree, inodes and handles together.
+//! The volume: it joins engine, tree, inodes and handles.
 //!
-//! Owns: the parts, their construction, exports, what all operations need: clocks, devices, tasks of their own.
-//! Does not own: what is kept of objects (`objects`, which imports nothing of this), the operations (`handles`,
-//! `names`, `data`, `coherence`): those are methods of the volume that stand in the rooms above, and
-//! nothing here imports them. They call each other through the volume: a lookup may find that others changed a
-//! file, which is then checked, may have to be settled, and may be gone. That circle of calls stays: it is what
-//! can happen, and cutting it would put a trait with one implementation between each two of them.
-//! Invariants: lock order: an inode's `changing` (of two directories: the smaller identity first),
-//! then `moving`, `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are
-//! held over an await.
+//! Owns: the parts, their construction, exports, and the common needs of all operations: clocks, devices, tasks.
+//! Does not own: the state of objects (`objects`, which imports nothing from here); the operations (`handles`, `names`,
+//! `data`, `coherence`). These operations are methods of the volume in the modules above, and nothing here imports
+//! them. They call each other through the volume: a lookup may find that others changed a file, which is then checked,
+//! may have to be settled, and may be gone. This circle of calls reflects the possible events, and cutting it would put
+//! a trait with one implementation between each two modules.
+//! Invariants: lock order: an inode's `changing` (of two directories: the smaller identity first), then `moving`,
+//! `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are held over an await.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -36,10 +35,9 @@ use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, Node};
 
 /// Files with names, over an engine and a tree.
 ///
-/// Names are any bytes but '/' and NUL, 1 to 255 of them; "." and ".." work in lookups only (".." of
-/// an export's root is the root). Anything else is [`VolumeError::Invalid`] or
-/// [`VolumeError::NameTooLong`]. Every method may be dropped half-way: a change that was begun is
-/// carried through.
+/// Names are any bytes but '/' and NUL, 1 to 255 of them; "." and ".." work in lookups only (".." of an export's root
+/// is the root). Any other name is [`VolumeError::Invalid`] or [`VolumeError::NameTooLong`]. Every method may be
+/// dropped half-way: a change that has begun is completed.
 pub struct Volume<P: Platform> {
     pub(crate) me: Weak<Self>,
     pub(crate) engine: Arc<Engine<P>>,
@@ -52,20 +50,20 @@ pub struct Volume<P: Platform> {
     devices: Devices,
     pub(crate) sightings: Sightings,
     pub(crate) walk: TaskMutex<Walk<P>>,
-    /// Where the record of places is kept, if it is. Held while it is written.
+    /// The storage of the record of locations, if any. Held during a write.
     pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
-    /// Held while a name becomes another, where the tree cannot open identities: for a walk.
+    /// Held during a rename if the tree cannot open identities; a walk may take it.
     pub(crate) moving: TaskMutex<()>,
     pub(crate) names: NameCache<P>,
     pub(crate) settling: Settling<P>,
     pub(crate) pieces: Pieces<P>,
     pub(crate) callers: Callers,
-    /// Counts up every few seconds: what callers may do is then found out anew.
+    /// Grows every few seconds: callers' rights are then looked up anew.
     pub(crate) rights_epoch: AtomicU64,
-    /// Held by whoever makes room in the table.
+    /// Held by the caller that makes room in the table.
     pub(crate) sweeping: TaskMutex<()>,
-    /// Drawn at start, since a new server may have lost what the old one had not written; or that one's, which had
-    /// written all.
+    /// Drawn at start, since a new server may have lost the old one's unwritten data; or taken over from a server that
+    /// had written everything.
     verifier: AtomicU64,
     names_durable: AtomicBool,
     attributes_idle: KnobId,
@@ -79,11 +77,10 @@ pub(crate) struct ExportRoot<P: Platform> {
 }
 
 impl<P: Platform> Volume<P> {
-    /// A volume of the tree's exports. Makes the devices that they are on; an error names what the
-    /// factory said.
+    /// A volume of the tree's exports. Adds their devices; an error is the factory's.
     ///
     /// # Panics
-    /// When the engine's settings do not have the volume's [`KNOBS`](crate::KNOBS).
+    /// If the engine's settings do not have the volume's [`KNOBS`](crate::KNOBS).
     pub fn new(
         engine: Arc<Engine<P>>,
         tree: Arc<dyn Directory>,
@@ -132,7 +129,7 @@ impl<P: Platform> Volume<P> {
         Ok(volume)
     }
 
-    /// The paths that can be mounted: "/" where one directory is exported, "/NAME" for each of several.
+    /// The mountable paths: "/" for a single export, "/NAME" for each of several.
     pub fn exports(&self) -> Vec<String> {
         self.exports.iter().map(|export| export.path.clone()).collect()
     }
@@ -142,20 +139,20 @@ impl<P: Platform> Volume<P> {
         inode.handle
     }
 
-    /// A secret of this volume for hashes of numbers and bytes that clients choose: a client that knew the key could
-    /// choose many with one hash. It stays the same as long as the key of handles does.
+    /// A secret of this volume for hashes of numbers and bytes that clients choose: with the key, a client could choose
+    /// many with one hash. It stays the same while the key of handles does.
     pub fn hash_key(&self) -> [u8; 16] {
         self.key.derived("hashes of what clients choose")
     }
 
-    /// Sixty-four bits that change exactly when acknowledged data that no sync has covered may have
-    /// been lost: drawn when the server starts, and mixed anew when the engine had to give data up.
+    /// The write verifier: it changes exactly when acknowledged unsynced data may have been lost. It is drawn when the
+    /// server starts, and mixed anew when the engine had to give data up.
     pub fn write_verifier(&self) -> [u8; 8] {
         (self.verifier.load(Ordering::Relaxed) ^ self.lost_mask()).to_be_bytes()
     }
 
-    /// Goes on with the verifier of a server that ended with everything written, before anything is served. It must
-    /// not be one that another server goes on with, too.
+    /// Continues the verifier of a server that had written everything before its end. Call it before anything is
+    /// served. No other server may continue the same verifier.
     pub fn keep_write_verifier(&self, kept: [u8; 8]) {
         self.verifier.store(u64::from_be_bytes(kept) ^ self.lost_mask(), Ordering::Relaxed);
     }
@@ -169,10 +166,9 @@ impl<P: Platform> Volume<P> {
         &self.engine
     }
 
-    /// Whether names and attributes are made durable before a call that changed them returns (they
-    /// are, unless this is turned off). NFS demands it. Without it they are as durable as the host
-    /// makes them by itself: after a crash of the host the last changes may be missing, bytes that
-    /// were synced are not. [`Volume::sync_names`] makes up for it.
+    /// Whether names and attributes are made durable before a call that changed them returns (the default). NFS demands
+    /// it. Otherwise they are as durable as the host makes them by itself: a crash of the host may lose the last
+    /// changes, but no synced bytes. [`Volume::sync_names`] makes them durable later.
     pub fn set_names_durable(&self, durable: bool) {
         self.names_durable.store(durable, Ordering::Relaxed);
     }
@@ -193,17 +189,17 @@ impl<P: Platform> Volume<P> {
         self.engine.settings().ns(self.attributes_idle)
     }
 
-    /// The engine's device for a device of the host; made when it is met first.
+    /// The engine's device for a device of the host; added on first use.
     pub(crate) fn device(&self, key: DeviceKey, node: &Node) -> Result<DeviceId, VolumeError> {
         self.devices.get_or_add(&self.engine, key, node)
     }
 
-    /// Has the world carry `work` to its end, for a front end whose connection ends before its calls.
+    /// Runs `work` to its end in the world, for a front end whose connection ends before its calls.
     pub fn run_to_the_end(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         self.engine.platform().spawn(name, work);
     }
 
-    /// Carries `work` through even if the caller is dropped.
+    /// Completes `work` even if the caller is dropped.
     pub(crate) async fn carried_through<T, F>(&self, name: &'static str, work: impl FnOnce(Arc<Self>) -> F) -> Option<T>
     where
         T: Send + 'static,
@@ -214,5 +210,5 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-/// What a call gets whose task the platform dropped: the world is ending.
+/// The error of a call after the platform dropped its task: the world is ending.
 pub(crate) const STOPPED: VolumeError = VolumeError::Io { errno: 125 };

@@ -32,7 +32,7 @@ type Run = fn(Shape, u32, u8, usize) -> Cost;
 
 fn run<A: Allocator>(shape: Shape, frames: u32, order: u8, threads: usize) -> Cost {
     let subject = Measured(A::new(frames));
-    // Once unmeasured: memory that was not touched lately costs more.
+    // One unmeasured run: memory that was not touched lately costs more.
     shapes::run(&subject, Shape::Bulk, frames, order, threads);
     shapes::run(&subject, shape, frames, order, threads)
 }

@@ -1,17 +1,17 @@
 //! The loops that allocators are measured with, the same for each.
 //!
-//! They are those that LLFree is published with: bulk, repeat, random. The file names no allocator and
-//! uses no crate but rustix, so that a program elsewhere can include it to measure another one.
+//! They are the loops with which LLFree was published: bulk, repeat, random. The file names no allocator and uses no
+//! crate but rustix, so that another program can include it to measure its own allocator.
 
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// What is measured.
+/// The allocator that is measured.
 pub trait Subject: Sync {
     /// Takes a block.
     fn get(&self, core: usize, order: u8) -> Option<u32>;
-    /// Gives it back.
+    /// Gives a block back.
     fn put(&self, core: usize, first: u32, order: u8);
 }
 
@@ -28,15 +28,14 @@ pub enum Shape {
     Full,
 }
 
-/// Nanoseconds of an allocation and of a free. `Repeat` and `Full` cannot tell them apart: the sum is in
-/// the first.
+/// Nanoseconds of an allocation and of a free. `Repeat` and `Full` cannot tell them apart: `get_ns` then has the sum.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     pub get_ns: f64,
     pub put_ns: f64,
 }
 
-/// Runs a loop with that many threads, each on its own CPU, over `frames` frames; the mean of the threads.
+/// Runs a loop with `threads` threads, each on its own CPU, over `frames` frames; returns the mean of the threads.
 pub fn run(subject: &impl Subject, shape: Shape, frames: u32, order: u8, threads: usize) -> Cost {
     let share = (frames >> order) as usize / 2 / threads;
     let barrier = Barrier::new(threads);
@@ -96,7 +95,7 @@ fn per(start: Instant, count: usize) -> f64 {
 }
 
 fn bulk(subject: &impl Subject, core: usize, order: u8, part: &mut Vec<u32>, share: usize) -> Cost {
-    // As often as it takes for the larger blocks to fill a measurable time.
+    // Repeats until the larger blocks, too, take a measurable time.
     let rounds = 1 << order.min(6);
     let (mut get_ns, mut put_ns) = (0.0, 0.0);
     for _ in 0..rounds {
@@ -128,7 +127,7 @@ fn full(subject: &impl Subject, core: usize, order: u8, part: &mut [u32]) -> Cos
     for _ in 0..count {
         let at = random.below(part.len());
         subject.put(core, part[at], order);
-        // Another thread may keep what is left to itself for a moment.
+        // Another thread may hold the remaining frames for a moment.
         part[at] = (0..1000).find_map(|_| subject.get(core, order)).expect("memory");
     }
     Cost { get_ns: per(start, count), put_ns: 0.0 }
@@ -190,6 +189,6 @@ impl Random {
 fn pin(core: usize) {
     let mut cpus = rustix::thread::CpuSet::new();
     cpus.set(core);
-    // Where it is not allowed, the run is what it is without.
+    // If pinning is not allowed, the run goes on without it.
     let _ = rustix::thread::sched_setaffinity(None, &cpus);
 }

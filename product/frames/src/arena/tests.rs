@@ -16,7 +16,7 @@ fn limits_are_said() {
 fn prefault_puts_memory_behind_frames_and_keeps_what_they_hold() {
     let arena = Arena::new(8 * MIB).unwrap();
     let byte = arena.address(FrameId::new(700)).as_ptr();
-    // SAFETY: the frame is the arena's, and nobody else's here.
+    // SAFETY: the frame is the arena's, and no other code uses it here.
     unsafe { byte.write(7) };
     arena.prefault(512..1024).unwrap();
     let resident = arena.resident().unwrap();
@@ -39,7 +39,7 @@ fn prefault_runs_beside_users() {
         for round in 0..4_u8 {
             for frame in 0..arena.frames() {
                 let byte = arena.address(FrameId::new(frame)).as_ptr();
-                // SAFETY: this thread alone uses the frames' contents.
+                // SAFETY: only this thread uses the frames' contents.
                 unsafe {
                     assert_eq!(byte.read(), round);
                     byte.write(round + 1);

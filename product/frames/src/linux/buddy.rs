@@ -2,11 +2,11 @@
 //!
 //! Owns: the free blocks of a zone, the class of each 2 MiB pageblock, splitting, merging, fallback.
 //! Does not own: the lock (the zone's), the per-CPU lists, watermarks.
-//! Invariants: two free buddies of one order never stand side by side below order 10; a free block is
-//! in the list of its pageblock's class at the time it was freed; `free_frames` is the sum of the lists.
+//! Invariants: below order 10, two free buddies of one order are never adjacent. A free block is in the list of the
+//! class that its pageblock had at the time of the free. `free_frames` is the sum of the lists.
 //!
-//! A free block's tag has the class of the list that it is in, so that it is found there when its
-//! pageblock has another class by then.
+//! A free block's tag records the class of its list. So the block is found there even after its pageblock has got
+//! another class.
 
 use super::counters::ZoneCounters;
 use super::table::{End, FrameTable, List, Place, Tag};
@@ -44,7 +44,7 @@ impl Pageblocks {
     }
 }
 
-/// What the buddy lists work on, beside themselves.
+/// The tables that the buddy lists work on.
 #[derive(Clone, Copy)]
 pub(super) struct Ground<'a> {
     pub(super) table: &'a FrameTable,
@@ -75,12 +75,12 @@ impl Buddy {
         self.free_frames
     }
 
-    /// How many blocks of each class a list of this order has.
+    /// The number of blocks of each class in the lists of this order.
     pub(super) fn blocks(&self, order: u8) -> [u32; Mobility::COUNT] {
         self.lists[usize::from(order)].map(|list| list.len())
     }
 
-    /// Takes a block; a larger one is split, then other classes are asked.
+    /// Takes a block. A larger block is split; as a last resort, another class gives a block.
     pub(super) fn take(
         &mut self,
         ground: Ground<'_>,
@@ -97,7 +97,7 @@ impl Buddy {
         Some(first)
     }
 
-    /// Gives a block back and merges it with its buddy as often as that is free.
+    /// Gives a block back and merges it as long as its buddy is free.
     pub(super) fn give(&mut self, ground: Ground<'_>, first: u32, order: u8, counters: &mut ZoneCounters) {
         let class = ground.pageblocks.class(first);
         let (mut first, mut order) = (first, order);
@@ -113,7 +113,7 @@ impl Buddy {
         self.link(ground, first, order, class, end);
     }
 
-    /// The tag of a free block of this order that starts here, if one does.
+    /// The tag of the free block of this order at `first`, if there is one.
     fn free_at(&self, ground: Ground<'_>, first: u32, order: u8) -> Option<Tag> {
         let inside = first.checked_add(1 << order).is_some_and(|end| end <= ground.table.len());
         let tag = inside.then(|| ground.table.tag(first))?;
@@ -129,7 +129,7 @@ impl Buddy {
         }
     }
 
-    /// Takes the first block of a list and puts what is more than `order` back, in `new_class`.
+    /// Takes the first block of a list and puts the part beyond `order` back, in `new_class`.
     fn take_from(
         &mut self,
         ground: Ground<'_>,
@@ -148,8 +148,8 @@ impl Buddy {
         Some(first)
     }
 
-    /// Takes from another class: of its largest block, to mix as few pageblocks as can be; but a movable
-    /// request that may not take the whole pageblock takes of the smallest.
+    /// Takes from another class, from its largest block, to mix as few pageblocks as possible. But a movable request
+    /// that may not take the whole pageblock takes from the smallest block.
     fn fall_back(
         &mut self,
         ground: Ground<'_>,
@@ -168,14 +168,14 @@ impl Buddy {
         }
         let first = self.list(at, other).head()?;
         self.steal(ground, first, at, class, counters);
-        // Whatever became of the rest of its pageblock, this block is the new class's now.
+        // The rest of its pageblock may keep its class, but this block now has the new class.
         self.unlink(ground, first, ground.table.tag(first));
         self.link(ground, first, at, class, End::Head);
         self.take_from(ground, at, class, order, class, counters)
     }
 
-    /// Moves the free blocks of a block's pageblock to `class`, and the label too if at least half of the
-    /// pageblock is then free or of that class. A block of a pageblock or more takes its labels along.
+    /// Moves the free blocks of a block's pageblock to `class`. The label moves too if at least half of the pageblock
+    /// is then free or of that class. A block of at least a pageblock moves all its labels.
     fn steal(&mut self, ground: Ground<'_>, first: u32, order: u8, class: Mobility, counters: &mut ZoneCounters) {
         counters.steals += 1;
         if order >= PAGEBLOCK_ORDER {

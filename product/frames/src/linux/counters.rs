@@ -1,7 +1,8 @@
-//! What the allocator did, counted exactly.
+//! The allocator's events, counted exactly.
 //!
-//! Owns: the counters. Does not own: when they move.
-//! Invariants: each is moved under the lock of what it counts, so it is exact and costs no atomic.
+//! Owns: the counters. Does not own: the moments of counting.
+//! Invariants: each counter changes under the lock of the counted thing, so it is exact and costs
+//! no atomic.
 
 /// Counts of a per-CPU list.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -10,11 +11,11 @@ pub struct ListCounters {
     pub elements_searched: u64,
     /// List heads examined in drains, empty or not.
     pub lists_examined: u64,
-    /// Looks at a list that is being drained whether it still has something.
+    /// Checks whether a list that is being drained still has frames.
     pub inner_checks: u64,
     /// Times that frames were brought in from the buddy lists.
     pub refills: u64,
-    /// Times that frames were given back to them.
+    /// Times that frames were given back to the buddy lists.
     pub drains: u64,
 }
 
@@ -25,11 +26,11 @@ pub struct ZoneCounters {
     pub lock_acquisitions: u64,
     /// Blocks cut in two.
     pub splits: u64,
-    /// Pairs of buddies made one.
+    /// Pairs of buddies merged into one.
     pub merges: u64,
-    /// Times that another class had to give.
+    /// Times that another class gave a block.
     pub fallbacks: u64,
-    /// Times that it gave its pageblock.
+    /// Times that the other class also gave its pageblock.
     pub steals: u64,
 }
 

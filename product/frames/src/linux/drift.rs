@@ -1,21 +1,21 @@
-//! The number of free frames as tasks see it, which lags behind what the buddy lists have.
+//! The number of free frames as tasks see it, which lags behind the buddy lists.
 //!
-//! A zone's counter is one word for all CPUs, so each keeps its changes to itself until they pass a threshold
-//! (`vm_stat_diff`), and adds them then. Whoever compares the counter with a watermark misses up to a threshold for
-//! each CPU. Seed S3's failures hang on it: after a drain of all lists the frames are there, and the counter does not
-//! say so.
+//! A zone's counter is one word for all CPUs. So each CPU keeps its changes to itself until they pass a threshold
+//! (`vm_stat_diff`), and adds them then. A comparison of the counter with a watermark therefore misses up to a
+//! threshold for each CPU. Seed S3's failures depend on this: after a drain of all lists the frames are there, and the
+//! counter does not show them.
 //!
-//! Owns: the shared count, what each CPU has not told yet.
+//! Owns: the shared count, the pending changes of each CPU.
 //! Does not own: the lists.
-//! Invariants: the count and all that is untold are together what the buddy lists have. A threshold of 0 tells at
-//! once.
+//! Invariants: the count and all pending changes together equal the buddy lists. With a threshold of 0 no change is
+//! pending.
 
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
 #[cfg(test)]
 mod tests;
 
-/// Bits of a size in pages of the unit that the kernel's formula goes by, 128 MiB.
+/// Bits of a size in pages of the kernel formula's unit, 128 MiB.
 const UNIT_BITS: u32 = 27 - 12;
 const THRESHOLD_MAX: u32 = 125;
 
@@ -40,7 +40,7 @@ impl DriftingCount {
         }
     }
 
-    /// The lists have changed by so many frames, as this CPU. Called with the zone's lock held.
+    /// Adds this CPU's change of the lists. Called with the zone's lock held.
     pub(super) fn add(&self, cpu: usize, frames: i64) {
         let untold = &self.untold[cpu % self.untold.len()];
         let now = i64::from(untold.load(Ordering::Relaxed)) + frames;
@@ -52,7 +52,7 @@ impl DriftingCount {
         }
     }
 
-    /// What all see.
+    /// The count that all tasks see.
     pub(super) fn seen(&self) -> u32 {
         self.told.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
     }

@@ -1,21 +1,20 @@
 //! The forms of the per-CPU lists in seed S2's series, as types.
 //!
-//! Owns: what tells the forms apart: how many lists there are, how they are drained, where `high` and
-//! `batch` are kept.
+//! Owns: the differences of the forms: the number of lists, the drain, the place of `high` and `batch`.
 //! Does not own: the lists. Invariants: everything else is one source for all forms.
 
-/// How frames are taken from per-CPU lists to be given back.
+/// The order in which frames are taken from per-CPU lists to be given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drain {
     /// One list, from its tail.
     OneList,
     /// For each frame the next list that is not empty (patch 1).
     RoundRobin,
-    /// Of each list as many frames as lists were examined to find it (patch 2).
+    /// From each list as many frames as lists were examined to find it (patch 2).
     Batched,
-    /// The same, and all from the only list that has any (Linux 2.6.39).
+    /// The same, but all from the only list with frames, if there is only one (Linux 2.6.39).
     BatchedShortcut,
-    /// A list is emptied before the next is looked at (Linux 6.1).
+    /// Each list is emptied before the next is examined (Linux 6.1).
     EmptyFirst,
 }
 
@@ -27,7 +26,7 @@ pub trait Form: Send + Sync + 'static {
     const LIST_PER_CLASS: bool;
     /// How the lists are drained.
     const DRAIN: Drain;
-    /// Whether `high` and `batch` are the zone's; otherwise each CPU has a copy beside its lists.
+    /// Whether `high` and `batch` are in the zone; otherwise each CPU has a copy beside its lists.
     const TUNABLES_IN_ZONE: bool;
 }
 
@@ -51,12 +50,12 @@ forms! {
     SingleList: false, OneList, false;
     /// Patch 1: a list a class.
     ListPerClass: true, RoundRobin, false;
-    /// Patches 1 and 2: a drain that does not look at empty lists again and again.
+    /// Patches 1 and 2: a drain that does not examine empty lists again and again.
     BatchedDrain: true, Batched, false;
     /// The whole series: `high` and `batch` in the zone.
     ZoneTunables: true, Batched, true;
-    /// As in Linux 2.6.39: when only one list has frames, all are taken from it.
+    /// As in Linux 2.6.39: if only one list has frames, all are taken from it.
     ShortcutDrain: true, BatchedShortcut, false;
-    /// As in Linux 6.1, for single frames: the list freed to last is emptied first.
+    /// As in Linux 6.1, for single frames: the list that got the last free is emptied first.
     EmptyFirstDrain: true, EmptyFirst, true;
 }

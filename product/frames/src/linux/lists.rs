@@ -2,7 +2,7 @@
 //!
 //! Owns: the frames in them, the search of the single list, the drains.
 //! Does not own: the buddy lists, the lock (the zone's, one a CPU).
-//! Invariants: a drain takes no more than there is, so it never circles over empty lists.
+//! Invariants: a drain takes at most the frames in the lists, so it never circles over empty lists.
 
 use std::marker::PhantomData;
 
@@ -14,10 +14,10 @@ use crate::Mobility;
 #[cfg(test)]
 mod tests;
 
-/// How many frames the lists hold, and how many move at a time.
+/// The number of frames that the lists hold, and that move at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunables {
-    /// Frames from which on a batch is given back.
+    /// The number of frames at which a batch is given back.
     pub high: u32,
     /// Frames moved at a time, at least 1.
     pub batch: u32,
@@ -47,8 +47,8 @@ impl<F: Form> CpuLists<F> {
         &mut self.lists[if F::LIST_PER_CLASS { class.index() } else { 0 }]
     }
 
-    /// Takes a frame of that class: with a list a class the first at that end, with one list the first
-    /// of that class from there.
+    /// Takes a frame of that class. With a list a class, it takes the first frame from `end`; with one list, the first
+    /// frame of the class from `end`.
     pub(super) fn take(&mut self, table: &FrameTable, class: Mobility, end: End) -> Option<u32> {
         let frame = if F::LIST_PER_CLASS {
             let list = self.list(class);
@@ -77,7 +77,7 @@ impl<F: Form> CpuLists<F> {
         self.count += 1;
     }
 
-    /// Adds frames brought in, so that they stand at the head in the order they came.
+    /// Adds frames from the buddy lists at the head, in the order in which they came.
     pub(super) fn refill(&mut self, table: &FrameTable, class: Mobility, frames: &[u32]) {
         self.counters.refills += 1;
         for frame in frames.iter().rev() {
@@ -85,7 +85,7 @@ impl<F: Form> CpuLists<F> {
         }
     }
 
-    /// Takes `count` frames from the tails, in the form's order. `last` is the class freed to last.
+    /// Takes `count` frames from the tails, in the form's order. `last` is the class of the last free.
     pub(super) fn drain(&mut self, table: &FrameTable, count: u32, last: Mobility, give: impl FnMut(u32)) {
         let count = count.min(self.count);
         self.counters.drains += 1;
@@ -111,7 +111,7 @@ struct Run<'a, G> {
 }
 
 impl<G: FnMut(u32)> Run<'_, G> {
-    /// Gives one frame of that list back; there is one.
+    /// Gives one frame of that list back; the list is not empty.
     fn give_one(&mut self, list: usize) {
         if let Some(frame) = self.lists[list].pop_tail(self.table) {
             (self.give)(frame);
@@ -119,7 +119,7 @@ impl<G: FnMut(u32)> Run<'_, G> {
         self.left -= 1;
     }
 
-    /// The next list after `at` that has frames; the step comes first, so the walk starts at the second.
+    /// The next list after `at` that has frames. The step comes first, so the walk starts at the second list.
     fn next_list(&mut self, at: usize, examined: &mut u32) -> usize {
         let mut at = at;
         loop {
@@ -148,7 +148,7 @@ impl<G: FnMut(u32)> Run<'_, G> {
     }
 
     fn batched(&mut self, shortcut: bool) {
-        // What a list that ran empty did not use is the next one's.
+        // The rest of the batch of a list that ran empty goes to the next list.
         let (mut at, mut batch) = (0, 0);
         while self.left > 0 {
             at = self.next_list(at, &mut batch);
@@ -192,19 +192,19 @@ impl<G: FnMut(u32)> Run<'_, G> {
     }
 }
 
-/// What a drain did.
+/// The result of a drain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Drained {
     /// List heads examined, empty or not.
     pub lists_examined: u64,
-    /// Looks at a list that was being drained.
+    /// Checks whether a list that was being drained still had frames.
     pub inner_checks: u64,
-    /// The classes of the frames in the order in which they were given back.
+    /// The classes of the frames in the order of their return.
     pub order: Vec<Mobility>,
 }
 
-/// Drains `count` frames (or all, if there are fewer) from lists with these contents (unmovable,
-/// reclaimable, movable), `last` being the class freed to last. Of each class at most 65,536 frames.
+/// Drains `count` frames (or all, if there are fewer) from lists with these contents (unmovable, reclaimable, movable).
+/// `last` is the class of the last free. Each class has at most 65,536 frames.
 pub fn drained<F: Form>(contents: [u32; Mobility::COUNT], count: u32, last: Mobility) -> Drained {
     let contents = contents.map(|frames| frames.min(1 << 16));
     let table = FrameTable::new(contents.iter().sum());

@@ -1,13 +1,12 @@
-//! The page allocator of Linux as seed S2 found it, and the three steps of its series.
+//! The page allocator of Linux before seed S2's series, and after each of its three steps.
 //!
 //! Owns: a zone: buddy lists under one lock, per-CPU lists of single frames in front of them.
-//! Does not own: what a form is (`form`), the memory (the arena), reclaim.
-//! Invariants: the lock of a CPU's lists is taken before the zone's, and of one CPU at a time. All forms
-//! are this one source; they differ in what `form` says.
+//! Does not own: the differences of the forms (`form`), the memory (the arena), reclaim.
+//! Invariants: the lock of a CPU's lists is taken before the zone's, and of one CPU at a time. All forms share this
+//! source and differ only in `form`.
 //!
-//! A CPU's lock stands for the kernel's disabled interrupts: it is never waited for in what S2 measures.
-//! Freeing a frame twice is found unless two threads do it at the same moment; the default allocator
-//! finds that too.
+//! A CPU's lock stands for the kernel's disabled interrupts: S2's measurements never wait for it. A double free is
+//! found unless two threads make it at the same moment; the default allocator finds that case, too.
 
 mod buddy;
 mod counters;
@@ -36,15 +35,15 @@ use drift::DriftingCount;
 use lists::CpuLists;
 use table::{End, FrameTable, Place, Tag};
 
-/// Most frames brought in at a time, whatever the tunables say.
+/// Most frames brought in at a time, even if the tunables allow more.
 const REFILL_MAX: usize = 256;
 
-/// Whether what is in the frame is still in this CPU's cache.
+/// Whether the frame's contents are still in this CPU's cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Temperature {
-    /// It is: take and give at the head.
+    /// They are: take and give at the head.
     Hot,
-    /// It is not, or does not matter: at the tail.
+    /// They are not, or it does not matter: take and give at the tail.
     Cold,
 }
 
@@ -62,7 +61,7 @@ struct Free {
     counters: ZoneCounters,
 }
 
-/// Frames that are kept as Linux keeps a zone, with per-CPU lists of the form `F`.
+/// Frames kept as Linux keeps a zone, with per-CPU lists of the form `F`.
 pub struct Zone<F> {
     table: FrameTable,
     pageblocks: Pageblocks,
@@ -70,14 +69,14 @@ pub struct Zone<F> {
     tunables: Tunables,
     cpus: Box<[SpinLock<CpuLists<F>>]>,
     free: SpinLock<Free>,
-    /// What the buddy lists have, to be read without the lock.
+    /// The free frames in the buddy lists, readable without the lock.
     free_frames: AtomicU32,
-    /// The same as tasks of the kernel see it.
+    /// The same number as tasks of the kernel see it.
     seen: DriftingCount,
 }
 
 impl<F: Form> Zone<F> {
-    /// `frames` free ones, lists for `cpus`, the tunables and watermarks of 2009 unless others are given.
+    /// `frames` free ones, lists for `cpus`; by default the tunables and watermarks of 2009.
     pub fn with(frames: u32, cpus: usize, tunables: Option<Tunables>, watermarks: Option<Watermarks>) -> Self {
         let batch = batch_2009(frames.into()).max(1);
         let tunables = tunables.unwrap_or(Tunables { high: high_2009(batch), batch });
@@ -96,7 +95,7 @@ impl<F: Form> Zone<F> {
         }
     }
 
-    /// The same with a free count that each CPU tells of its changes only when they pass `threshold`
+    /// The same with a drifting free count: each CPU adds its changes only when they pass `threshold`
     /// ([`drift_threshold`] is the kernel's).
     #[must_use]
     pub fn with_drift(mut self, threshold: u32) -> Self {
@@ -104,8 +103,8 @@ impl<F: Form> Zone<F> {
         self
     }
 
-    /// Takes a block as this CPU. Fails when that would leave no more than the effort's mark, or nothing
-    /// fits; never waits.
+    /// Takes a block as this CPU. Fails if fewer frames than the effort's mark would be left, or if nothing fits; never
+    /// waits.
     pub fn allocate_on(
         &self,
         cpu: usize,
@@ -135,8 +134,8 @@ impl<F: Form> Zone<F> {
         Some(frame)
     }
 
-    /// Takes a frame as this CPU the kernel's way: a look at the count as it is seen, and if that is above `mark` a
-    /// frame from this CPU's lists, filled up with a whole batch if they are empty, whatever that leaves.
+    /// Takes a frame as this CPU in the kernel's way. If the count as tasks see it is above `mark`, it takes a frame
+    /// from this CPU's lists. Empty lists are first refilled with a whole batch, even if that leaves less than `mark`.
     pub fn take_above(&self, cpu: usize, mark: u32, class: Mobility, temperature: Temperature) -> Option<u32> {
         if self.seen_free() <= mark {
             return None;
@@ -168,7 +167,7 @@ impl<F: Form> Zone<F> {
         Ok(())
     }
 
-    /// Gives what all CPUs' lists hold back to the buddy lists.
+    /// Gives the frames of all CPUs' lists back to the buddy lists.
     pub fn drain_all(&self) {
         for cpu in 0..self.cpus.len() {
             let mut lists = self.cpu(cpu);
@@ -179,7 +178,7 @@ impl<F: Form> Zone<F> {
         }
     }
 
-    /// What was counted since the start.
+    /// The counts since the start.
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         for cpu in 0..self.cpus.len() {
@@ -189,12 +188,12 @@ impl<F: Form> Zone<F> {
         counters
     }
 
-    /// How many frames move at a time, and from which number on.
+    /// The number of frames that move at a time, and the number at which they do.
     pub fn tunables(&self) -> Tunables {
         self.tunables
     }
 
-    /// How many blocks the buddy lists of this order have, by class.
+    /// The number of blocks in the buddy lists of this order, by class.
     pub fn blocks(&self, order: Order) -> [u32; Mobility::COUNT] {
         self.free.lock().buddy.blocks(order.get())
     }
@@ -204,7 +203,7 @@ impl<F: Form> Zone<F> {
         self.free_frames.load(Ordering::Relaxed)
     }
 
-    /// Frames in the buddy lists as tasks of the kernel see it: short of what CPUs have not told yet.
+    /// Frames in the buddy lists as tasks of the kernel see it: without the CPUs' pending changes.
     pub fn seen_free(&self) -> u32 {
         self.seen.seen()
     }
@@ -267,7 +266,7 @@ impl<F: Form> Zone<F> {
 
 impl<F: Form> Allocator for Zone<F> {
     const NAME: &'static str = F::NAME;
-    /// One block of the largest order: below that the watermarks leave next to nothing.
+    /// One block of the largest order: with fewer frames the watermarks leave almost nothing.
     const FRAMES_MIN: u32 = 1 << Order::MAX;
     const FRAMES_MAX: u32 = table::NIL;
 
@@ -280,7 +279,7 @@ impl<F: Form> Allocator for Zone<F> {
         let cpu = cpu::place().slot();
         let first = self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
         if first.is_none() {
-            // As the kernel's direct reclaim does before it gives up, for those too that may not try again.
+            // The kernel's direct reclaim does the same before it gives up, also for efforts that may not retry.
             self.drain_all();
             return self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
         }

@@ -1,9 +1,9 @@
-//! One word a frame: where it stands, and its neighbours in the list that it is in.
+//! One word a frame: the frame's place, and the neighbours in its list.
 //!
 //! Owns: the packing, lists linked by frame numbers, the walk along a list.
-//! Does not own: which list a frame belongs in, or the locks: each list has one, of its owner.
-//! Invariants: 8 bytes a frame and no pointers. A block's first frame has its place and order; the
-//! frames after it are `Inside`. The links of a frame are those of the list it is in.
+//! Does not own: the list in which a frame belongs; the locks: each list has its owner's.
+//! Invariants: 8 bytes a frame and no pointers. A block's first frame has the block's place and order; the frames after
+//! it are `Inside`. The links of a frame are those of its list.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::Mobility;
 /// The link at either end of a list.
 pub(super) const NIL: u32 = (1 << 28) - 1;
 
-/// Where the block that starts at a frame stands.
+/// The place of the block that starts at a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Place {
@@ -26,7 +26,7 @@ pub(super) enum Place {
     Used = 3,
 }
 
-/// What a frame's word says besides the links.
+/// The parts of a frame's word besides the links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tag {
     pub(super) place: Place,
@@ -54,8 +54,8 @@ impl Tag {
     }
 }
 
-/// A word a frame. Relaxed: a frame's word is written under the lock of the list that it is in, or by
-/// its holder; who reads another's sees a place that it cannot take for its own.
+/// A word a frame. Relaxed: a frame's word is written under the lock of its list, or by its holder. A reader of
+/// another's word sees a place that cannot be its own.
 pub(super) struct FrameTable(Box<[AtomicU64]>);
 
 const TAG_BITS: u32 = 8;
@@ -174,7 +174,7 @@ impl List {
         Some(frame)
     }
 
-    /// The first block from that end whose class fits, and how many were looked at.
+    /// The first block from that end with a fitting class, and the number of blocks examined.
     pub(super) fn search(&self, table: &FrameTable, from: End, class: Mobility) -> (Option<u32>, u64) {
         let mut searched = 0;
         let mut at = if from == End::Head { self.head } else { self.tail };
@@ -189,7 +189,7 @@ impl List {
     }
 }
 
-/// An end of a list: the head has what was used last.
+/// An end of a list: the head has the block used last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Head,

@@ -17,7 +17,7 @@ fn in_every_form(check: fn(&dyn Fn(u32) -> Box<dyn Tried>)) {
     check(&|frames| Box::new(zone::<EmptyFirstDrain>(frames)));
 }
 
-/// A zone of some form, as its tests use it.
+/// A zone of any form, as its tests use it.
 trait Tried {
     fn take(&self, cpu: usize, order: u8, class: Mobility, effort: Effort) -> Option<u32>;
     fn give(&self, cpu: usize, first: u32, order: u8) -> Result<(), BadFree>;

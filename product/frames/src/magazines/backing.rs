@@ -1,20 +1,20 @@
 //! The free frames of a zone that are in no magazine: a bit each.
 //!
-//! Owns: the bits of chunks (2 MiB) that are broken, how many each has, its class, which have any; the
-//! rule by which a chunk is broken, and whole again.
-//! Does not own: the lock, the set of whole chunks (all zones share it), marks, what is in magazines.
-//! Invariants: a chunk whose 512 frames are all free is in the set of whole ones and has no bit here, so
-//! that a block of 2 MiB comes and goes by that set alone; one with some frames free is in its class's
-//! `some`. Neighbours that are free are one block by that alone: there is nothing to merge.
+//! Owns: the bits of broken chunks (2 MiB), their counts and classes, which chunks have free frames; the rules by which
+//! a chunk is broken and becomes whole again.
+//! Does not own: the lock, the set of whole chunks (all zones share it), marks, the contents of magazines.
+//! Invariants: a chunk with all 512 frames free is in the set of whole chunks and has no bit here, so that only this
+//! set handles blocks of 2 MiB. A chunk with some frames free is in its class's `some`. Free neighbours form a block
+//! without any merge.
 //!
-//! The lowest chunks are used first, so that whole ones are left; of equal calls equal frames come,
-//! whatever the order of earlier frees.
+//! The lowest chunks are used first, so that whole ones are left. Equal calls get equal frames, independent of the
+//! order of earlier frees.
 
 use super::index_set::IndexSet;
 use crate::sync::SpinLock;
 use crate::{Mobility, Order};
 
-/// The chunks of the arena that are free as a whole. Locked after a zone.
+/// The fully free chunks of the arena. Locked after a zone.
 pub(super) type Whole = SpinLock<IndexSet>;
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ const WORDS: usize = CHUNK_FRAMES as usize / 64;
 const SEARCH_MAX: usize = 32;
 
 pub(super) struct Backing {
-    /// The number of its first frame, a multiple of the largest block's.
+    /// The number of its first frame, a multiple of the largest block's size.
     base: u32,
     bits: Box<[[u64; WORDS]]>,
     counts: Box<[u16]>,
@@ -36,7 +36,8 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    /// The zone of `frames` from `base` on, whose whole chunks are in `whole`; what is over is free here.
+    /// The zone of `frames` from `base` on; its whole chunks are in `whole`. Frames beyond the last whole chunk are
+    /// free here.
     pub(super) fn new(base: u32, frames: u32, whole: &Whole) -> Self {
         let chunks = frames.div_ceil(CHUNK_FRAMES);
         let mut backing = Self {
@@ -52,7 +53,7 @@ impl Backing {
         backing
     }
 
-    /// Fills `out` with single frames, of other classes' chunks only unless `own_class`; returns how many.
+    /// Fills `out` with single frames; unless `own_class`, only from other classes' chunks. Returns their number.
     pub(super) fn take(&mut self, class: Mobility, own_class: bool, out: &mut [u32], whole: &Whole) -> usize {
         let mut taken = 0;
         while taken < out.len() {
@@ -75,7 +76,7 @@ impl Backing {
         taken
     }
 
-    /// Takes a block of an order below the chunk's; of other classes' chunks only unless `own_class`.
+    /// Takes a block of an order below the chunk's; unless `own_class`, only from other classes' chunks.
     pub(super) fn take_block(&mut self, order: Order, class: Mobility, own_class: bool, whole: &Whole) -> Option<u32> {
         let (chunk, at) = self.find_block(order, class, own_class, whole)?;
         set_run(&mut self.bits[chunk as usize], at, order.frames(), false);
@@ -111,7 +112,7 @@ impl Backing {
         }
     }
 
-    /// Puts a block of an order below the chunk's back.
+    /// Puts back a block of an order below the chunk's.
     pub(super) fn give_block(&mut self, first: u32, order: Order, whole: &Whole) {
         let chunk = (first - self.base) >> CHUNK_ORDER;
         set_run(&mut self.bits[chunk as usize], first % CHUNK_FRAMES, order.frames(), true);
@@ -127,7 +128,7 @@ impl Backing {
         }
     }
 
-    /// A chunk that had nothing has some, or one that had some is whole.
+    /// Updates the sets: the chunk now has a free frame, or all of its frames are free.
     fn note_count(&mut self, chunk: usize, whole: &Whole) {
         let some = &mut self.some[self.classes[chunk].index()];
         if self.counts[chunk] < CHUNK_FRAMES as u16 {
@@ -155,7 +156,7 @@ impl Backing {
         Some(chunk)
     }
 
-    /// A chunk to take single frames from: begun ones first, then whole ones, then other classes'.
+    /// A chunk to take single frames from: broken ones first, then whole ones, then other classes'.
     fn chunk_for(&mut self, class: Mobility, own_class: bool, whole: &Whole) -> Option<u32> {
         if !own_class {
             return class.fallbacks().into_iter().find_map(|other| self.some[other.index()].first());
@@ -176,7 +177,7 @@ impl Backing {
         self.search(order, class, usize::MAX)
     }
 
-    /// A block in one of the first begun chunks of a class.
+    /// A block in one of the first broken chunks of a class.
     fn search(&self, order: Order, class: Mobility, chunks_max: usize) -> Option<(u32, u32)> {
         let some = &self.some[class.index()];
         let mut from = 0;
@@ -192,7 +193,7 @@ impl Backing {
     }
 }
 
-/// Takes two whole chunks side by side, the first an even one: a block of the largest order.
+/// Takes two adjacent whole chunks, the first with an even number: a block of the largest order.
 pub(super) fn take_pair(whole: &mut IndexSet) -> Option<u32> {
     let mut from = 0;
     loop {

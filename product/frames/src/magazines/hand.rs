@@ -1,16 +1,16 @@
-//! The innermost list: a few frames that only the thread whose slot it is touches.
+//! The innermost list: a few frames that only the thread with the slot touches.
 //!
 //! Owns: up to 15 frames, last in first out, in one cache line.
-//! Does not own: who has the slot (`cpu`).
-//! Invariants: written to by the slot's owner alone. Others may read how many there are, and may take
-//! them when they own the slot instead. Relaxed plain loads and stores; no step is a locked one.
+//! Does not own: the choice of the slot's thread (`cpu`).
+//! Invariants: only the slot's owner writes to it. Other threads may read the number of frames, and may take the frames
+//! once they own the slot. Relaxed plain loads and stores; no locked instruction.
 
 use crate::Mobility;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// Most frames in a hand: with their number a cache line.
+/// Most frames in a hand: with their number they fill a cache line.
 pub(super) const HAND_FRAMES: usize = 15;
-/// How many go to the magazine or come from it at a time.
+/// The number of frames that move to or from the magazine at a time.
 pub(super) const HAND_BATCH: usize = 8;
 
 /// One slot's hands.
@@ -34,7 +34,7 @@ impl Hands {
         &self.0[class.index()]
     }
 
-    /// How many frames are in them.
+    /// The number of frames in them.
     pub(super) fn len(&self) -> usize {
         self.0.iter().map(Hand::len).sum()
     }

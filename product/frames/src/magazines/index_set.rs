@@ -1,7 +1,7 @@
-//! A set of small numbers that finds its lowest member at once.
+//! A set of small numbers with a fast lookup of its lowest member.
 //!
-//! Owns: levels of bits, each bit of a level saying whether a word of the level below has any.
-//! Does not own: what the numbers mean.
+//! Owns: levels of bits; each bit of a level tells whether a word of the level below is not zero.
+//! Does not own: the meaning of the numbers.
 //! Invariants: a bit above the lowest level is set exactly while its word is not zero.
 
 /// A set of numbers below a limit.
@@ -12,7 +12,7 @@ pub(super) struct IndexSet {
 }
 
 impl IndexSet {
-    /// No numbers, for numbers below `limit`.
+    /// An empty set for numbers below `limit`.
     pub(super) fn new(limit: u32) -> Self {
         let mut levels = Vec::new();
         let mut words = limit.div_ceil(64).max(1) as usize;

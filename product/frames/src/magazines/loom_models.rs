@@ -1,7 +1,7 @@
 //! Models of frames that several threads take and give at once.
 //!
-//! Owns: the models. Does not own: what they check, which is the allocator's own code.
-//! Invariants: as few frames, slots and steps as show everything.
+//! Owns: the models. Does not own: the code under test, which is the allocator's own.
+//! Invariants: the fewest frames, slots and steps that show everything.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p afflux-frames --lib loom_models`
 
@@ -12,9 +12,9 @@ use super::*;
 use crate::cpu::claim;
 use crate::sync::model;
 
-/// As few frames and slots as show everything: magazines of two, moved one at a time.
+/// The fewest frames and slots that show everything: magazines of two, moved one at a time.
 fn tiny(frames: u32, hands: bool) -> Magazines {
-    // No thread of this program may be taken for the owner of a slot that a model uses.
+    // No thread of this program may count as the owner of a slot that a model uses.
     let _ = (claim(0), claim(1));
     let mut magazines = Magazines::with_slots(frames, 2, Sizes { hands, magazine: 2, batch: 1, huge: 0 });
     magazines.marks = Watermarks { min: 0, low: 0, high: 0 };
@@ -64,7 +64,7 @@ fn a_frame_has_one_holder_while_threads_take_and_give() {
         assert!(held[0] != held[1] || held[0].is_none(), "{held:?}");
         let count = held.iter().flatten().count() as u32;
         assert_eq!(magazines.free_count(), 2 - count);
-        // Whatever a failed search left, who looks again finds it.
+        // A second search finds every frame that a failed search left.
         for _ in count..2 {
             assert!(take(&magazines, Place::shared(0)).is_some());
         }
@@ -100,7 +100,8 @@ fn a_frame_freed_while_another_thread_searches_is_not_lost() {
         match other.join().unwrap() {
             Some(found) => assert_eq!((found, magazines.free_count()), (frame, 0)),
             None => {
-                // It may be in the first thread's hand, which gives it up when it comes by.
+                // The frame may be in the first thread's hand, until that thread's next call gives
+                // it up.
                 assert_eq!(take(&magazines, Place::exclusive(0)), Some(frame));
                 give(&magazines, Place::exclusive(0), frame).unwrap();
                 assert_eq!(take(&magazines, Place::exclusive(1)), Some(frame));

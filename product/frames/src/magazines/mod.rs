@@ -1,21 +1,20 @@
 //! Afflux's own allocator: hands, magazines, and a bitmap behind them.
 //!
-//! Owns: the way of a frame between a thread's hand, its slot's magazines and the backing; when that
-//! way is cut short because frames are few; the search in others' magazines.
-//! Does not own: which slot a thread has (`cpu`), the memory (the arena).
-//! Invariants: a frame is handed out, or in one hand, or in one magazine, or in the backing. A slot's
-//! lock is taken before the backing's, and of one slot at a time. `short` is set whenever the backing
-//! has less than the mark `min`, so a frame in a hand or a magazine is above that mark.
+//! Owns: the way of a frame between a thread's hand, its slot's magazines and the backing; the shorter way when frames
+//! are few; the search in others' magazines.
+//! Does not own: the choice of a thread's slot (`cpu`), the memory (the arena).
+//! Invariants: a frame is handed out, or in one hand, or in one magazine, or in the backing. A slot's lock is taken
+//! before the backing's, and of one slot at a time. `short` is set whenever the backing has less than the mark `min`,
+//! so a frame in a hand or a magazine is above that mark.
 //!
-//! Allocating and freeing on one thread costs one locked instruction: that by which a free claims the
-//! frame's state, so that freeing twice is found whoever does it. A hand is its thread's alone; the
-//! magazine behind it is locked once in eight frames, the backing once in 128. Frames that another
-//! thread allocated go the same way back and arrive at the backing in batches.
+//! An allocation and a free on one thread cost one locked instruction. By it the free claims the frame's state, so that
+//! every double free is found. Only its thread touches a hand. The magazine behind it is locked once in eight frames,
+//! the backing once in 128. Frames that another thread allocated go the same way back and reach the backing in batches.
 //!
-//! When frames are few, or somebody found none, nothing is kept aside: frees go to the backing, each
-//! thread empties its hand and magazines when it next comes by, and who still lacks frames empties
-//! those of the other slots. Out of reach are only the hands of other live threads, 15 frames each,
-//! until these next allocate or free; arenas below 64 MiB have no hands.
+//! When frames are few, or an allocation found none, nothing is kept aside. Frees go to the backing, and each thread
+//! empties its hand and magazines at its next call. A thread that still lacks frames empties the other slots'
+//! magazines. Only the hands of other live threads stay out of reach, 15 frames each, until those threads next allocate
+//! or free. Arenas below 64 MiB have no hands.
 
 mod backing;
 mod hand;
@@ -40,10 +39,10 @@ use slot::{BATCH_MAX, HUGE_BLOCKS, MAGAZINE_FRAMES, Slot};
 use states::States;
 use zones::Zones;
 
-/// Arenas from this size on have hands: those of all slots are then 3 % of it at most.
+/// The smallest arena with hands: the hands of all slots are then at most 3 % of it.
 const FRAMES_WITH_HANDS: u32 = 1 << 14;
 
-/// What the lists may hold, by the arena's size.
+/// The sizes of the lists, by the arena's size.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     hands: bool,
@@ -63,7 +62,7 @@ impl Sizes {
 
 /// The default allocator.
 pub struct Magazines {
-    /// Whether nothing is to be kept aside.
+    /// Whether nothing may be kept aside.
     short: AtomicBool,
     sizes: Sizes,
     marks: Watermarks,
@@ -110,8 +109,8 @@ impl Magazines {
         Ok(())
     }
 
-    /// Whether this effort may take what is kept aside without counting: the backing alone has what it
-    /// must leave.
+    /// Whether this effort may take frames that are kept aside without counting them: the backing alone has the frames
+    /// that the effort must leave.
     #[inline]
     fn plenty(&self, effort: Effort) -> bool {
         let enough = || self.backing.free_frames() >= self.marks.low;
@@ -140,11 +139,11 @@ impl Magazines {
             let mut slot = self.slot(place);
             taken = slot.singles[class.index()].pop_into(out);
             if taken < out.len() {
-                // What is lacking and a batch to stay here, in one go.
+                // The missing frames and a batch for this magazine, in one go.
                 let mut brought = [0; BATCH_MAX * 2];
                 let want = (out.len() - taken + self.sizes.batch).min(brought.len());
                 let count = self.take_from_backing(place, floor, class, &mut brought[..want]);
-                // Lowest first, so the last in are the first out.
+                // Lowest first, so that the last in are the first out.
                 brought[..count].reverse();
                 let rest = count - count.min(out.len() - taken);
                 for frame in brought[rest..count].iter().rev() {
@@ -164,7 +163,7 @@ impl Magazines {
         if taken < out.len() { taken + self.gather_rest(place, class, effort, &mut out[taken..]) } else { taken }
     }
 
-    /// Takes single frames when they are few: nothing stays aside, and others' magazines are emptied.
+    /// Takes single frames when they are few: keeps nothing aside, and empties others' magazines.
     #[cold]
     fn gather_rest(&self, place: Place, class: Mobility, effort: Effort, out: &mut [u32]) -> usize {
         let floor = self.marks.floor(effort);
@@ -188,15 +187,15 @@ impl Magazines {
         let want = 1 + self.sizes.huge / 2;
         let count = self.backing.take_huge(floor, &mut blocks[..want]);
         self.note();
-        // Lowest first, so the last in are the first out.
+        // Lowest first, so that the last in are the first out.
         let found = blocks[..count].first().copied();
         blocks[..count].iter().skip(1).rev().for_each(|first| slot.huge.push(*first));
         drop(slot);
         found.or_else(|| self.take_block(place, Order::PAGEBLOCK, class, effort))
     }
 
-    /// Takes a block from the backing; if it has none, what is kept aside is brought together first, one
-    /// slot after the other.
+    /// Takes a block from the backing. If the backing has none, the frames kept aside go to the backing first, one slot
+    /// after the other.
     fn take_block(&self, place: Place, order: Order, class: Mobility, effort: Effort) -> Option<u32> {
         let floor = self.marks.floor(effort);
         let take = || self.take_block_from_backing(place, floor, order, class);
@@ -251,7 +250,7 @@ impl Magazines {
         }
     }
 
-    /// Puts frames in a magazine; what has been there longest makes room.
+    /// Puts frames in a magazine; the frames that have been there longest make room.
     fn put(&self, slot: &mut Slot, class: Mobility, frames: &[u32]) {
         let magazine = &mut slot.singles[class.index()];
         if magazine.len() + frames.len() > magazine.capacity() {
@@ -261,7 +260,7 @@ impl Magazines {
         magazine.extend(frames);
     }
 
-    /// The hands of the caller's slot, if there are any and they are the caller's alone.
+    /// The hands of the caller's slot, if there are any and only the caller uses them.
     #[inline]
     fn own_hands(&self, place: Place) -> Option<&Hands> {
         self.hands.get(place.slot()).filter(|_| place.is_exclusive())
@@ -297,7 +296,7 @@ impl Magazines {
         self.note();
     }
 
-    /// Sets `short` below the mark, and clears it when a magazine's worth is there above it.
+    /// Sets `short` below the mark, and clears it once a magazine's worth is free above it.
     fn note(&self) {
         let frames = self.backing.free_frames();
         let enough = self.marks.min + self.sizes.magazine as u32;
@@ -309,7 +308,7 @@ impl Magazines {
         }
     }
 
-    /// Gives what the caller's slot keeps aside to the backing.
+    /// Gives all frames that the caller's slot keeps aside to the backing.
     fn empty_own(&self, place: Place) {
         if place.is_exclusive() {
             self.empty_hands(place.slot());
@@ -317,7 +316,7 @@ impl Magazines {
         self.empty_slot(place.slot());
     }
 
-    /// The same with all other slots, one after the other.
+    /// Empties all other slots, one after the other.
     #[cold]
     fn empty_others(&self, place: Place) {
         for slot in 0..self.slots.len() {

@@ -1,8 +1,8 @@
-//! The middle lists: a slot's magazines, which whoever is short of frames may empty.
+//! The middle lists: a slot's magazines, which any thread without frames may empty.
 //!
 //! Owns: up to 256 single frames a class and 64 blocks of 2 MiB, last in first out.
 //! Does not own: the lock around them.
-//! Invariants: what is given beyond the capacity has to leave first.
+//! Invariants: the caller makes room before it gives frames beyond the capacity.
 
 use crate::Mobility;
 
@@ -43,7 +43,7 @@ impl Magazine {
         self.len += 1;
     }
 
-    /// Takes the last ones, as many as fit in `out`.
+    /// Takes the last frames, as many as fit in `out`.
     pub(super) fn pop_into(&mut self, out: &mut [u32]) -> usize {
         let count = self.len.min(out.len());
         out[..count].copy_from_slice(&self.frames[self.len - count..self.len]);
@@ -56,7 +56,7 @@ impl Magazine {
         self.len += frames.len();
     }
 
-    /// Removes the `count` that have been there longest.
+    /// Removes the `count` frames that have been there longest.
     pub(super) fn take_oldest<R>(&mut self, count: usize, take: impl FnOnce(&[u32]) -> R) -> R {
         let result = take(&self.frames[..count]);
         self.frames.copy_within(count..self.len, 0);
@@ -65,7 +65,7 @@ impl Magazine {
     }
 }
 
-/// What a slot keeps behind its lock.
+/// A slot's lists, behind its lock.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) singles: [Magazine; Mobility::COUNT],
@@ -73,18 +73,18 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// With room for that many single frames of each class, and blocks of 2 MiB.
+    /// A slot with room for `singles` frames of each class, and `huge` blocks of 2 MiB.
     pub(super) fn new(singles: usize, huge: usize) -> Self {
         Self { singles: [(); Mobility::COUNT].map(|()| Magazine::new(singles)), huge: Magazine::new(huge) }
     }
 
-    /// How many frames are here.
+    /// The number of frames here.
     pub(super) fn frames(&self) -> u32 {
         let singles: usize = self.singles.iter().map(Magazine::len).sum();
         singles as u32 + self.huge.len() as u32 * crate::Order::PAGEBLOCK.frames()
     }
 
-    /// Bytes that its lists take beside itself.
+    /// Bytes of its lists, without the slot itself.
     #[cfg(test)]
     pub(super) fn list_bytes(&self) -> usize {
         let singles: usize = self.singles.iter().map(Magazine::capacity).sum();

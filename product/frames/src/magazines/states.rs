@@ -1,9 +1,9 @@
-//! What each frame is, and what last happened to it: two bytes a frame.
+//! The state of each frame, and its last events: two bytes a frame.
 //!
-//! Owns: the packing, the one step by which a block stops being handed out.
-//! Does not own: where free frames are kept.
-//! Invariants: a block's first frame alone says that it is handed out, with its order and class; every
-//! other frame says that it is not. Of all who free a block, one only is told that it was handed out.
+//! Owns: the packing, the one step in which a block stops being handed out.
+//! Does not own: the place of free frames.
+//! Invariants: only a block's first frame is marked as handed out, with order and class. When several threads free one
+//! block, exactly one free succeeds.
 
 use crate::bad_free::{BadFree, Event, Fault};
 use crate::sync::atomic::{AtomicU16, Ordering};
@@ -14,10 +14,10 @@ const ORDER_AT: u32 = 1;
 const CLASS_AT: u32 = 5;
 const ALLOCATED_BY_AT: u32 = 7;
 const FREED_BY_AT: u32 = 11;
-/// Set once the frame was freed, so that who freed it means something.
+/// Set once the frame was freed, so that the slot of the free is meaningful.
 const WAS_FREED: u16 = 1 << 15;
 
-/// Of the slot's number only these bits are kept.
+/// Only these bits of the slot's number are kept.
 const SLOT_BITS: u16 = 15;
 
 pub(super) struct States(Box<[AtomicU16]>);
@@ -31,7 +31,7 @@ impl States {
         self.0.len() as u32
     }
 
-    /// Notes that a block is handed out. Its frames are free and the caller's alone.
+    /// Records that a block is handed out. Until then its frames are free, and only the caller has them.
     #[inline]
     pub(super) fn hand_out(&self, first: u32, order: Order, class: Mobility, slot: usize) {
         let state = &self.0[first as usize];
@@ -43,12 +43,12 @@ impl States {
         state.store(freed | by | block | HANDED_OUT, Ordering::Relaxed);
     }
 
-    /// Notes that a block is free and says its class; or that it cannot be freed. From then on it is
-    /// the caller's alone, who keeps it where others find it.
+    /// Records that a block is free and returns its class, or the reason why it cannot be freed. Only the caller then
+    /// has the block, and puts it where other threads find it.
     #[inline]
     pub(super) fn take_back(&self, first: u32, order: Order, slot: usize) -> Result<Mobility, BadFree> {
         let Some(state) = self.0.get(first as usize) else { return Err(self.foreign(first, order)) };
-        // Relaxed: whatever the holder did to the frame goes along with it through the lists.
+        // Relaxed: the lists carry the holder's accesses to the frame along with the frame.
         let freed = WAS_FREED | (slot as u16 & SLOT_BITS) << FREED_BY_AT;
         let old = state.swap(freed, Ordering::Relaxed);
         let wanted = HANDED_OUT | u16::from(order.get()) << ORDER_AT;

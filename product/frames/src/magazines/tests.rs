@@ -14,7 +14,7 @@ fn single(magazines: &Magazines) -> Option<u32> {
     magazines.allocate(Order::SINGLE, Mobility::Movable, Effort::Reserve)
 }
 
-/// Where a frame is besides being handed out: each at most once, all of them counted.
+/// Checks that each free frame is in one place only, and that the count is exact.
 fn check(magazines: &Magazines, handed_out: u32) {
     assert_eq!(magazines.free_count() + handed_out, magazines.states.len());
 }
@@ -81,14 +81,14 @@ fn every_size_hands_out_every_frame_once() {
 fn frames_that_other_threads_keep_aside_are_found() {
     let magazines = <Magazines as Allocator>::new(FRAMES_WITH_HANDS);
     std::thread::scope(|scope| {
-        // It ends with frames in its magazines, and its hand is nobody's then.
+        // The thread ends with frames in its magazines, and then its hand has no owner.
         let thread = scope.spawn(|| {
             let taken: Vec<u32> = (0..1000).map(|_| single(&magazines).unwrap()).collect();
             let huge = magazines.allocate(order(9), Mobility::Movable, Effort::Normal).unwrap();
             taken.iter().for_each(|frame| magazines.free(*frame, Order::SINGLE).unwrap());
             magazines.free(huge, order(9)).unwrap();
         });
-        // Joined, and not left to the scope, which does not wait for what a thread does at its end.
+        // Joined here, since the scope does not wait for a thread's destructors.
         thread.join().unwrap();
     });
     let mut taken = 0;
@@ -108,7 +108,7 @@ fn an_idle_thread_withholds_its_hand_and_no_more() {
             taken.iter().for_each(|frame| magazines.free(*frame, Order::SINGLE).unwrap());
             filled.wait();
             done.wait();
-            // It comes by: what it frees now, and what it kept, is everybody's.
+            // The next call gives up all frames: the one freed now, and those kept aside.
             let frame = single(&magazines).expect("its own hand");
             magazines.free(frame, Order::SINGLE).unwrap();
             let free = magazines.free_count();
@@ -217,7 +217,7 @@ fn given_cpus_make_the_calls_alone_decide() {
 
 #[test]
 fn metadata_is_at_most_eight_bytes_a_frame() {
-    // In all, that is: the states and bits are 2.2 bytes a frame, and what the slots take is bounded.
+    // The figure is a total: the states and bits are 2.2 bytes a frame, and the memory of the slots is bounded.
     for (mib, bytes_max) in [(16, 8), (64, 8), (256, 5), (2048, 3)] {
         let frames = mib << 8;
         let magazines = <Magazines as Allocator>::new(frames as u32);
@@ -246,7 +246,7 @@ fn threads_conserve_frames() {
             magazines.free(first, order).unwrap();
         }
         check(&magazines, 0);
-        // With all threads gone everything can be had again, in the largest blocks.
+        // With all threads gone all frames can be allocated again, in the largest blocks.
         let largest = (0..frames / 1024).map(|_| magazines.allocate(order(10), Mobility::Movable, Effort::Reserve));
         assert_eq!(largest.flatten().count() as u32, frames / 1024);
     }

@@ -1,14 +1,13 @@
 //! The backing, cut into zones that are locked one by one.
 //!
-//! Owns: which zone a frame is of, which zone a slot takes from, the set of whole chunks, how many frames
-//! there are in all.
+//! Owns: the zone of each frame, the zone that each slot takes from, the set of whole chunks, the total of free frames.
 //! Does not own: the frames of a zone (`backing`), the marks' values.
-//! Invariants: `free` counts no frame that is not in a zone or about to be claimed: a frame is put in its
-//! zone before it is counted, and the count is taken down before a frame is taken out. So whoever has
-//! claimed frames finds them, and marks hold however many threads take at once.
+//! Invariants: `free` counts only frames that are in a zone. A frame is put in its zone before it is counted, and the
+//! count goes down before a frame is taken out. So a thread that has claimed frames finds them, and the marks hold for
+//! any number of threads.
 //!
-//! A slot begins in a zone of its own where there are enough, so that threads that take and give seldom
-//! meet. The first slot of an arena begins in the first zone whatever its number: the calls alone decide.
+//! With enough zones, each slot begins in its own, so that threads that take and give seldom meet. The first slot of an
+//! arena begins in the first zone, independent of its number: the calls alone decide.
 
 use super::backing::{self, Backing, Whole};
 use super::index_set::IndexSet;
@@ -21,15 +20,15 @@ use crate::{Mobility, Order};
 const ZONES_MAX: u32 = 8;
 /// The smallest zone has 2^12 frames, 16 MiB, unless the arena has less.
 const ZONE_SHIFT_MIN: u32 = 12;
-/// How often all zones are searched for frames that were claimed. More than once only when frames come
-/// and go behind the searcher's back.
+/// How often all zones are searched for claimed frames. More than one search is needed only when frames come and go
+/// behind the searcher.
 const SEARCHES_MAX: usize = 8;
-/// A slot that has not taken anything yet.
+/// The mark of a slot that has not taken anything yet.
 const NO_ZONE: u32 = u32::MAX;
 
 const _: () = assert!(1 << ZONE_SHIFT_MIN >= Order::PAGEBLOCK.frames() << 1, "the largest block fits in a zone");
 
-/// On a cache line of its own: what stands around it is read by every call.
+/// On a cache line of its own, since every call reads the fields around it.
 #[repr(align(128))]
 struct Apart(AtomicU32);
 
@@ -46,7 +45,7 @@ pub(super) struct Zones {
     shift: u32,
     zones: Box<[SpinLock<Backing>]>,
     whole: Whole,
-    /// By slot, the zone it took from last.
+    /// The zone that each slot took from last.
     at: Box<[AtomicU32]>,
     slots_begun: AtomicU32,
 }
@@ -66,13 +65,13 @@ impl Zones {
         Self { free: Apart(AtomicU32::new(frames)), shift, zones, whole, at, slots_begun: AtomicU32::new(0) }
     }
 
-    /// How many frames are here.
+    /// The number of free frames here.
     #[inline]
     pub(super) fn free_frames(&self) -> u32 {
         self.free.load(Ordering::Relaxed)
     }
 
-    /// Takes single frames as long as `floor` are left; returns how many.
+    /// Takes single frames as long as `floor` are left; returns their number.
     pub(super) fn take(&self, slot: usize, floor: u32, class: Mobility, out: &mut [u32]) -> usize {
         let claimed = self.claim(floor, 1, out.len() as u32) as usize;
         let mut taken = 0;
@@ -86,7 +85,7 @@ impl Zones {
         taken
     }
 
-    /// Takes 2 MiB blocks as long as `floor` frames are left; returns how many.
+    /// Takes 2 MiB blocks as long as `floor` frames are left; returns their number.
     pub(super) fn take_huge(&self, floor: u32, out: &mut [u32]) -> usize {
         let each = Order::PAGEBLOCK.frames();
         let claimed = (self.claim(floor, each, out.len() as u32 * each) / each) as usize;
@@ -144,7 +143,7 @@ impl Zones {
     /// Puts single frames back, at most a magazine's worth.
     pub(super) fn give(&self, frames: &[u32]) {
         let Some(first) = frames.first() else { return };
-        // All bits in which any differs from the first: no branch, so it goes by vectors.
+        // All bits in which any frame differs from the first. Without a branch, so it is vectorized.
         let differing = frames.iter().fold(0, |bits, frame| bits | (frame ^ first));
         if differing >> self.shift == 0 {
             self.zones[(first >> self.shift) as usize].lock().give(frames, &self.whole);
@@ -166,7 +165,7 @@ impl Zones {
         }
     }
 
-    /// By zone, so that each is locked once.
+    /// Sorts the frames by zone, so that each zone is locked once.
     fn give_sorted(&self, frames: &[u32]) {
         const ZONES: usize = ZONES_MAX as usize;
         let zone_of = |frame: u32| (frame >> self.shift) as usize % ZONES;
@@ -191,7 +190,7 @@ impl Zones {
         }
     }
 
-    /// Counts up to `max` frames as gone, a multiple of `min` and as many as there are above `floor`.
+    /// Counts up to `max` frames as gone: a multiple of `min`, and at most the frames above `floor`.
     fn claim(&self, floor: u32, min: u32, max: u32) -> u32 {
         let mut free = self.free.load(Ordering::Relaxed);
         loop {
@@ -215,8 +214,8 @@ impl Zones {
         }
     }
 
-    /// Offers the zones to `take` until it has enough, from the slot's on: first for what is its class's
-    /// or nobody's, then for anything.
+    /// Offers the zones to `take`, from the slot's on, until it has enough: first for chunks of its class or of no
+    /// class, then for any.
     fn search_once(&self, slot: usize, take: &mut impl FnMut(&mut Backing, bool) -> bool) -> bool {
         let count = self.zones.len();
         let begin = self.zone_of_slot(slot);
@@ -244,7 +243,7 @@ impl Zones {
 
     #[cold]
     fn begin(&self, slot: usize) -> usize {
-        // Far apart at first, since each goes on to the next zone when its own has nothing left.
+        // Far apart at first, since each slot goes on to the next zone when its own is empty.
         let turn = self.slots_begun.fetch_add(1, Ordering::Relaxed);
         let spread = (turn.reverse_bits() >> (u32::BITS - ZONES_MAX.ilog2())) as usize;
         let zone = spread * self.zones.len() / ZONES_MAX as usize;

@@ -2,7 +2,7 @@ use std::task::Waker;
 
 use super::*;
 
-/// Calls of one byte; the reply to each is as many segments as the byte says.
+/// Calls of one byte; the byte is the number of segments in the reply.
 struct Segments {
     calls: BytesMut,
 }
@@ -37,7 +37,7 @@ impl Machine for Segments {
     }
 }
 
-/// A transport that hands each reply over in one piece.
+/// A transport that passes each reply on in one piece.
 #[derive(Default)]
 struct OneWriteEach {
     begun: Vec<u8>,

@@ -1,10 +1,10 @@
-//! A host file as a device knows it: one descriptor it was given, others opened when needed.
+//! A host file as a device knows it: one descriptor was given, and requests open others as needed.
 //!
-//! Owns: the descriptors of one file, until its last user is gone, or takes them back; how many more than the one it
-//! was given all files of a pool have.
-//! Does not own: names and identity (whoever opened it), what is read or written.
-//! Invariants: a file is opened for writing only once something is written to it. A descriptor in
-//! use by the kernel stays open, since whoever uses it holds a reference. What a writer had kept stays open, too.
+//! Owns: the descriptors of one file, until the file's last user is gone or takes them back; the count of further
+//! descriptors that the files of a pool have opened.
+//! Does not own: names and identity (the opener of the file), the bytes to read or write.
+//! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
+//! request holds a reference. A descriptor that a writer has kept stays open, too.
 
 mod spare;
 
@@ -24,7 +24,7 @@ use crate::reopen::open_without_waiting;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// What a descriptor is wanted for.
+/// The operation that needs a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
     Read,
@@ -38,42 +38,42 @@ pub(super) enum Path {
     Buffered,
 }
 
-/// What a write does to the size of its file.
+/// The effect of a write on the size of its file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Growth {
     /// Nothing.
     None,
     /// It makes the file larger; the old end and the new one are pages' ends.
     WholePages,
-    /// It makes the file larger, and one of them is not.
+    /// It makes the file larger, and the old end or the new one lies inside a page.
     WithinAPage,
 }
 
-/// Of the writes to a file, those for which a descriptor is open and stays so: none, those of whole blocks, all.
+/// The writes for which a descriptor is open and stays open: none, writes of whole blocks, or all.
 const CARRIES_NONE: u8 = 0;
 const CARRIES_BLOCKS: u8 = 1;
 const CARRIES_ALL: u8 = 2;
 
-/// An open host file; what `Backing` wraps for a [`HostDevice`](crate::HostDevice).
+/// An open host file. `Backing` wraps one for a [`HostDevice`](crate::HostDevice).
 pub struct HostFile {
     descriptors: Mutex<Descriptors>,
-    /// Where those are counted that it opens itself.
+    /// The pool that counts the descriptors this file opens itself.
     spare: Option<Spare>,
     turns: Arc<Turns>,
-    /// Which writes can be carried out whatever happens to the process's descriptors.
+    /// The writes that are possible whatever happens to the process's other descriptors.
     carries: AtomicU8,
-    /// The host's file has at least this size, unless somebody else cut it.
+    /// The host's file has at least this size, unless another program cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
-    /// How often somebody wanted times and mode durable with the bytes.
+    /// Requests so far to make times and mode durable with the bytes.
     wholly_wanted: AtomicU64,
-    /// Of these, up to which it was so.
+    /// The last of these requests that a sync has fulfilled.
     wholly_synced: AtomicU64,
 }
 
 #[derive(Default)]
 struct Descriptors {
-    /// What the others are opened through; none while it is not lent to the device.
+    /// The other descriptors are opened through this one; none while the file is not lent to the device.
     given: Option<Arc<OwnedFd>>,
     direct: Option<Descriptor>,
     buffered: Option<Descriptor>,
@@ -81,11 +81,11 @@ struct Descriptors {
     direct_refused: bool,
 }
 
-/// Descriptors that a file has no longer. Dropping this closes them, which the host may be long at.
+/// Descriptors taken from a file. Dropping this closes them, which may take the host long.
 pub struct TakenBack(Descriptors);
 
 impl TakenBack {
-    /// The one that the file was given.
+    /// The descriptor that the file was given.
     pub fn given(&self) -> Option<&OwnedFd> {
         self.0.given.as_deref()
     }
@@ -100,10 +100,10 @@ struct Descriptor {
 }
 
 impl Descriptors {
-    /// What can be done with a descriptor that somebody gave us.
+    /// The uses of a descriptor that was given to us.
     fn of(fd: OwnedFd) -> Self {
         let given = Arc::new(fd);
-        // With O_NONBLOCK the ring answers 'try again' in place of waiting.
+        // With O_NONBLOCK the ring answers 'try again' instead of waiting.
         let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
         let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
         let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
@@ -123,7 +123,7 @@ impl Descriptors {
         descriptors
     }
 
-    /// Takes out descriptors that can be opened anew. One in use by a request stays, and one kept by a writer.
+    /// Takes out descriptors that can be opened anew. Descriptors in use by a request or kept by a writer stay.
     fn take_spare(&mut self, carries: u8) -> Vec<Arc<OwnedFd>> {
         let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
         let (direct, buffered) = (&mut self.direct, &mut self.buffered);
@@ -131,7 +131,7 @@ impl Descriptors {
         closable.into_iter().flatten().filter_map(|place| place.take_if(idle)).map(|it| it.fd).collect()
     }
 
-    /// Which writes can be carried out by what was given, which stays.
+    /// The writes that the given descriptor can carry out; it stays open.
     fn carries(&self) -> u8 {
         let has = |place: &Option<Descriptor>| place.as_ref().is_some_and(|found| found.writable && !found.is_spare);
         match () {
@@ -153,8 +153,8 @@ impl HostFile {
         Self::with(Some(fd), None)
     }
 
-    /// A file that has no descriptor yet: [`HostFile::lend`] gives it one. Those that it opens itself are counted in
-    /// `pool`, which has them closed when there are too many.
+    /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
+    /// itself, and closes some when there are too many.
     pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
         Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(Spare::new(pool, me.clone()))))
     }
@@ -172,42 +172,42 @@ impl HostFile {
         }
     }
 
-    /// Its size is fixed and known, as a block device's, which the host would tell as 0.
+    /// Sets a fixed and known size. A block device needs this, since the host would report 0.
     pub fn has_size(&self, bytes: u64) {
         self.size_seen.store(bytes, Ordering::Relaxed);
     }
 
-    /// Says that times and mode of the file as they are now shall be durable with its bytes: the next sync that reaches the
-    /// host makes them so ([`HostFile::is_wholly_synced`]). Returns the number of this wish.
+    /// Requests that a sync makes the file's current times and mode durable with its bytes. The next sync that reaches
+    /// the host does so ([`HostFile::is_wholly_synced`]). Returns the number of this request.
     pub fn want_wholly_synced(&self) -> u64 {
         self.wholly_wanted.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Whether a sync since that wish made times and mode durable. None did if there was nothing to make durable of the
-    /// bytes, or it failed.
+    /// Whether a sync since that request has made times and mode durable. No sync has if there were no bytes to make
+    /// durable, or if it failed.
     pub fn is_wholly_synced(&self, wanted: u64) -> bool {
         self.wholly_synced.load(Ordering::SeqCst) >= wanted
     }
 
-    /// The last wish, if no sync that has ended has fulfilled it.
+    /// The last request, if no completed sync has fulfilled it.
     pub(super) fn wholly_to_sync(&self) -> Option<u64> {
         let wanted = self.wholly_wanted.load(Ordering::SeqCst);
         (!self.is_wholly_synced(wanted)).then_some(wanted)
     }
 
-    /// A sync that began after that wish has made everything durable.
+    /// Records a completed sync that began after that request.
     pub(super) fn note_wholly_synced(&self, wanted: u64) {
         self.wholly_synced.fetch_max(wanted, Ordering::SeqCst);
     }
 
-    /// Gives it a descriptor of the same file in place of the one it has, if it has one. What is in flight goes on with
-    /// that.
+    /// Gives the file a descriptor in place of the one it has, if any. Both refer to the same file; requests in flight
+    /// go on with the old descriptor.
     pub fn lend(&self, fd: OwnedFd) {
         let mut new = Descriptors::of(fd);
         let mut descriptors = self.lock();
         new.direct_refused = descriptors.direct_refused;
         if descriptors.given.is_none() {
-            // Whoever changed it while it had no descriptor may have cut it.
+            // Another program may have cut the file while we had no descriptor.
             self.size_seen.store(0, Ordering::Relaxed);
         }
         self.carries.store(new.carries(), Ordering::SeqCst);
@@ -216,8 +216,8 @@ impl HostFile {
         self.closed(old.spare_count());
     }
 
-    /// Takes all its descriptors, to be closed by the caller; those in use close as soon as they are no longer. Requests
-    /// fail from now on, until it is lent another. Does not block.
+    /// Takes all its descriptors, which the caller closes; those in use close after their last use. Requests fail from
+    /// now on, until the file is lent another descriptor. Does not block.
     #[must_use = "they are closed where this is dropped, which may block"]
     pub fn take_back(&self) -> TakenBack {
         let mut descriptors = self.lock();
@@ -229,7 +229,7 @@ impl HostFile {
         TakenBack(old)
     }
 
-    /// Closes what it opened itself and does not use now.
+    /// Closes the idle descriptors that it opened itself.
     fn close_spare(&self) {
         let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
         self.closed(closed.len());
@@ -241,15 +241,15 @@ impl HostFile {
         }
     }
 
-    /// Whether all that is written to the file while it has `size` bytes can be carried out, whatever becomes of the
-    /// process's other descriptors. Of a device that goes past the host's page cache, a file whose end fills no block
-    /// needs a second descriptor. Takes no lock.
+    /// Whether all writes to the file while it has `size` bytes are possible, whatever becomes of the process's other
+    /// descriptors. On a device that goes past the host's page cache, a file whose end fills no block needs a second
+    /// descriptor. Takes no lock.
     pub fn can_be_written(&self, device: &crate::HostDevice, size: u64) -> bool {
         let in_blocks = device.is_direct() && size.is_multiple_of(device.block_bytes().into());
         self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
     }
 
-    /// Keeps the descriptor that all writes can be carried out with, if it is open: whether it is.
+    /// Keeps the descriptor for all writes, if it is open. Returns whether it is.
     pub fn keep_writable(&self) -> bool {
         let descriptors = self.lock();
         let is_open = descriptors.buffered.as_ref().is_some_and(|found| found.writable);
@@ -259,34 +259,36 @@ impl HostFile {
         is_open
     }
 
-    /// Opens a descriptor that all writes can be carried out with, and keeps it. Blocks.
+    /// Opens a descriptor for all writes, and keeps it. Blocks.
     ///
     /// # Errors
-    /// The host's; that of too few descriptors after all that can be opened anew were closed.
+    /// The host's errors. If descriptors are short, it first closes all that can be opened anew, and tries again.
     pub fn open_writable(&self) -> std::io::Result<()> {
-        // While this has it, it is not closed again.
+        // This reference keeps the pool from closing it again.
         let _opened = self.try_open(Path::Buffered, Use::Write)?;
         self.keep_writable();
         Ok(())
     }
 
-    /// Lets the pool close the descriptor that a writer had kept. `is_needed` is asked after that, and takes it back.
+    /// Lets the pool close the descriptor that a writer has kept. If `is_needed` then returns true, the file keeps it
+    /// after all.
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
         let kept = self.carries.swap(descriptors.carries(), Ordering::SeqCst);
-        // A writer that says so from here on finds nothing kept.
+        // From here on, `can_be_written` finds nothing kept.
         if is_needed() {
             self.carries.store(kept, Ordering::SeqCst);
         }
     }
 
-    /// The descriptor that it was given.
+    /// The descriptor that the file was given.
     pub fn given(&self) -> Option<Arc<OwnedFd>> {
         self.lock().given.clone()
     }
 
-    /// Makes a descriptor that nobody else has one for files of `device`: past the host's page cache where the device
-    /// goes past it, and not `O_NONBLOCK`, with which the ring would not wait. Then a file mostly needs no other.
+    /// Prepares a descriptor that no other code has for files of `device`. It sets O_DIRECT where the device goes past
+    /// the host's page cache. It clears `O_NONBLOCK`, with which the ring would not wait. Such a file mostly needs no
+    /// other descriptor.
     pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd) -> OwnedFd {
         if let Ok(flags) = fcntl_getfl(&fd) {
             let flags = flags.difference(OFlags::NONBLOCK);
@@ -302,8 +304,8 @@ impl HostFile {
         &self.turns
     }
 
-    /// What a write up to `end` does to the file's size. Asks the host, without blocking, when it is not known
-    /// to be large enough already.
+    /// The effect of a write up to `end` on the file's size. Asks the host, without blocking, if the file is not known
+    /// to be large enough.
     pub(super) fn growth(&self, end: u64) -> Growth {
         if end <= self.size_seen.load(Ordering::Relaxed) {
             return Growth::None;
@@ -319,7 +321,7 @@ impl HostFile {
         }
     }
 
-    /// The size that the host's file had when it was last asked for or changed, unless somebody else cut it.
+    /// The host file's size as of the last question or change, unless another program has cut it since.
     pub(super) fn size_seen(&self) -> u64 {
         self.size_seen.load(Ordering::Relaxed)
     }
@@ -329,24 +331,24 @@ impl HostFile {
         self.size_seen.fetch_min(size, Ordering::Relaxed);
     }
 
-    /// Whether it can be made longer ahead of writes, as far as is known.
+    /// Whether the file can be made longer ahead of writes, as far as is known.
     pub(super) fn takes_growth(&self) -> bool {
         !self.growth_refused.load(Ordering::Relaxed)
     }
 
-    /// It cannot.
+    /// The host cannot make the file longer ahead of writes.
     pub(super) fn refuse_growth(&self) {
         self.growth_refused.store(true, Ordering::Relaxed);
     }
 
-    /// The file's path on this host at this moment, for people. A file without a name says so in it.
+    /// The file's current path on this host, for people. The path of a file without a name says so.
     pub fn host_path(&self) -> Option<std::path::PathBuf> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", self.given()?.as_raw_fd())).ok()?;
         path.is_absolute().then_some(path)
     }
 
-    /// Opens what requests of `device` will need first, so that they find it open: for callers that
-    /// may block. Not needed, and its failure is seen by the requests.
+    /// Opens the descriptors that requests of `device` will need first, for callers that may block. The call is
+    /// optional; a request meets the same failure again and reports it.
     pub fn prepare(&self, device: &crate::HostDevice, write: bool) {
         let path = if device.is_direct() { Path::Direct } else { Path::Buffered };
         let _ = self.open(path, if write { Use::Write } else { Use::Read });
@@ -356,7 +358,7 @@ impl HostFile {
         self.descriptors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path that is taken if `wanted` is.
+    /// The path that a request for `wanted` takes.
     pub(super) fn path(&self, wanted: Path) -> Path {
         if self.lock().direct_refused { Path::Buffered } else { wanted }
     }
@@ -377,8 +379,7 @@ impl HostFile {
         usable.map(|found| Arc::clone(&found.fd))
     }
 
-    /// A descriptor to make what was written durable: one that it was written with, since that one
-    /// is told of write errors.
+    /// A descriptor for a sync: if possible one that wrote the bytes, since the host reports write errors to that one.
     pub(super) fn opened_for_sync(&self) -> Option<Arc<OwnedFd>> {
         [(Path::Buffered, Use::Write), (Path::Direct, Use::Write), (Path::Buffered, Use::Read)]
             .into_iter()
@@ -406,7 +407,7 @@ impl HostFile {
             spare.make_room();
         }
         let opened = || {
-            // Whoever can write has a descriptor for that open, and while it is, nobody else has a lease.
+            // A client that may write has a writable descriptor open, and meanwhile no other process can hold a lease.
             open_without_waiting(CWD, &format!("/proc/self/fd/{}", given.as_raw_fd()), access | direct)
         };
         let opened = match (opened(), &self.spare) {
@@ -425,10 +426,10 @@ impl HostFile {
                 self.refuse_direct();
                 Ok(None)
             }
-            // Who reads and has a pool is told: through the host's page cache everything would take twice the memory.
-            // What is written was accepted.
+            // A reader with a pool gets the error: reads through the host's page cache would take twice the memory. A
+            // write takes the cache if it can, since the engine has accepted its bytes.
             Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == Use::Read => Err(error),
-            // What we were given may be all that can be had: permission was asked when it was opened.
+            // Perhaps no open succeeds any more but the given descriptor works: its open checked the permission.
             Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,12 +1,11 @@
 //! A request on its way: which system operation comes next, until it is done.
 //!
 //! Owns: the request, and the vectors and descriptor of the operation in progress.
-//! Does not own: how the operation is made (a ring, or a worker thread): both ask for the next step
-//! and report its result.
-//! Invariants: the request is answered once. A write never makes the file larger than the request
-//! says, at no moment: what is not whole blocks is written through the host's page cache, and what little is written
-//! before it for a sync goes that way with it. But where several make it larger, one has it made as large as was
-//! accepted first, by an operation that makes no file smaller, whatever others do to it meanwhile.
+//! Does not own: how the operation is made. A ring or a worker thread asks for the next step and reports its result.
+//! Invariants: the request is answered once. A write never makes the file larger than the request says, not even for a
+//! moment. Parts that fill no block are written through the host's page cache; a small sync write goes through it as a
+//! whole. There is one exception: when several writes make the file longer, the first extends it to the accepted size.
+//! The operation for this makes no file smaller, whatever other programs do to the file meanwhile.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -22,37 +21,37 @@ use super::{Core, error_of};
 use crate::pool::Lane;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
-/// Times in a row that the host may ask us to try again.
+/// Times in a row that the host may ask for another try.
 const RETRIES_MAX: u32 = 1_000;
 const PAGE_BYTES: u64 = 4096;
 /// A removed file's space comes back a moment after its name is gone: when its last descriptor is
 /// closed, and the host's journal has moved on. A full device is told after 150 ms of trying.
 const SPACE_RETRIES_MAX: u32 = 5;
 const SPACE_PAUSE: Duration = Duration::from_millis(10);
-/// Up to so many bytes of a new end of a file are written in one piece through the host's page cache, where otherwise
-/// whole pages would go past it and the rest would wait for them. From some 400 KiB on the copy takes longer than that.
+/// The most bytes of a new end of a file to write in one piece through the host's page cache. Otherwise whole pages
+/// would go past the cache, and the rest would wait for them. From some 400 KiB on the copy takes longer than the wait.
 pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 
-/// A request and how far it has come. Without a request it waits for the next one, and has its memory.
+/// A request and its progress. Without a request, a flight is kept for the next one, with its memory.
 pub(super) struct Flight {
     request: Option<Request>,
     core: Option<Arc<Core>>,
     /// Bytes done; for operations without data, 1 once done.
     done: u64,
     retries: u32,
-    /// How often the host had no space to reserve; the next try waits for what was removed lately.
+    /// How often the host had no space to reserve; the next try waits for the space of files removed lately.
     space_retries: u32,
-    /// What the operation in progress refers to.
+    /// Memory and descriptor of the operation in progress.
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
     path: Path,
-    /// It is written in one piece through the host's page cache, which keeps nothing of it.
+    /// The write goes in one piece through the host's page cache, which then drops the pages.
     uncached: bool,
-    /// A sync with times and mode, for those who wanted it up to this one.
+    /// The number of the last request that this sync fulfils, if it includes times and mode.
     wholly: Option<u64>,
-    /// The size to give the file before this is written.
+    /// The size to give the file before the write.
     pub(super) grows_to: Option<u64>,
-    /// Dropped last, after the request is answered: others begin then.
+    /// Dropped last, after the answer: other flights begin then.
     turn: Option<Turn>,
 }
 
@@ -78,9 +77,9 @@ impl Default for Flight {
 // SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
 unsafe impl Send for Flight {}
 
-/// What is to be done next.
+/// The next step.
 pub(super) enum Step {
-    /// This operation; its result goes to [`Flight::advance`]. What it points to lives in the flight.
+    /// This operation; its result goes to [`Flight::advance`]. Its pointers are into the flight.
     Do(Io),
     /// A descriptor must be opened: ask again where blocking is allowed.
     Block,
@@ -102,7 +101,7 @@ impl Flight {
         flight
     }
 
-    /// The turns of the file and how this flight takes part in them; nothing if it need not.
+    /// The turns of the file and this flight's share in them; none if it needs no turn.
     pub(super) fn share(&mut self) -> Option<(Arc<Turns>, Share)> {
         let file = self.file()?;
         match self.operation() {
@@ -129,8 +128,8 @@ impl Flight {
         }
     }
 
-    /// Whether it is for a sync, and writes some whole pages and a part of one after all that a file of `size` bytes
-    /// has: then no page of it has to be read before, and the sync brings it to the device in one piece.
+    /// True for a sync that appends some whole pages and a partial page to a file of `size` bytes. Then no page has to
+    /// be read before the write, and the sync brings the file to the device in one piece.
     fn is_new_end(&self, size: u64) -> bool {
         let Operation::Write { offset, len } = self.operation() else { return false };
         let is_small = (PAGE_BYTES..=u64::from(UNCACHED_BYTES_MAX)).contains(&u64::from(len));
@@ -155,7 +154,7 @@ impl Flight {
         self.request().operation()
     }
 
-    /// How many bytes its request is for.
+    /// The number of bytes that the request moves.
     pub(super) fn moves_bytes(&self) -> u32 {
         match self.operation() {
             Operation::Read { len, .. } | Operation::Write { len, .. } => len,
@@ -163,7 +162,7 @@ impl Flight {
         }
     }
 
-    /// Where what it writes ends; 0 where it writes nothing.
+    /// The end of the bytes to write; 0 if the request writes none.
     fn end(&self) -> u64 {
         match self.operation() {
             Operation::Write { offset, len } => offset.saturating_add(u64::from(len)),
@@ -191,7 +190,7 @@ impl Flight {
         }
     }
 
-    /// The next step. Opens descriptors itself if it `may_block`.
+    /// The next step. If it `may_block`, it opens descriptors itself.
     pub(super) fn next(&mut self, may_block: bool) -> Step {
         match self.try_next(may_block) {
             Ok(step) => step,
@@ -232,8 +231,8 @@ impl Flight {
         let len = self.lay_out(operation);
         let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
         if let Some(size) = self.grows_to {
-            // Its last page alone: the others get their places when they are written. Unlike a new size, this cuts
-            // nothing off where the file was made longer by others since.
+            // Allocates the last page alone: the other pages get their space from their writes. Unlike setting the
+            // size, this cuts nothing off if another program has made the file longer since.
             return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset: size - PAGE_BYTES, len: PAGE_BYTES }));
         }
         self.cut(len);
@@ -258,7 +257,7 @@ impl Flight {
         }))
     }
 
-    /// For the threads of its device: none is held up by more than its file.
+    /// For the threads of its device: a request waits at most for others of its file.
     pub(super) fn lane(&self) -> Lane {
         Lane { object: self.file().map(|file| std::ptr::from_ref(file).addr() as u64), user: None }
     }
@@ -273,8 +272,7 @@ impl Flight {
         }
     }
 
-    /// Decides the path of the next operation and collects its memory; returns how many bytes of it
-    /// the operation is for.
+    /// Decides the path of the next operation and collects its memory. Returns the number of bytes for the operation.
     fn lay_out(&mut self, operation: Operation) -> u64 {
         self.iovecs.clear();
         let (offset, len, is_write) = match operation {
@@ -309,8 +307,8 @@ impl Flight {
         if self.path == Path::Buffered {
             return len - self.done;
         }
-        // The part that ends on a block's end; what is left goes another way. Whole pages, so that
-        // no page of the file is written both ways in one request.
+        // The part that ends on a block boundary; the rest goes the other way. This part is whole pages, so that no
+        // page of the file is written both ways in one request.
         let block = u64::from(self.core().limits.block_bytes);
         let whole = if len.is_multiple_of(block) { len } else { whole_pages(offset, len) };
         if whole <= self.done || !self.is_aligned(offset + self.done, whole - self.done) {
@@ -349,7 +347,7 @@ impl Flight {
         self.iovecs.truncate(pieces);
     }
 
-    /// The descriptor of the next operation; `None` if one must be opened and that may block.
+    /// The descriptor of the next operation; `None` if it must be opened first and this may not block.
     fn descriptor(&mut self, operation: Operation, may_block: bool) -> Result<Option<i32>, DeviceError> {
         let Some(file) = self.file() else {
             return Err(error_of(Errno::BADF.raw_os_error()));
@@ -383,7 +381,7 @@ impl Flight {
         Ok(Some(number))
     }
 
-    /// Takes the result of the operation of the last step: a count, or an errno negated.
+    /// Takes the result of the last step's operation: a count, or a negated errno.
     pub(super) fn advance(&mut self, result: i32) -> Result<(), DeviceError> {
         if let Some(size) = self.grows_to.take() {
             self.grown(size, result);
@@ -399,7 +397,7 @@ impl Flight {
         match operation {
             Operation::Read { len, .. } => {
                 self.done += count;
-                // Nothing more, or part of a block, is what is left before the file's end.
+                // An empty read, or one that ends within a block, has reached the file's end.
                 let end = count == 0 || (self.path == Path::Direct && !self.done.is_multiple_of(block));
                 if end {
                     self.fill_with_zeros(u64::from(len));
@@ -413,7 +411,7 @@ impl Flight {
                 self.done += count;
                 if self.path == Path::Direct {
                     self.done -= self.done % block;
-                    // Less than a block is no way to go on.
+                    // A part of a block cannot be continued past the page cache.
                     if self.done == before {
                         self.refuse_direct();
                     }
@@ -424,7 +422,7 @@ impl Flight {
         Ok(())
     }
 
-    /// The file was made longer, or was not: then this makes it as long as it has to itself.
+    /// The file was made longer, or the host refused; then this write makes it as long as it needs itself.
     fn grown(&mut self, size: u64, result: i32) {
         if result >= 0 {
             if let Some(turn) = &mut self.turn {
@@ -490,7 +488,7 @@ impl Write for Box<Flight> {
     }
 }
 
-/// How many of `len` bytes at `offset` come before the last page that they do not fill.
+/// The number of bytes out of `len` at `offset` that come before the last partial page.
 fn whole_pages(offset: u64, len: u64) -> u64 {
     let end = offset + len;
     (end - end % PAGE_BYTES).saturating_sub(offset)

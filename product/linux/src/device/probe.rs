@@ -1,7 +1,7 @@
-//! What a directory's file system takes: O_DIRECT or not, in which alignment, how large files, sizes ahead of writes.
+//! The abilities of a directory's file system: O_DIRECT, its alignment, the largest file, sizes set ahead of writes.
 //!
 //! Owns: the probing, once, at a device's start.
-//! Does not own: single files; one that refuses O_DIRECT later is read and written buffered.
+//! Does not own: single files; a file that refuses O_DIRECT later is read and written buffered.
 //! Invariants: leaves nothing behind in the directory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,7 +34,7 @@ const XFS: u64 = 0x5846_5342;
 #[repr(align(4096))]
 struct Aligned([u8; ALIGN_MAX as usize]);
 
-/// Finds out what files in `directory` take.
+/// Finds out how the files in `directory` can be read and written.
 pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58f6;
@@ -47,8 +47,8 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
     let file = match scratch_file(directory, OFlags::DIRECT) {
         Ok(file) => file,
         Err(Errno::INVAL) => return buffered("O_DIRECT is refused".to_owned()),
-        // Nothing can be tried where nothing can be made. Reading in whole pages suits every device
-        // that we could use at all, and a file that refuses O_DIRECT is read buffered.
+        // A read-only directory allows no trial. Reading in whole pages suits every device that we could use at all,
+        // and a file that refuses O_DIRECT is read buffered.
         Err(_) => return Access::Direct { block_bytes: ALIGN_MAX, memory_align: ALIGN_MAX },
     };
     if let Some((offset_align, memory_align)) = told_alignment(file.as_fd()) {
@@ -68,8 +68,8 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
     buffered("O_DIRECT is refused".to_owned())
 }
 
-/// How a block device is read and written: in its logical blocks. One that has larger blocks than a page, or does not
-/// say, goes through the host's page cache.
+/// How a block device is read and written: in its logical blocks. A device with blocks larger than a page, or of
+/// unknown size, goes through the host's page cache.
 pub(super) fn block_device_access(device: BorrowedFd<'_>) -> Access {
     match ioctl_blksszget(device) {
         Ok(block @ ALIGN_MIN..=ALIGN_MAX) => Access::Direct { block_bytes: block, memory_align: block },
@@ -78,21 +78,21 @@ pub(super) fn block_device_access(device: BorrowedFd<'_>) -> Access {
     }
 }
 
-/// Whether files of this file system are made longer ahead of writes: where it was measured that writes that do so
-/// themselves are slow, and where no bytes are written for it.
+/// Whether files of this file system are made longer ahead of writes. True for file systems on which extending writes
+/// were measured to be slow, and on which the early extension writes no bytes.
 pub(super) fn grows_files(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// Whether small files of this file system may be written through its page cache and out of it at once: where it was
-/// measured that this is faster. Whether the kernel can do it is seen by the first write.
+/// Whether small files of this file system may be written through its page cache and dropped from it at once. True for
+/// file systems on which this was measured to be faster. The first write finds out whether the kernel supports it.
 pub(super) fn takes_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
-/// The largest size of a file in `directory`, in whole blocks, since the last one is written whole: what the
-/// file system can keep, and what this process may write (RLIMIT_FSIZE, whose signal would end it). Where
-/// nothing can be made nothing is known, and nothing written.
+/// The largest size of a file in `directory`, in whole blocks, since the last block is written whole. It is bounded by
+/// the file system and by this process's limit (RLIMIT_FSIZE; its signal would end the process). The bound of a
+/// read-only file system stays unknown, which is harmless, since nothing is written there.
 pub(super) fn file_bytes_max(directory: BorrowedFd<'_>) -> u64 {
     let kept = scratch_file(directory, OFlags::empty()).map_or(FILE_BYTES_MAX, |file| largest_offset(file.as_fd()));
     let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
@@ -123,11 +123,12 @@ fn scratch_file(directory: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errn
     let flags = OFlags::RDWR | OFlags::CLOEXEC | more;
     let mode = Mode::RUSR | Mode::WUSR;
     match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
-        // Refused may be either; without names only some file systems can do it.
+        // An error may mean that the flags or the missing name are refused; only some file systems have files without
+        // names.
         Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
             let name = format!(".afflux-probe-{:016x}", clock::random());
             let file = openat(directory, name.as_str(), flags | OFlags::CREATE | OFlags::EXCL, mode);
-            // An open refused for O_DIRECT may have made the file before.
+            // An open refused for O_DIRECT may have made the file nevertheless.
             let _ = unlinkat(directory, name.as_str(), AtFlags::empty());
             file
         }
@@ -135,7 +136,7 @@ fn scratch_file(directory: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errn
     }
 }
 
-/// What the kernel says (since 6.1): alignment of offsets and of memory; 0 is 'no O_DIRECT'.
+/// The alignment of offsets and of memory that the kernel reports (since 6.1); 0 means 'no O_DIRECT'.
 fn told_alignment(file: BorrowedFd<'_>) -> Option<(u32, u32)> {
     let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::DIOALIGN);

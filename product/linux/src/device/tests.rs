@@ -16,7 +16,7 @@ use super::*;
 use crate::platform::{IoChoice, Reactors};
 use crate::scratch::Scratch;
 
-/// From where a request is submitted.
+/// The thread that submits a request.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Elsewhere,
@@ -37,7 +37,7 @@ struct Rig {
 
 type Outcome = (Result<(), DeviceError>, Vec<u8>);
 
-/// Where an outcome is waited for.
+/// The place where a test waits for an outcome.
 struct Slot(Mutex<(Option<Outcome>, Option<Waker>)>);
 
 impl Rig {
@@ -49,7 +49,7 @@ impl Rig {
         Self { from, is_for_sync: false, frames, platform, device, directory, _reactors: reactors }
     }
 
-    /// Every way to do it that this host has.
+    /// Every rig that this host supports.
     fn all() -> Vec<Self> {
         let mut rigs = vec![
             Self::new(IoChoice::Auto, Caching::Auto, From::Elsewhere, Scratch::new()),
@@ -272,7 +272,7 @@ fn size_is_never_rounded_up_at_any_moment() {
             let seen = most.load(Ordering::SeqCst);
             assert!(seen <= len, "a size of {seen} was seen for {len} bytes with {}", rig.name());
         }
-        // Larger than the write's end, it stays.
+        // The file is larger than the end of the write, and keeps its size.
         rig.ok(&backing, Operation::SetSize { size: 9_000 }, &[]);
         rig.write(&backing, 4096, &pattern(3, 700));
         assert_eq!(file.metadata().unwrap().len(), 9_000);
@@ -281,8 +281,8 @@ fn size_is_never_rounded_up_at_any_moment() {
     }
 }
 
-/// The host changes the page at the old end in its page cache when the file is made longer; a direct
-/// write to blocks of that page in flight then collides with it, and the next sync fails on a healthy disk.
+/// When a file is made longer, the host changes the page at the old end in its page cache. A direct write to blocks of
+/// that page may be in flight; it then collides with the change, and the next sync fails on a healthy disk.
 #[test]
 fn the_page_at_the_old_end_may_be_written_while_the_file_is_made_longer() {
     const PAGE: u64 = 4096;
@@ -318,8 +318,8 @@ fn the_page_at_the_old_end_may_be_written_while_the_file_is_made_longer() {
     }
 }
 
-/// Where the file has to be made longer by each of them, they go on together; its size is never one that nobody
-/// asked for, and it takes no more space than its data.
+/// Writes that each make the file longer go on together. The file never has a size that no write asked for, and it
+/// takes no more space than its data.
 #[test]
 fn writes_that_make_a_file_longer_go_together() {
     const LEN: u64 = 64 << 10;
@@ -327,8 +327,8 @@ fn writes_that_make_a_file_longer_go_together() {
     for rig in Rig::all() {
         let name = rig.name();
         let (file, backing) = rig.file("longer");
-        // From the first on, from the last on, from the middle; and with a last one that ends inside a page, for
-        // which the host may take more than it needs.
+        // The writes come in order, in reverse order, and from the middle on. In the second half the last write ends
+        // inside a page, and the host may allocate more than the file needs.
         for (round, tail) in [(0, LEN), (1, LEN), (2, LEN), (0, 777), (1, 777), (2, 777)] {
             rig.ok(&backing, Operation::SetSize { size: 0 }, &[]);
             let size = COUNT * LEN + tail;
@@ -385,7 +385,7 @@ fn a_long_transfer_begins_at_once_and_short_ones_together() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     let (file, backing) = rig.file("long");
     file.write_all_at(&pattern(3, 256 << 10), 0).unwrap();
-    // Opens it: that takes a thread.
+    // Opens the file, which takes a thread.
     rig.read(&backing, 0, 4096);
     let slots = rig.platform.block_on(async {
         let handed_over = || rig.platform.current_reactor().unwrap().has_handed_over();
@@ -440,7 +440,7 @@ fn punching_and_reserving_change_space_and_no_size() {
 #[test]
 fn memory_in_more_pieces_than_one_call_takes() {
     for rig in Rig::all() {
-        // Every second frame is taken, so that no two pieces of a request touch.
+        // Every second frame is taken, so that no two pieces of a request are adjacent.
         let mut taken = Vec::new();
         while let Some(frame) = rig.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal) {
             taken.push(frame);
@@ -508,7 +508,7 @@ fn files_are_reached_however_they_were_opened() {
             assert!(rig.read(&backing, 0, 4096).iter().all(|byte| *byte == 7));
             assert_eq!(std::fs::metadata(&path).unwrap().len(), 10_000, "{}", rig.name());
         }
-        // With its last name gone, it is still there.
+        // The file outlives its last name.
         let backing = backing(File::open(&path).unwrap());
         std::fs::remove_file(&path).unwrap();
         rig.write(&backing, 0, &[1; 100]);
@@ -534,7 +534,7 @@ fn prepared_files_are_open_and_closed_with_their_last_user() {
     assert!(links() > before + 1);
     drop(host);
     drop(backing);
-    // The last request lets go just after it was answered.
+    // The last request drops its reference just after its answer.
     while links() > before {
         std::thread::yield_now();
     }
@@ -574,7 +574,7 @@ fn requests_that_cannot_be() {
         assert_eq!(rig.run(&good, Operation::Punch { offset: 4096, len: u64::MAX }, &[]).0, too_large);
         assert_eq!(rig.run(&good, Operation::Reserve { offset: 1 << 62, len: 1 << 63 }, &[]).0, too_large);
         assert_eq!(file.metadata().unwrap().len(), 0);
-        // What the engine allows is more than most file systems can keep.
+        // The engine allows larger files than most file systems can keep.
         let result = rig.run(&good, Operation::Write { offset: 1 << 62, len: 4096 }, &[0; 4096]).0;
         assert!(matches!(result, Ok(()) | Err(DeviceError::TooLarge)), "{result:?} with {}", rig.name());
     }
@@ -593,17 +593,17 @@ fn a_running_program_is_not_written() {
     assert_eq!(&rig.read(&backing, 0, 4096)[1..4], b"ELF");
     child.kill().unwrap();
     child.wait().unwrap();
-    // Not for ever: the next try opens it anew.
+    // The refusal does not last: the next try opens the file anew.
     rig.write(&backing, 0, b"free");
 }
 
-/// Whether the host's page cache has the page at `offset`, which is a page's.
+/// Whether the host's page cache has the page at `offset`, a multiple of the page size.
 fn is_cached(file: &File, offset: u64) -> bool {
     unsafe extern "C" {
         fn mincore(start: *mut std::ffi::c_void, len: usize, pages: *mut u8) -> i32;
     }
     let (mut page, none) = (0u8, std::ptr::null_mut());
-    // SAFETY: a new mapping of a page, which is looked at here alone and not read.
+    // SAFETY: a new mapping of a page, used here alone and not read.
     let told = unsafe {
         let start = mmap(none, 4096, ProtFlags::READ, MapFlags::SHARED, file, offset).unwrap();
         let told = mincore(start, 4096, &raw mut page);
@@ -614,7 +614,7 @@ fn is_cached(file: &File, offset: u64) -> bool {
     page & 1 == 1
 }
 
-/// A flight of a write of `len` bytes at `offset`, that has its turn.
+/// A flight of a write of `len` bytes at `offset`, with its turn.
 fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<Flight> {
     let bytes = pattern(offset, len as usize);
     let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
@@ -623,14 +623,14 @@ fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync
     turns.enter(share, flight).unwrap()
 }
 
-/// How many bytes its next step writes, whether they go through the host's cache and out of it.
+/// The bytes that the flight's next step writes, and whether the write is uncached.
 fn next_write(flight: &mut Flight) -> (usize, bool) {
     let (iovecs, count, uncached) = match flight.next(true) {
         Step::Do(Io::WriteV { iovecs, count, .. }) => (iovecs, count, false),
         Step::Do(Io::WriteUncached { iovecs, count, .. }) => (iovecs, count, true),
         _ => panic!("no write"),
     };
-    // SAFETY: they are the flight's, which lives.
+    // SAFETY: the vectors are the flight's, which lives.
     let iovecs = unsafe { std::slice::from_raw_parts(iovecs, count as usize) };
     (iovecs.iter().map(|iovec| iovec.len).sum(), uncached)
 }
@@ -642,21 +642,22 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
     if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
         return println!("skipped: {}", rig.name());
     }
-    // The host's size, where it begins, how much, whether for a sync; how much first, whether past the host's cache.
+    // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes, and
+    // whether that write is uncached.
     let most = UNCACHED_BYTES_MAX;
     let table = [
         (0, 0, 5_000, true, (5_000, true)),
         (0, 0, most - 1, true, (most - 1, true)),
         (PAGE, PAGE, 5_000, true, (5_000, true)),
         (PAGE + 1, 2 * PAGE, 5_000, true, (5_000, true)),
-        // Nobody waits for it; a sync would not tell what goes wrong at once.
+        // No sync waits for the write, and a later sync would not report an early error.
         (0, 0, 5_000, false, (4_096, false)),
-        // One write, whatever is done.
+        // One write in either case.
         (0, 0, 2 * PAGE as u32, true, (2 * PAGE as u32, false)),
         (0, 0, 1_000, true, (1_000, false)),
-        // To copy it takes longer.
+        // The copy takes longer.
         (0, 0, most + 1, true, (most, false)),
-        // A page would have to be read before.
+        // A page would have to be read first.
         (1_000, 0, 5_000, true, (4_096, false)),
         (PAGE, 512, 5_000, true, (3_584, false)),
         (20_000, 0, 5_000, true, (4_096, false)),
@@ -683,7 +684,7 @@ fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
     flight.advance(-Errno::OPNOTSUPP.raw_os_error()).unwrap();
     assert_eq!(next_write(&mut flight), (4_096, false));
     flight.answer(Err(DeviceError::Lost));
-    // It is not asked again.
+    // The device does not try again.
     let (_, backing) = rig.file("next");
     let mut flight = write_flight(&rig, &backing, 0, 5_000, true);
     assert_eq!(next_write(&mut flight), (4_096, false));
@@ -706,7 +707,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
                 assert_eq!(rig.outcome(&slot).0, Ok(()), "{}", rig.name());
                 rig.ok(&backing, Operation::Sync, &[]);
                 let cached = is_cached(&file, 8_192);
-                // Past the host's cache and through it: the same.
+                // The bytes are the same past the host's cache and through it.
                 assert!(rig.read(&backing, 0, 8_192) == bytes[..8_192], "{}", rig.name());
                 assert!(std::fs::read(rig.path(&name)).unwrap() == bytes, "{}", rig.name());
                 cached
@@ -718,7 +719,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
             println!("skipped: no uncached writes with {}", rig.name());
             continue;
         }
-        // The host keeps a page now and then that somebody looks at when it would go.
+        // The host now and then keeps a page that another task looks at just when the page would be dropped.
         assert!(for_sync < COUNT / 2 && alone == COUNT, "{for_sync} and {alone} of {COUNT}, {}", rig.name());
     }
 }
@@ -759,7 +760,7 @@ fn a_full_disk_says_so_and_keeps_what_it_took() {
         for done in (0..at).step_by(chunk as usize) {
             assert!(rig.read(&backing, done, chunk) == pattern(done, chunk as usize), "{kind}");
         }
-        // The hint follows: in the background, so it is waited for, by operations and not by time.
+        // The hint follows in the background; the loop waits by operations and not by time.
         let mut tries = 0;
         while rig.device.free_bytes_hint() > 2 << 20 {
             let _ = rig.run(&backing, Operation::Reserve { offset: at, len: bytes }, &[]);
@@ -809,7 +810,7 @@ fn a_sync_that_somebody_wanted_whole_says_so_only_once_it_was() {
         assert!(!file.is_wholly_synced(wanted), "{}: by a sync before it was wanted", rig.name());
         rig.ok(&backing, Operation::Sync, &[]);
         assert!(file.is_wholly_synced(wanted), "{}", rig.name());
-        // Nobody wants more than bytes any more.
+        // No request for times and mode is left.
         assert_eq!(file.wholly_to_sync(), None);
         let (first, second) = (file.want_wholly_synced(), file.want_wholly_synced());
         file.note_wholly_synced(first);

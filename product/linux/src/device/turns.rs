@@ -1,20 +1,19 @@
 //! Which writes to one host file may be under way together.
 //!
-//! A file's last bytes that fill no block are written through the host's page cache, everything
-//! else past it. Where a direct write is in flight while the host changes the same page, or its
-//! neighbours in one folio, in its cache, the host may lose one of the two and reports it as an
-//! input/output error of the next flush. It changes pages of its own accord too: a write past an end
-//! of file that lies inside a page zeroes the rest of that page.
+//! A file's last bytes that fill no block are written through the host's page cache, and all other bytes past it. The
+//! host may change a page in its cache while a direct write of the same page, or of a neighbour in its folio, is in
+//! flight. Then it may lose one of the two, and the next flush reports an input/output error. The host also changes
+//! pages on its own: a write past an end of file that lies inside a page zeroes the rest of that page.
 //!
-//! A direct write that makes its file longer is done alone by the host's file systems, waited for and with the
-//! file's lock held. So one goes at a time; once several wait, the file is made longer before them, and they go
-//! together (`notebook/performance-notes.md` has what else was tried).
+//! The host's file systems do a write that makes its file longer alone, synchronously, and with the file's lock held.
+//! So such writes go one at a time. Once several of them wait, the file is made longer first, and they go together
+//! (`notebook/performance-notes.md` has the other approaches that were tried).
 //!
-//! Owns: the turns of one file's writes, and how long it is made ahead of those that wait.
-//! Does not own: the order of writes to the same bytes: the engine has only one of those in flight; sizes on
-//! the host (`file`).
-//! Invariants: first come, first served where a write wants to be alone, so that neither kind starves. A flight has
-//! its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
+//! Owns: the turns of one file's writes, and how far the file is extended ahead of waiting writes.
+//! Does not own: the order of writes to the same bytes (the engine has only one of those in flight); sizes on the host
+//! (`file`).
+//! Invariants: once a write waits to be alone, writes begin in order of arrival, so that neither kind starves. A flight
+//! has its turn until it is answered or dropped. A file is made no longer than the engine has accepted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,18 +21,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::flight::Flight;
 
 const PAGE_BYTES: u64 = 4096;
-/// How far ahead of those that wait a file is made longer at most. The host waits for what is in flight then, which
-/// is to happen seldom; after a crash, so much of what was not synced may be zeros.
+/// The most by which a file is extended beyond the waiting writes. The host waits for the writes in flight before it
+/// extends a file, so extensions should be rare. After a crash, this many unsynced bytes may be zeros.
 const AHEAD_BYTES: u64 = 64 << 20;
 
-/// Whether others may have their turn meanwhile.
+/// Which other writes may have their turn meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
-    /// All of this kind, and one that makes the file longer.
+    /// All writes of this kind, and one extending write.
     Together,
-    /// It makes the file longer, by whole pages: one at a time, with those that do not.
+    /// For a write that makes the file longer by whole pages: one such write at a time, with those of the kind above.
     Longer,
-    /// Nobody.
+    /// None.
     Alone,
 }
 
@@ -42,16 +41,16 @@ pub(super) enum Share {
 pub(super) enum Begins {
     /// At once.
     As(Share),
-    /// It has the file made this long first, for others that wait too.
+    /// After an extension of the file to this size, on behalf of other waiting writes.
     Leads(u64),
 }
 
 /// A write, as far as its turn depends on it.
 pub(super) trait Write {
-    /// Where it ends in the file.
+    /// The end of the write in the file.
     fn end(&self) -> u64;
 
-    /// The size that was accepted for the file.
+    /// The size that the engine has accepted for the file.
     fn file_bytes(&self) -> u64;
 }
 
@@ -63,18 +62,18 @@ pub(super) struct Turns(Mutex<State<Box<Flight>>>);
 pub(super) struct Turn {
     turns: Arc<Turns>,
     share: Share,
-    /// The file is at least this long by what was written in it.
+    /// The file is at least this long through this flight's write.
     size: u64,
 }
 
 struct State<W> {
     together: u32,
     alone: bool,
-    /// One makes the file longer, or has it made longer.
+    /// A write is making the file longer, or is extending it for others.
     longer: bool,
-    /// Those that wait for that.
+    /// Writes that wait for that write.
     longer_next: VecDeque<W>,
-    /// One that wants to be alone, and those that came after it.
+    /// A write that wants to be alone, and the writes that came after it.
     waiting: VecDeque<(Share, W)>,
 }
 
@@ -97,7 +96,7 @@ impl<W: Write> State<W> {
         None
     }
 
-    /// One that had its turn has ended; the file is at least `size` long.
+    /// A write's turn has ended; the file is at least `size` long.
     fn leave(&mut self, share: Share, size: u64) -> Begun<W> {
         let mut begun = Vec::new();
         match share {
@@ -109,7 +108,7 @@ impl<W: Write> State<W> {
         begun
     }
 
-    /// The one that leads had the file made so long; it goes on like those that are inside now.
+    /// The leading write has extended the file to `size`, and goes on with the writes that end within it.
     fn grown(&mut self, size: u64) -> Begun<W> {
         let mut begun = Vec::new();
         self.together += 1;
@@ -150,7 +149,8 @@ impl<W: Write> State<W> {
         }
     }
 
-    /// Of those that waited, the ones that are inside now begin; of the others one does, on behalf of all.
+    /// The waiting writes that end within `size` begin together. One of the others begins too, on behalf of all of
+    /// them.
     fn longer_ends(&mut self, size: u64, begun: &mut Begun<W>) {
         self.longer = false;
         let (inside, beyond): (VecDeque<W>, VecDeque<W>) =
@@ -167,8 +167,8 @@ impl<W: Write> State<W> {
     }
 }
 
-/// How long a file is made before these are written: as long as they need it, and as was accepted, which others
-/// that come soon will need.
+/// The size to which the file is extended before these writes: far enough for them, and up to the accepted size, which
+/// writes that come soon will need.
 fn ahead<W: Write>(writes: &VecDeque<W>) -> u64 {
     let end = writes.iter().map(W::end).max().unwrap_or(0);
     let accepted = writes.iter().map(W::file_bytes).max().unwrap_or(0);
@@ -180,7 +180,7 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the flight its turn and returns it, or keeps it until it has it.
+    /// Gives the flight a turn and returns the flight, or keeps the flight until then.
     pub(super) fn enter(self: &Arc<Self>, share: Share, flight: Box<Flight>) -> Option<Box<Flight>> {
         let begun = self.lock().enter(share, flight);
         begun.map(|begun| self.give_turn(begun))
@@ -194,14 +194,14 @@ impl Turns {
 }
 
 impl Turn {
-    /// The file was made this long for the flight that leads: its turn is one of those together now.
+    /// The file was extended to `size` for this leading flight; its turn now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
         self.share = Share::Together;
         let begun = self.turns.lock().grown(size);
         begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
     }
 
-    /// The flight has written up to here.
+    /// Records that the flight has written up to `end`.
     pub(super) fn wrote(&mut self, end: u64) {
         self.size = end;
     }

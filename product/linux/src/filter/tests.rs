@@ -4,15 +4,15 @@ use rustix::thread::set_no_new_privs;
 
 use super::*;
 
-/// The error of a call with no arguments that mean anything.
+/// The error of a call without meaningful arguments.
 fn errno_of(number: c_long) -> i32 {
-    // SAFETY: none of these calls does anything with arguments that are all 0 but to fail.
+    // SAFETY: with arguments that are all 0, each of these calls only fails.
     let result = unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) };
     assert_eq!(result, -1, "call {number}");
     io::Error::last_os_error().raw_os_error().unwrap()
 }
 
-/// Runs something on a thread that has the filter.
+/// Runs a closure on a thread that has the filter.
 fn filtered(run: impl FnOnce() + Send + 'static) {
     std::thread::spawn(|| {
         set_no_new_privs(true).unwrap();
@@ -29,7 +29,7 @@ fn filtered(run: impl FnOnce() + Send + 'static) {
 fn foreign_calls_are_refused_to_a_thread_and_those_it_starts() {
     let refused = || {
         let numbers = REFUSED.iter().filter(|number| {
-            // Their arguments mean something when they are 0.
+            // For these calls, arguments of 0 are meaningful.
             ![libc::SYS_unshare, libc::SYS_personality, libc::SYS_acct, libc::SYS_syslog].contains(number)
         });
         numbers.for_each(|number| assert_eq!(errno_of(*number), libc::EPERM, "call {number}"));
@@ -40,7 +40,7 @@ fn foreign_calls_are_refused_to_a_thread_and_those_it_starts() {
         refused();
         std::thread::spawn(refused).join().unwrap();
         assert_eq!(run().unwrap_err(), io::ErrorKind::PermissionDenied);
-        // SAFETY: looks at the personality, changes nothing.
+        // SAFETY: reads the personality and changes nothing.
         assert_eq!(unsafe { libc::personality(0xffff_ffff) }, -1);
         #[cfg(target_arch = "x86_64")]
         assert_eq!(errno_of(libc::SYS_ptrace | c_long::from(OTHER_NUMBERS)), libc::EPERM);

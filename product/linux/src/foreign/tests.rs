@@ -10,7 +10,7 @@ fn reactors() -> Reactors {
     Reactors::start(1, IoChoice::Syscalls).unwrap()
 }
 
-/// A future that waits until it is told, and the waker that it was polled with last.
+/// A future that waits for its flag, and the waker of its last poll.
 #[derive(Default)]
 struct Waits {
     waker: Mutex<Option<Waker>>,
@@ -32,7 +32,7 @@ impl Waits {
     }
 }
 
-/// A foreign waker that does `calls` when it is woken.
+/// A foreign waker that runs its closure when it is woken.
 struct Does<F: Fn() + Send + Sync>(F);
 
 impl<F: Fn() + Send + Sync + 'static> Wake for Does<F> {
@@ -49,7 +49,7 @@ fn polled<T>(future: std::pin::Pin<&mut impl Future<Output = T>>, waker: &Waker)
     future.poll(&mut Context::from_waker(waker)).is_ready()
 }
 
-/// Says so when it is dropped, and panics.
+/// A waker that reports its drop, and then panics.
 struct DropsBadly(Sender<()>);
 
 impl Wake for DropsBadly {
@@ -78,7 +78,7 @@ fn a_foreign_waker_is_woken_without_the_lock_that_its_waking_is_noted_under() {
     let mut work = pin!(platform.for_foreign_task(waits.until_over()));
     let (told, woken) = channel();
     let own = Arc::clone(&locked);
-    // It would never end under the lock.
+    // Under the lock this would never end.
     let waker = does(move || {
         drop(own.lock().unwrap());
         told.send(std::thread::current().id()).unwrap();
@@ -88,7 +88,7 @@ fn a_foreign_waker_is_woken_without_the_lock_that_its_waking_is_noted_under() {
     waits.end();
     assert!(woken.try_recv().is_err());
     drop(held);
-    // This thread said nothing about where it holds no lock.
+    // This thread never declared a point where it holds no lock.
     assert_ne!(woken.recv().unwrap(), std::thread::current().id());
     assert!(polled(work.as_mut(), &waker));
 }
@@ -121,7 +121,7 @@ fn a_panic_in_a_wake_reaches_nobody() {
         panic!("a waker that panics when it is woken");
     });
     assert!(!polled(work.as_mut(), &waker));
-    // On a reactor: a panic there that somebody hears of ends this process.
+    // A reactor makes this wake, and an escaped panic would end the process.
     waits.end();
     woken.recv().unwrap();
     assert_eq!(platform.block_on(async { 7 }), 7);
@@ -137,17 +137,17 @@ fn a_panic_in_a_drop_reaches_nobody_and_queues_drop_no_foreign_waker() {
     let mut work = Box::pin(platform.for_foreign_task(waits.until_over()));
     let one = bad();
     assert!(!polled(work.as_mut(), &one));
-    // Nothing comes back yet: the waker is not the last, and neither is replaced by itself.
+    // Nothing is dropped yet: `one` is not the last waker, and replacing a waker by itself drops nothing.
     assert!(!polled(work.as_mut(), &one) && dropped.try_recv().is_err());
     std::mem::forget(one);
     let two = bad();
     assert!(!polled(work.as_mut(), &two));
-    // The future has the last one from here on.
+    // The future holds the last reference from here on.
     contain(|| drop(two));
     assert!(dropped.try_recv().is_err());
     drop(work);
     assert_eq!(dropped.try_recv(), Ok(()), "it goes with the future, on this thread");
-    // What is left in the queue is a stand-in for nobody.
+    // Only a stand-in without a waker is left in the queue.
     waits.end();
     assert!(dropped.try_recv().is_err());
 }
@@ -161,7 +161,7 @@ fn a_panic_in_a_clone_is_the_pollers() {
     let poll = AssertUnwindSafe(|| polled(work.as_mut(), &waker));
     assert!(catch_unwind(poll).is_err());
     drop(work);
-    // Neither the queue nor the platform minds.
+    // Neither the queue nor the platform is affected.
     waits.end();
     assert_eq!(platform.block_on(async { 7 }), 7);
 }

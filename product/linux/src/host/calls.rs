@@ -1,7 +1,8 @@
 //! The host's calls, one by one, in the volume's terms.
 //!
-//! Owns: error numbers, attributes and times translated; single calls on a descriptor.
-//! Does not own: whether a call may be made (`climb`), what calls make up an operation (`entries`).
+//! Owns: the translation of error numbers, attributes and times; single calls on a descriptor.
+//! Does not own: whether a call may be made (`climb`), which calls make up an operation
+//! (`entries`).
 //! Invariants: no call here takes a path with more than one name, but for climbing up with "..".
 
 use std::mem::MaybeUninit;
@@ -12,10 +13,10 @@ use bytes::Bytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags, fstatvfs, makedev, openat, readlinkat, statx};
 use rustix::io::Errno;
 
-/// Bytes of directory entries asked for at a time.
+/// Bytes of directory entries read at a time.
 const ENTRIES_BYTES: usize = 32 * 1024;
 
-/// What an error number means to a volume.
+/// The volume's error for an error number.
 pub(super) fn error_of(errno: Errno) -> VolumeError {
     match errno {
         Errno::NOENT => VolumeError::NotFound,
@@ -42,7 +43,7 @@ pub(super) fn error_of(errno: Errno) -> VolumeError {
     }
 }
 
-/// What an error of the standard library means to a volume.
+/// The volume's error for an error of the standard library.
 pub(super) fn io_error(error: &std::io::Error) -> VolumeError {
     Errno::from_io_error(error).map_or(VolumeError::Io { errno: 0 }, error_of)
 }
@@ -68,7 +69,7 @@ fn device_of(major: u32, minor: u32) -> DeviceKey {
     DeviceKey(makedev(major, minor))
 }
 
-/// The attributes of what `path` (empty: the descriptor itself; else only "..") leads to.
+/// The attributes of the object at `path` (empty: the descriptor itself; else only "..").
 pub(super) fn stat(fd: BorrowedFd<'_>, path: &str) -> Result<Stat, VolumeError> {
     Ok(stat_of(&raw_stat(fd, path, StatxFlags::BASIC_STATS)?))
 }
@@ -94,7 +95,7 @@ pub(super) fn stat_of(raw: &rustix::fs::Statx) -> Stat {
         device_major: raw.stx_rdev_major,
         device_minor: raw.stx_rdev_minor,
         device: device_of(raw.stx_dev_major, raw.stx_dev_minor),
-        // Clients take 0 for 'none'; no host's inode has this number.
+        // Clients treat 0 as 'none'; no host inode has `u64::MAX`.
         fileid: if raw.stx_ino == 0 { u64::MAX } else { raw.stx_ino },
         atime: stamp(raw.stx_atime),
         mtime: stamp(raw.stx_mtime),
@@ -107,7 +108,7 @@ pub(super) fn open_directory(fd: BorrowedFd<'_>) -> Result<OwnedFd, VolumeError>
     openat(fd, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
 }
 
-/// Shows every entry but "." and "..": its name and number. `Stale` for a directory that was removed.
+/// Shows every entry but "." and "..": its name and number. `Stale` for a removed directory.
 pub(super) fn each_entry(directory: BorrowedFd<'_>, mut show: impl FnMut(&[u8], u64)) -> Result<(), VolumeError> {
     let directory = open_directory(directory)?;
     let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BYTES];
@@ -143,7 +144,8 @@ pub(super) fn path_limits(fd: BorrowedFd<'_>) -> Result<PathLimits, VolumeError>
     let stat = fstatvfs(fd).map_err(error_of)?;
     let name_max = stat.f_namemax.min(afflux_volume::NAME_BYTES_MAX as u64);
     Ok(PathLimits {
-        // What ext4 takes, the smallest among usual file systems; others say so when it is passed.
+        // ext4's bound, the smallest among usual file systems; others report an error when theirs
+        // is passed.
         links_max: 65_000,
         name_max: name_max as u32,
         no_trunc: true,

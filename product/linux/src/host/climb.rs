@@ -1,10 +1,10 @@
 //! Staying below the exports: names resolved beneath a directory, directories found below a root.
 //!
-//! Owns: opening one name, climbing up, reopening what a descriptor holds, how deep directories may lie.
-//! Does not own: what is done with what was opened (`entries`).
-//! Invariants: a directory that was moved out of the exports is not used: it was found below a root
-//! right before and, for what is told, right after. What a name is resolved to is the entry itself, never
-//! what a link says, and was seen inside after it was opened.
+//! Owns: opening one name, climbing up, reopening a descriptor's object, how deep directories may lie.
+//! Does not own: the use of opened objects (`entries`).
+//! Invariants: a directory that was moved out of the exports is not used. Each use first finds the directory below a
+//! root, and so does each answer just before its return. A name is resolved to the entry itself, never to a link's
+//! target, and the entry was seen inside after it was opened.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::node::HostNode;
 use super::place::Place;
 use crate::reopen::open_without_waiting;
 
-/// Most steps up that are tried: directories further below an export's root are refused. The kernel walks each step
-/// at each call, which for so many takes it about a millisecond.
+/// The most steps up: deeper directories below an export's root are refused. The kernel walks each step at each call,
+/// which takes it about a millisecond at this depth.
 const CLIMB_MAX: u32 = 16_384;
-/// Most steps that one path holds: a path is bounded by 4,096 bytes, and each step takes three.
+/// The most steps in one path: a path is bounded by 4,096 bytes, and each step takes three.
 const STEPS_MAX: u32 = 1024;
 /// How often openat2 is tried while renames elsewhere disturb it.
 const AGAIN_MAX: u32 = 1000;
@@ -43,7 +43,7 @@ impl Core {
         Ok(())
     }
 
-    /// How many steps up an export's root is: a step at a time, each from the directory that the one before led to.
+    /// The number of steps up to an export's root. Goes one step at a time, each from the directory of the step before.
     fn climb(&self, directory: &HostNode) -> Result<u32, VolumeError> {
         let mut at = Above { opened: None, from: directory.fd(), rest: 0 };
         let mut below = None;
@@ -64,7 +64,7 @@ impl Core {
         Err(VolumeError::Stale)
     }
 
-    /// The directory so many steps above one. Where no path holds the steps it is reached by several.
+    /// The directory `depth` steps up. If no single path holds that many steps, several paths lead there.
     pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Above<'a>, VolumeError> {
         let mut above = Above { opened: None, from: directory, rest: depth };
         while above.rest > STEPS_MAX {
@@ -81,7 +81,7 @@ impl Core {
         self.climbed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// The directory that `directory` is in, if that is below an export.
+    /// The directory above `directory`, if it is below an export.
     pub(super) fn parent(&self, directory: &HostNode) -> Result<Found, VolumeError> {
         if self.roots.is_root(&directory.stat()?) {
             return Err(VolumeError::Invalid { what: "an export's root has no parent" });
@@ -97,8 +97,8 @@ impl Core {
         Ok(found)
     }
 
-    /// Refuses what must not be used any more: a directory that was moved out of the exports and, where
-    /// that was asked for, anything else that was. To be called after the host was asked for what is told.
+    /// Refuses a directory that was moved out of the exports; with `subtree_check`, also any other object that was.
+    /// Call it after the host has answered and before the answer is given.
     pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
         match node.kind() {
             Kind::Directory => self.contained(node),
@@ -107,17 +107,17 @@ impl Core {
         }
     }
 
-    /// What `name` names in the directory. Not for "..". What is found had a name below an export after it
-    /// was opened, wherever the directory was moved meanwhile.
+    /// The object that `name` names in the directory; ".." is not allowed. The object had a name below an export after
+    /// it was opened, wherever the directory was moved meanwhile.
     pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
         self.find(directory, name).or_else(|error| {
-            // Of a directory that was moved out not even that is told.
+            // About a directory outside the exports, not even the error is reported.
             self.contained(directory)?;
             Err(error)
         })
     }
 
-    /// As [`Core::lookup`], but an error may be that of a directory that was moved out.
+    /// As [`Core::lookup`], but the error may come from a directory outside the exports.
     pub(super) fn find(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
         for _ in 0..LOOKUPS_MAX {
             let Some(fd) = self.open_inside(directory, name)? else { continue };
@@ -127,18 +127,18 @@ impl Core {
             }
             return Ok(found);
         }
-        // It comes and goes.
+        // The object comes and goes.
         Err(VolumeError::Stale)
     }
 
-    /// Opens one entry, and makes sure that it is not outside. `None` where that cannot be said this time.
+    /// Opens one entry, and makes sure that it is not outside. `None` if this try cannot tell.
     fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
         let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
         let inside = match self.place(fd.as_fd(), Some(name)) {
             Place::Inside => true,
             Place::Outside => {
                 self.contained(directory)?;
-                // It is inside now, so either it was moved meanwhile or the root has another path.
+                // The entry is inside now, so either it was moved meanwhile or the root has another path.
                 self.learn_root_above(directory)?;
                 false
             }
@@ -154,7 +154,7 @@ impl Core {
         Ok(inside.then_some(fd))
     }
 
-    /// Opens one entry of a directory; a symbolic link is itself (O_PATH) or an error.
+    /// Opens one entry of a directory. A symbolic link is opened as itself (O_PATH) or is an error.
     pub(super) fn open_entry(
         &self,
         directory: &HostNode,
@@ -165,13 +165,13 @@ impl Core {
         check_entry(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         if !self.beneath {
-            // One name, no separator, not "..", no link followed: it cannot leave the directory either.
+            // One name, no separator, not "..", no link followed: this cannot leave the directory either.
             return openat(directory.fd(), name, flags, mode).map_err(|errno| here(directory, errno));
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         for _ in 0..AGAIN_MAX {
             match openat2(directory.fd(), name, flags, mode, resolve) {
-                // Not beneath: what was found was moved away before it was open.
+                // Not beneath: the entry was moved away before it was open.
                 Err(Errno::AGAIN | Errno::INTR | Errno::XDEV) => {}
                 result => return result.map_err(|errno| here(directory, errno)),
             }
@@ -179,8 +179,8 @@ impl Core {
         Err(VolumeError::Io { errno: Errno::AGAIN.raw_os_error() })
     }
 
-    /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse. It does not wait
-    /// for a program that has a lease on the file: the host asks that program to give it up.
+    /// Reopens the regular file behind a descriptor, in another way. With other kinds of files the open might block, or
+    /// worse. It does not wait for a program that has a lease on the file: the host asks that program to give it up.
     pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
         let name = node.fd().as_raw_fd().to_string();
         open_without_waiting(&self.descriptors, &name, flags).map_err(|errno| match errno {
@@ -189,7 +189,7 @@ impl Core {
         })
     }
 
-    /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
+    /// An object just opened, with its attributes and its identity. `real` means opened without O_PATH.
     pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
         let (identity, stat) = self.identify(fd.as_fd())?;
         let node = HostNode::new(fd, real, &stat, self.pools.of(stat.device));
@@ -197,7 +197,7 @@ impl Core {
     }
 }
 
-/// What a failed call in a directory means: in one that was removed nothing is found any more.
+/// The meaning of a failed call in a directory: nothing is found in a removed one.
 pub(super) fn here(directory: &HostNode, errno: Errno) -> VolumeError {
     if errno == Errno::NOENT && directory.stat().is_ok_and(|stat| stat.links == 0) {
         return VolumeError::Stale;
@@ -205,7 +205,7 @@ pub(super) fn here(directory: &HostNode, errno: Errno) -> VolumeError {
     error_of(errno)
 }
 
-/// Names were checked by the volume; what would leave a directory is checked here again.
+/// The volume has checked the names; this checks again that a name cannot leave its directory.
 pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
     let leaves = name.is_empty() || name == b"." || name == b".." || name.iter().any(|byte| matches!(byte, b'/' | 0));
     if leaves { Err(VolumeError::Invalid { what: "not the name of an entry" }) } else { Ok(()) }
@@ -213,10 +213,10 @@ pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
 
 /// A directory some steps above another one.
 pub(super) struct Above<'a> {
-    /// Opened on the way; else the steps begin at `from`.
+    /// The directory opened last on the way; without one, the steps begin at `from`.
     opened: Option<OwnedFd>,
     from: BorrowedFd<'a>,
-    /// The steps that are left.
+    /// The remaining steps.
     rest: u32,
 }
 
@@ -225,17 +225,17 @@ impl Above<'_> {
         self.opened.as_ref().map_or(self.from, AsFd::as_fd)
     }
 
-    /// Its attributes.
+    /// Attributes of the upper directory.
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
         calls::stat(self.fd(), &up(self.rest))
     }
 
-    /// Opens it.
+    /// Opens the upper directory.
     pub(super) fn open(&self) -> Result<OwnedFd, VolumeError> {
         self.step_up(self.rest)
     }
 
-    /// Opens the directory so many of the steps further up.
+    /// Opens the directory `steps` further up.
     fn step_up(&self, steps: u32) -> Result<OwnedFd, VolumeError> {
         let path = if steps == 0 { ".".to_owned() } else { up(steps) };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

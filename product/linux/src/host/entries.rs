@@ -1,10 +1,10 @@
 //! Operations on the host's objects, each a few calls on one thread of the pool.
 //!
 //! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
-//! Does not own: which of them may run side by side (the volume sees to that).
-//! Invariants: a directory's attributes before and after a change are taken in the same piece of work.
-//! What cannot be made as asked for, or landed outside, is taken away again. A directory is found below an
-//! export before anything is changed in it and, where something was made, afterwards.
+//! Does not own: which of these operations may run side by side (the volume sees to that).
+//! Invariants: a directory's attributes before and after a change are taken in the same piece of work. A new object
+//! that cannot be made as requested, or that landed outside, is removed again. A directory is found below an export
+//! before anything is changed in it and, where something was made, afterwards.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -26,7 +26,7 @@ use super::node::HostNode;
 use super::undo::Made;
 use super::{Core, host_node};
 
-/// Permission bits of what is made without any being asked for.
+/// Permission bits of new objects when the client requests none.
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 
@@ -45,7 +45,7 @@ impl Core {
         let made = self.make(parent, acting, name, new, attributes.mode)?;
         let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);
         let finished = made.and_then(|found| self.finish(found, acting, new, attributes)).and_then(|finished| {
-            // It may have been made in a directory that was moved out after the first look.
+            // The parent may have been moved out after the first check.
             self.contained(parent)?;
             Ok(finished)
         });
@@ -61,7 +61,8 @@ impl Core {
         }
     }
 
-    /// Makes an object with a mode. The outer error: nothing was made. The inner one: it cannot be found.
+    /// Makes an object with a mode. The outer error: no object was made. The inner error: the new object cannot be
+    /// found.
     fn make(
         &self,
         parent: &HostNode,
@@ -103,7 +104,7 @@ impl Core {
         Ok(self.lookup(parent, name))
     }
 
-    /// Gives a new object the attributes that were asked for, and opens a file's bytes.
+    /// Gives a new object the requested attributes, and opens a file's bytes.
     fn finish(
         &self,
         mut found: Found,
@@ -114,10 +115,10 @@ impl Core {
         let node = host_node(&found.node);
         let mut change = *attributes;
         if acting.user().is_some_and(|user| !user.is_root()) {
-            // What somebody makes is that user's, whatever the call says, as with Linux's server.
+            // A new object belongs to its user, whatever the call requests, as with Linux's server.
             (change.uid, change.gid) = (None, None);
         }
-        // Changing the owner may take bits away, too.
+        // A change of the owner may clear mode bits, too.
         let owned = change.uid.is_some() || change.gid.is_some();
         let symlink = matches!(new, New::Symlink { .. });
         change.mode = change.mode.map(|mode| self.finished_mode(mode, &found.stat));
@@ -136,9 +137,9 @@ impl Core {
         Ok((found, data))
     }
 
-    /// The mode that a new object is to have which was made with `wanted`. Bits that the process's mask took are
-    /// given back. Others that are missing its directory's default access control list took, and those stay away; what
-    /// a directory got from its directory stays.
+    /// The final mode of a new object that was made with `wanted`. It gets back the bits that the process's mask took.
+    /// If further bits are missing, the parent's default access control list took them, and the permissions stay as
+    /// made. A directory keeps the setgid bit that it inherited.
     fn finished_mode(&self, wanted: u32, made: &Stat) -> u32 {
         const PERMISSIONS: u32 = 0o777;
         const SET_GROUP: u32 = 0o2000;
@@ -148,8 +149,8 @@ impl Core {
         permissions | wanted & !PERMISSIONS | inherited
     }
 
-    /// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be
-    /// none where it is not told.
+    /// The process's mode mask, as the host reports it: the usual way to ask would set it for a moment. If it is not
+    /// reported, the mask counts as empty.
     fn umask(&self) -> u32 {
         *self.umask.get_or_init(|| {
             let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -201,7 +202,7 @@ impl Core {
         let moved = self.lookup(from, from_name)?;
         let replaced = match self.find(to, to_name) {
             Ok(found) => Some(found),
-            // The directory was found inside before, and is looked for again once the name is taken.
+            // The directory was found inside before, and is checked again once the name is taken.
             Err(VolumeError::NotFound) => None,
             Err(error) => {
                 self.contained(to)?;
@@ -222,7 +223,7 @@ impl Core {
         })?;
         self.still_inside((from, from_name), (to, to_name), &moved)?;
         let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
-        // Two names of one object: the host leaves both.
+        // Both names are of one object: the host keeps both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
         let (from_after, to_after) = stat_both()?;
         Ok(Renamed {
@@ -234,21 +235,21 @@ impl Core {
         })
     }
 
-    /// After a rename: what was moved is inside, under its new name, or it gets its old one back.
+    /// Checks after a rename that the object is inside under its new name; otherwise moves it back to its old name.
     fn still_inside(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8]), moved: &Found) -> Result<(), VolumeError> {
         let is_moved = || {
             let fd = self.open_entry(to.0, to.1, OFlags::PATH, Mode::empty()).ok()?;
             self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == moved.identity)
         };
         if self.contained(to.0).is_err() {
-            // It was carried out by the directory that it was to be in.
+            // The target directory was moved out, and took the object along.
             if is_moved().is_some() {
                 self.move_back(from, to);
             }
             return Err(VolumeError::Stale);
         }
         if !std::ptr::eq(from.0, to.0) && self.contained(from.0).is_err() && is_moved().is_none() {
-            // The old name was given to something else outside: that is what was moved in.
+            // The source directory was moved out, and its name now led to another object: this object was moved in.
             self.move_back(from, to);
             return Err(VolumeError::Stale);
         }
@@ -268,7 +269,7 @@ impl Core {
         let held = node.fd().as_raw_fd().to_string();
         acting.call(|| {
             linkat(&self.descriptors, held, parent.fd(), name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno {
-                // The object's last name went meanwhile.
+                // The object lost its last name meanwhile.
                 Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
                 errno => here(parent, errno),
             })
@@ -282,7 +283,7 @@ impl Core {
         Ok(Linked { stat: node.stat()?, parent, stable: Stable::not_begun() })
     }
 
-    /// An answer of the host's about an object, if that may still be used.
+    /// Passes on the host's answer about an object, if the object may still be used.
     pub(super) fn told<T>(&self, node: &HostNode, answer: Result<T, VolumeError>) -> Result<T, VolumeError> {
         self.confined(node)?;
         answer
@@ -292,7 +293,7 @@ impl Core {
         self.told(node, node.stat())
     }
 
-    /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
+    /// Changes owner, mode and times, in this order: a new owner clears mode bits.
     pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
         acting.call(|| self.apply_now(node, acting, change))
@@ -303,7 +304,7 @@ impl Core {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
             chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
         }
-        // Linux has no permission bits on symbolic links; to set them is no error.
+        // Linux has no permission bits on symbolic links; setting them is no error.
         if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
             let mode = Mode::from_raw_mode(mode);
             let set = || {
@@ -342,8 +343,8 @@ impl Core {
         Ok(rights)
     }
 
-    /// Opens a file's bytes; for reading alone unless something is to be written, so that a program
-    /// that is only read can be run on the host meanwhile.
+    /// Opens a file's bytes: read-only unless a write needs more. So the host can run a program meanwhile that clients
+    /// only read.
     pub(super) fn open_data(&self, node: &HostNode, must_write: bool) -> Result<Data, VolumeError> {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = self.reopen(node, access)?;
@@ -357,7 +358,7 @@ impl Core {
             _ if node.is_real() => return fsync(node.fd()).map_err(error_of),
             Kind::Directory => calls::open_directory(node.fd()),
             Kind::Regular => self.reopen(node, OFlags::RDONLY),
-            // Nothing to open without side effects.
+            // No way to open it is without side effects.
             _ => Err(VolumeError::Denied),
         };
         match opened {

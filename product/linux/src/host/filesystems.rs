@@ -1,8 +1,8 @@
 //! The file systems met below the exports.
 //!
-//! Owns: an id for each that survives restarts where the host gives one, a descriptor on each by
-//! which handles are opened and syncs are made.
-//! Does not own: devices of the engine (the volume makes them when it meets one).
+//! Owns: an id for each file system, which survives restarts where the host gives one; a descriptor
+//! on each, for opening handles and for syncs.
+//! Does not own: devices of the engine (the volume makes one when it meets a file system).
 //! Invariants: two file systems that are known at a time have different ids.
 
 use std::fs;
@@ -19,25 +19,25 @@ use super::journal::{Covers, covered_on};
 use super::node::HostNode;
 use super::stable::Group;
 
-/// Most file systems that are remembered: mount points below an export.
+/// Most file systems that are remembered: one for each mount point below an export.
 const FILE_SYSTEMS_MAX: usize = 1024;
 
 pub(super) struct FileSystems {
     known: Mutex<Vec<FileSystem>>,
-    /// The exports' paths on the host, to find mount points below them.
+    /// The exports' paths on the host, for finding mount points below them.
     paths: Vec<PathBuf>,
 }
 
 struct FileSystem {
     device: DeviceKey,
     id: u64,
-    /// Not O_PATH: what open_by_handle_at and syncfs want. `None` where nothing could be opened.
+    /// Not O_PATH, since open_by_handle_at and syncfs need more. `None` if nothing could be opened.
     mount: Option<Arc<OwnedFd>>,
-    /// How changes share syncs, where they can.
+    /// The way that changes share syncs, where they can.
     shared: Option<Arc<SharedSync>>,
 }
 
-/// How changes of a file system share syncs.
+/// The shared syncs of a file system's changes.
 pub(super) struct SharedSync {
     pub(super) group: Group<Arc<HostNode>>,
     pub(super) covers: Covers,
@@ -45,7 +45,7 @@ pub(super) struct SharedSync {
 }
 
 impl FileSystems {
-    /// None yet, below these directories.
+    /// No file systems yet, below these directories.
     pub(super) fn new(paths: Vec<PathBuf>) -> Self {
         Self { known: Mutex::new(Vec::new()), paths }
     }
@@ -54,12 +54,12 @@ impl FileSystems {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of a file system of which an object was opened before.
+    /// The id of a file system that has an object opened before.
     pub(super) fn known_id(&self, device: DeviceKey) -> Option<u64> {
         self.lock().iter().find(|known| known.device == device).map(|known| known.id)
     }
 
-    /// The id of the file system that an object is on.
+    /// The id of an object's file system.
     pub(super) fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
         if let Some(id) = self.known_id(device) {
             return Ok(id);
@@ -70,7 +70,7 @@ impl FileSystems {
             // A mounted file: reopened through its own descriptor.
             Kind::Regular => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                // A program may have a lease on it; that is not waited for.
+                // Another program may have a lease on it; the open does not wait for that.
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 rustix::fs::open(path, flags, Mode::empty()).ok()
             }
@@ -85,7 +85,7 @@ impl FileSystems {
         }
         let mut id = if own == 0 { device.0 } else { own };
         while known.iter().any(|other| other.id == id) {
-            // Two images of one file system: told apart for as long as this process lives.
+            // Two images of one file system are told apart only while this process lives.
             id = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(device.0 | 1);
         }
         let mount = mount.map(Arc::new);
@@ -107,7 +107,7 @@ impl FileSystems {
         self.lock().iter().filter_map(FileSystem::reached).collect()
     }
 
-    /// How changes on the file system of this device share syncs, if they can.
+    /// The shared syncs for this device's file system, if it can have them.
     pub(super) fn shared_sync(&self, device: DeviceKey) -> Option<Arc<SharedSync>> {
         self.lock().iter().find(|known| known.device == device).and_then(|known| known.shared.clone())
     }
@@ -148,7 +148,7 @@ impl Core {
                     continue;
                 };
                 if let Ok(stat) = calls::stat(fd.as_fd(), "") {
-                    // One that cannot be met now is met when a lookup comes upon it.
+                    // A file system that cannot be met now is met by a later lookup.
                     let _ = self.file_systems.id(stat.device, fd.as_fd(), stat.kind);
                 }
             }
@@ -179,7 +179,7 @@ fn mount_point(line: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsString::from_vec(path)))
 }
 
-/// What people call a device: its name where the host has one, else its numbers.
+/// A device's name for people: the host's name if there is one, else the numbers.
 pub(super) fn device_name(key: DeviceKey) -> String {
     let (major, minor) = (major(key.0), minor(key.0));
     let named = fs::read_link(format!("/sys/dev/block/{major}:{minor}")).ok();

@@ -1,9 +1,9 @@
 //! Identity: the kernel's file handle of an object, and back.
 //!
-//! Owns: the two system calls that rustix does not have, the fall-backs where they do not work.
+//! Owns: the two system calls that rustix lacks, the fall-backs where they do not work.
 //! Does not own: the layout of handles for clients (the volume).
-//! Invariants: two objects that live at the same time never share an identity; with a kernel handle,
-//! not even one after the other, since it holds a generation.
+//! Invariants: two objects that live at the same time never share an identity. With a kernel handle, not even two
+//! objects one after the other do, since the handle holds a generation.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -20,24 +20,24 @@ use super::calls::{self, error_of};
 use super::climb::check_entry;
 use super::node::HostNode;
 
-/// How an identity's bytes were made.
+/// The origin of an identity's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Form {
-    /// The kernel's handle; the object can be opened by it, with the privilege.
+    /// The kernel's handle; with the privilege, it opens the object.
     Handle = 1,
     /// The kernel's handle, good for telling objects apart only (overlayfs).
     Telling = 2,
     /// A 128-bit hash of a kernel handle that is too long.
     Digest = 3,
-    /// Inode number and time of birth: a number used again within one tick of the host's clock is
-    /// not told apart.
+    /// Inode number and time of birth: cannot tell two objects apart that used one number within one tick of the host's
+    /// clock.
     Inode = 4,
 }
 
 /// The largest handle that a kernel gives.
 const HANDLE_BYTES_MAX: usize = 128;
-/// The first pause for an object that is being made; the following ones double.
+/// The first pause while the host makes an object; later pauses double.
 const READY_PAUSE: Duration = Duration::from_micros(20);
 /// 20 µs × (2^13 - 1) = 164 ms.
 const READY_TRIES_MAX: u32 = 13;
@@ -45,7 +45,7 @@ const AT_EMPTY_PATH: i32 = 0x1000;
 /// Since Linux 6.5.
 const AT_HANDLE_FID: i32 = 0x200;
 
-/// `struct file_handle` with room for the largest.
+/// `struct file_handle` with room for the largest handle.
 #[repr(C)]
 struct RawHandle {
     bytes: u32,
@@ -66,12 +66,12 @@ impl KernelHandle {
     }
 }
 
-/// The handle of what `name` (empty: the descriptor itself) names, and the number of the mount that it is on.
+/// The handle of the object called `name` (empty: the descriptor's own), and the number of its mount.
 fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(KernelHandle, i32), Errno> {
     let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
     let mut mount: i32 = 0;
-    // SAFETY: the name is a terminated string; `raw` is a file_handle with as much room as it says,
-    // and `mount` an int; all outlive the call, which keeps no reference.
+    // SAFETY: the name is a terminated string, `raw` a file_handle with the room that it states, `mount` an int. All
+    // outlive the call, which keeps no reference.
     let result = unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -89,9 +89,9 @@ fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(Kernel
     Ok((KernelHandle { kind: raw.kind, len, bytes: raw.handle }, mount))
 }
 
-/// Opens what a handle names. While the host makes another object of the same number, it has 'no memory'
-/// (iget finds an inode that is not ready), for microseconds, or until the disk has answered: that is
-/// waited for, a sixth of a second at most.
+/// Opens the object of a handle. While the host makes another object of the same number, the call fails with 'no
+/// memory' (iget finds an inode that is not ready). This lasts microseconds, or until the disk has answered. The
+/// function retries for at most a sixth of a second.
 fn open_by_handle(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     for doubled in 0..READY_TRIES_MAX {
         match open_by_handle_once(mount, kind, bytes) {
@@ -106,7 +106,7 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
     let mut raw = RawHandle { bytes: bytes.len() as u32, kind: kind.into(), handle: [0; HANDLE_BYTES_MAX] };
     raw.handle[..bytes.len()].copy_from_slice(bytes);
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // SAFETY: `raw` is a file_handle of the length that it says and outlives the call.
+    // SAFETY: `raw` is a file_handle of the stated length and outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &raw mut raw, flags.bits()) };
     let Ok(fd) = i32::try_from(result) else {
         return Err(Errno::OVERFLOW);
@@ -114,7 +114,7 @@ fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<
     if fd < 0 {
         return Err(last_errno());
     }
-    // SAFETY: the kernel has just opened it for us, and nobody else knows it.
+    // SAFETY: the kernel has just opened the descriptor for us, and no other code knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -122,7 +122,7 @@ fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// The best handle that the host gives for an object, and its form. `None` where it gives none.
+/// The best handle that the host gives for an object, and its form. `None` if the host gives none.
 fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
     if let Ok((handle, _)) = name_to_handle(fd, c"", 0) {
         return Some((Form::Handle, handle));
@@ -130,7 +130,7 @@ fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
     name_to_handle(fd, c"", AT_HANDLE_FID).ok().map(|(handle, _)| (Form::Telling, handle))
 }
 
-/// How objects on the file system of `fd` are identified.
+/// The form of identities on the file system of `fd`.
 pub(super) fn form_of(fd: BorrowedFd<'_>) -> Form {
     handle_of(fd).map_or(Form::Inode, |(form, handle)| fitting(form, &handle))
 }
@@ -140,7 +140,7 @@ fn fitting(form: Form, handle: &KernelHandle) -> Form {
     if fits { form } else { Form::Digest }
 }
 
-/// Whether handles can be opened by this process on the file system of `directory`.
+/// Whether this process can open handles on the file system of `directory`.
 pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     let Ok((handle, _)) = name_to_handle(directory, c"", 0) else {
         return false;
@@ -151,7 +151,7 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
 }
 
-/// Opens an object by its identity: on each file system that it may be on, with that device's threads.
+/// Opens an object by its identity. Tries each possible file system, on the threads of that device.
 pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result<Found, VolumeError> {
     if !core.opens(&identity) {
         return Err(VolumeError::NotSupported);
@@ -163,7 +163,7 @@ pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result
         mounts = core.file_systems.mounts(identity.fsid());
     }
     if mounts.is_empty() {
-        // A part of a file system that we know, under an id of its own (a subvolume).
+        // It may be a part of a known file system, under an id of its own (a subvolume).
         mounts = core.file_systems.all_mounts();
     }
     for (device, mount) in mounts {
@@ -203,8 +203,8 @@ impl Core {
         Ok((identity, stat))
     }
 
-    /// What a name names in a directory that is known to stay as it is meanwhile, without opening it. `None` where that
-    /// does not do: the host gives no short handle, or has not told of this file system yet.
+    /// The object of a name, without opening it. The directory must be known to stay unchanged meanwhile. `None` if the
+    /// host gives no short handle, or has not reported this file system yet.
     pub(super) fn named_by_path(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Option<Named> {
         check_entry(name).ok()?;
         let name = CString::new(name).ok()?;
@@ -218,7 +218,7 @@ impl Core {
         Some(Named { identity: Identity::new(fsid, Form::Handle as u8, handle.kind as u8, handle.bytes()), stat })
     }
 
-    /// Whether an object of this identity can be opened by it.
+    /// Whether this process can open objects by such an identity.
     pub(super) fn opens(&self, identity: &Identity) -> bool {
         self.by_handle && identity.form() == Form::Handle as u8
     }
@@ -233,7 +233,7 @@ impl Core {
         }
     }
 
-    /// What was opened by a handle, if it is the object, lives and, for a directory, is in an export.
+    /// Accepts an opened handle if it is the object, lives and, for a directory, is in an export.
     fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
         let found = self.found(fd, false)?;
         if found.identity != *identity || found.stat.links == 0 {
@@ -243,7 +243,7 @@ impl Core {
         Ok(Some(found))
     }
 
-    /// The entries of a directory with what they name; those that go away meanwhile are left out.
+    /// The entries of a directory with their objects; entries that go away meanwhile are left out.
     pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
         let mut names = Vec::new();
         calls::each_entry(directory.fd(), |name, _| names.push(bytes::Bytes::copy_from_slice(name)))?;

@@ -1,18 +1,18 @@
-//! What one sync of the host makes durable, by the kind of file system.
+//! The changes that one sync of the host makes durable, by the kind of file system.
 //!
 //! Owns: the kinds, how they are told apart, the calls of a shared sync.
-//! Does not own: who shares it (`stable`), the sync of one object (`entries`).
-//! Invariants: a kind is taken for more than "the object itself" only where the kernel's code for it was read.
+//! Does not own: the sharing (`stable`), the sync of one object (`entries`).
+//! Invariants: a kind counts for more than "the object itself" only where the kernel's code for it was read.
 //!
 //! - ext4 with a journal: `fsync` of any directory commits the running transaction (`ext4_fsync_journal` calls
-//!   `ext4_force_commit` for what is no regular file; ext3 and earlier ext4 did the same by
-//!   `ext4_should_journal_data`), and every change of names and attributes that has returned is in it or in one
-//!   before. So one call for the whole file system.
-//! - XFS: `fsync` forces the log up to the object's last change (`xfs_log_force_inode`), and changes stand in the log
-//!   in their order. So the object that was changed last takes along all changed before it, and `fsync` of those
-//!   finds nothing to do; of those changed at the same instant the order is not known, so each is asked.
-//! - Everything else (ext4 without a journal, btrfs, whose log is a tree of one directory's, overlayfs, ...): each
-//!   directory for itself.
+//!   `ext4_force_commit` for any object but a regular file). ext3 and earlier ext4 did the same by
+//!   `ext4_should_journal_data`. Each completed change of names and attributes is in that transaction or an earlier
+//!   one. So one call suffices for the whole file system.
+//! - XFS: `fsync` forces the log up to the object's last change (`xfs_log_force_inode`), and changes are in the log in
+//!   their order. So the sync of the object changed last covers all objects changed before it, and `fsync` of those
+//!   finds nothing to do. Objects changed at the same instant have no known order, so each is synced.
+//! - All others (ext4 without a journal, overlayfs, btrfs with its log tree for one directory, ...): each directory is
+//!   synced by itself.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,18 +29,18 @@ use super::node::HostNode;
 const EXT4_MAGIC: u64 = 0xef53;
 const XFS_MAGIC: u64 = 0x5846_5342;
 
-/// What the sync of one object makes durable beside it.
+/// Further changes that the sync of one object makes durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Covers {
-    /// Every change of the file system made before, if the object is a directory.
+    /// Every earlier change of the file system, if the object is a directory.
     Everything,
     /// Every change made before the object's last.
     Earlier,
-    /// Nothing that is known.
+    /// No other change, as far as is known.
     Nothing,
 }
 
-/// What syncs cover on the file system of `directory`, its `device`.
+/// The further changes that a sync covers on the file system of `directory`, its `device`.
 pub(super) fn covered_on(directory: BorrowedFd<'_>, device: DeviceKey, kind: Kind) -> Covers {
     let Ok(found) = fstatfs(directory) else { return Covers::Nothing };
     // The field's type differs between architectures.
@@ -51,15 +51,14 @@ pub(super) fn covered_on(directory: BorrowedFd<'_>, device: DeviceKey, kind: Kin
     }
 }
 
-/// Whether the ext4 on a device has a journal: then a thread of the kernel's writes it.
+/// Whether the ext4 on a device has a journal: then a kernel thread writes it.
 fn has_journal(device: DeviceKey) -> bool {
     let task = fs::read_to_string(format!("/sys/fs/ext4/{}/journal_task", device_name(device)));
     task.is_ok_and(|task| task.trim().parse::<u32>().is_ok())
 }
 
 impl Core {
-    /// Makes durable what was changed, in the order of the changes, on a file system of this kind with this
-    /// directory.
+    /// Makes changed objects durable, in the order of their changes, by this file system's kind and directory.
     pub(super) fn sync_all(
         &self,
         covers: Covers,

@@ -1,8 +1,8 @@
 //! The key of handles, kept in a file.
 //!
-//! Owns: reading the key, making it, saying where it came from.
-//! Does not own: where the file lies (the command), what the key is for (the volume).
-//! Invariants: a key file is readable by its owner alone, and either whole or not there.
+//! Owns: reading the key, making it, reporting its origin.
+//! Does not own: the path of the file (the command), the use of the key (the volume).
+//! Invariants: a key file is readable by its owner alone, and is either complete or absent.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -14,23 +14,23 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 const KEY_BYTES: usize = 16;
 
-/// Where a key came from.
+/// The origin of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum KeyOrigin {
-    /// Read from the file: handles of earlier runs stay good.
+    /// Read from the file: handles of earlier runs stay valid.
     Kept(PathBuf),
-    /// Made now and kept in the file: later runs will have it.
+    /// Made now and kept in the file for later runs.
     Made(PathBuf),
-    /// Made now and kept nowhere, for this reason: clients must mount anew after a restart.
+    /// Made now and not kept, for this reason: clients must mount anew after a restart.
     Unkept {
         /// Why it could not be kept.
         reason: String,
     },
 }
 
-/// The key in the file at `path`, made and kept there if there is none. Its directory is made too
-/// (0700) if only that is missing. Never fails: a key that cannot be kept is random, and says so.
-/// Blocks.
+/// The key in the file at `path`; a missing file is made, with a new key. The file's directory is
+/// made too (0700) if only that is missing. Never fails: a key that cannot be kept is random, and
+/// the result says so. Blocks.
 pub fn handle_key(path: Option<&Path>) -> (HandleKey, KeyOrigin) {
     let Some(path) = path else {
         return (random(), KeyOrigin::Unkept { reason: "there is no place to keep it".to_owned() });
@@ -57,7 +57,8 @@ fn kept_or_made(path: &Path) -> Result<(HandleKey, KeyOrigin), String> {
         }
     }
     let key = random();
-    // Written beside and linked into place: never half there, never over another's.
+    // The key is written to a second file and linked into place: never incomplete, never over
+    // another server's.
     let beside = path.with_extension(format!("new-{}", std::process::id()));
     let written = write(&beside, &key).and_then(|()| fs::hard_link(&beside, path));
     let _ = fs::remove_file(&beside);

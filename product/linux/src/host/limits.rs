@@ -1,8 +1,8 @@
-//! How many descriptors the process may have.
+//! The bound on the process's descriptors, and its shares.
 //!
-//! Owns: raising the soft limit to the hard one, the shares that objects and connections get.
-//! Does not own: counting those in use (the volume).
-//! Invariants: objects, connections and everything else (rings, devices, calls in progress) have
+//! Owns: raising the soft limit to the hard one, the shares of objects and connections.
+//! Does not own: counting the descriptors in use (the volume).
+//! Invariants: objects, connections and all other users (rings, devices, calls in progress) have
 //! shares that do not overlap, so that no number of connections makes a file unusable.
 
 #[cfg(test)]
@@ -12,13 +12,13 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::net::CONNECTIONS_MAX;
 
-/// More is never used: the volume keeps 65,536 inodes.
+/// The server never uses more: the volume keeps 65,536 inodes.
 const DESCRIPTORS_MAX: u64 = 1 << 19;
-/// What is left for everything else: a quarter, within these.
+/// The share of all other users: a quarter, within these bounds.
 const RESERVED_MIN: u64 = 64;
 const RESERVED_MAX: u64 = 2048;
 
-/// How many descriptors are for what.
+/// The numbers of descriptors for each use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Shares {
     objects: usize,
@@ -34,7 +34,7 @@ impl Shares {
     }
 }
 
-/// Raises the limit as far as it may be, and gives how many descriptors objects may take.
+/// Raises the limit as far as possible, and returns the share of objects.
 pub(super) fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
@@ -45,8 +45,8 @@ pub(super) fn raise() -> usize {
     Shares::of(limit).objects
 }
 
-/// How many connections may be served at once under the limit on descriptors as it is now: after a
-/// tree was opened, which raises it. At most [`CONNECTIONS_MAX`].
+/// Most connections to serve at once under the current limit on descriptors. Opening a tree raises
+/// that limit, so call this afterwards. At most [`CONNECTIONS_MAX`].
 pub fn connections_max() -> usize {
     Shares::of(getrlimit(Resource::Nofile).current.unwrap_or(DESCRIPTORS_MAX)).connections
 }

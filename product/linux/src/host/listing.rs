@@ -1,10 +1,10 @@
-//! What is in a directory: its names, and what they name without opening it.
+//! A directory's names, and the objects of those names without opening them.
 //!
-//! Owns: when a directory counts as unchanged while it was looked at.
+//! Owns: when a directory counts as unchanged during a look at it.
 //! Does not own: the order and the pieces of listings (the volume), opening entries (`climb`).
-//! Invariants: a name is told without doubt only if it stood in the directory while that was below an export. Either the
-//! directory did not change between two moments at which it was found there, or the entry was found there by itself. The
-//! same holds for the object that a name is said to name.
+//! Invariants: a name is given without doubt only if the directory had it while the directory was below an export.
+//! Either the directory did not change between two moments at which it was found there, or the entry itself was found
+//! there. The same holds for the object of a name.
 
 use afflux_engine::WallNanos;
 use afflux_volume::{Named, Stat, Timestamp, VolumeError, Window};
@@ -17,12 +17,12 @@ use crate::clock;
 
 /// A file system that keeps nanoseconds takes times from a clock of at least 100 ticks a second.
 const TICK_NS_MAX: i128 = 10_000_000;
-/// The coarsest that others keep (FAT).
+/// The coarsest time unit of other file systems (FAT).
 const COARSE_TIME_NS: i128 = 2_000_000_000;
 
 impl Core {
-    /// The entries for a window. A directory that may have been changed while it was read may have been outside
-    /// meanwhile: its names are in doubt.
+    /// The entries for a window. A directory that may have changed during the read may have been outside meanwhile, so
+    /// its names are then in doubt.
     pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
         let (read, (after, unchanged)) = self.beside_changes(directory, || {
             calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))
@@ -35,7 +35,7 @@ impl Core {
         Ok((window, after))
     }
 
-    /// What each of the names names. Opens what cannot be named by its path alone, or was changed meanwhile.
+    /// The object of each name. Opens objects that have no identity by path alone, or that may have changed meanwhile.
     pub(super) fn name_all(&self, directory: &HostNode, names: &[Bytes]) -> Result<Vec<Option<Named>>, VolumeError> {
         let (mut named, (_, unchanged)) = self.beside_changes(directory, || {
             names.iter().map(|name| self.named_by_path(directory.fd(), name)).collect::<Vec<_>>()
@@ -49,8 +49,8 @@ impl Core {
         Ok(named)
     }
 
-    /// Looks at a directory that is below an export before and after. What it is then, and whether no name in it came
-    /// or went meanwhile: if so, all that was seen in it was inside.
+    /// Looks at a directory that is below an export before and after. Returns its attributes afterwards, and whether no
+    /// name in it came or went meanwhile. If none did, everything seen in it was inside.
     fn beside_changes<T>(
         &self,
         directory: &HostNode,
@@ -66,7 +66,7 @@ impl Core {
     }
 }
 
-/// Whether a change from `now` on would show in a change time that is `changed` as yet.
+/// Whether a change from `now` on would change the change time `changed`.
 fn is_settled(changed: Timestamp, now: WallNanos) -> bool {
     let unit_ns = if changed.nanos == 0 { COARSE_TIME_NS } else { TICK_NS_MAX };
     changed.as_nanos() + unit_ns < now.0

@@ -1,18 +1,18 @@
 //! Marks on exported directories, by which a second server on the same files is noticed.
 //!
-//! Owns: which directories are marked, whose marks count, what is said of another server.
-//! Does not own: whether directories are to be this server's alone (the command).
-//! Invariants: marks are set before those of others are looked for, so of two servers that start together at least one
-//! sees the other. A mark goes with its descriptor, so with its process however that ends.
+//! Owns: the marked directories, the rule which marks count, the report about another server.
+//! Does not own: whether this server must have its directories alone (the command).
+//! Invariants: a server sets its own marks before the search for others' marks. So when two servers start together, at
+//! least one sees the other. A mark ends with its descriptor, so with its process, however that ends.
 //!
-//! A served directory has one mark and each directory above it another one. So a server sees whether its directory, one
-//! above it or one below it is served, under whatever path. What is below counts by way of "..": a directory that is
-//! mounted a second time elsewhere (a bind mount) is above what is inside it there alone. Of a directory that this user
-//! may not read nothing is known.
+//! A served directory has one mark, and each directory above it has a second kind of mark. So a server finds out under
+//! any path whether another server serves the same directory, or a directory above or below. The directories above are
+//! found by way of "..". So below a bind mount the directories above the mount point are marked, and not those above
+//! the original place. A directory that this user may not read shows nothing.
 //!
-//! A mark is a lock of an open file description for reading, on a byte that no file has. `flock` would have other
-//! meanings: systemd-tmpfiles leaves alone what is locked by it. Whoever may read a directory can mark it; so marks that
-//! are held by users other than root and the server's own do not count where that can be seen.
+//! A mark is a lock of an open file description for reading, on a byte that no file has. `flock` would have side
+//! effects: systemd-tmpfiles skips files that it locks. Any user who may read a directory can mark it. So marks of
+//! users other than root and the server's own user do not count where the user can be seen.
 
 use std::fs;
 use std::io;
@@ -26,28 +26,28 @@ use rustix::process::geteuid;
 
 use super::start::HostError;
 
-/// The byte whose lock says that the directory is served.
+/// The byte whose lock marks a served directory.
 const SERVED: i64 = i64::MAX - 3;
-/// The one that says that a directory below it is.
+/// The byte whose lock marks a directory above a served one.
 const ABOVE: i64 = i64::MAX - 2;
-/// Most directories above one that are marked.
+/// Most directories above a served one that are marked.
 const ABOVE_MAX: usize = 1024;
 
-/// The marks of a server, until they are dropped.
+/// The marks of a server, until this is dropped.
 #[derive(Default)]
 pub(super) struct Marks(Vec<OwnedFd>);
 
 /// Another server.
 #[derive(Debug)]
 struct Other {
-    /// What it serves, beside the directory.
+    /// The directory that it serves, relative to ours.
     relation: &'static str,
     processes: Vec<u32>,
 }
 
 impl Marks {
-    /// Marks directories for export, and refuses those that another server serves if they are to be this one's `alone`.
-    /// What could not be marked or does not count is told in `notes`.
+    /// Marks directories for export. With `alone`, refuses directories that another server serves. `notes` gets a line
+    /// for each mark that failed or does not count.
     pub(super) fn set(paths: &[PathBuf], alone: bool, notes: &mut Vec<String>) -> Result<Self, HostError> {
         let mut marks = Self::default();
         let others: Vec<_> = paths.iter().map(|path| marks.add(path, notes)).collect();
@@ -62,7 +62,7 @@ impl Marks {
         }
     }
 
-    /// Marks one directory and those above it. Gives another server that serves it, or one above or below it.
+    /// Marks one directory and those above it. Returns another server of the directory, or of one above or below it.
     fn add(&mut self, path: &Path, notes: &mut Vec<String>) -> Option<Other> {
         let marked = open(CWD, path).and_then(|root| mark(&root, SERVED).map(|()| root));
         let root = match marked {
@@ -77,7 +77,7 @@ impl Marks {
         let mut other = find(&root, SERVED, "it").or_else(|| find(&root, ABOVE, "a directory below it"));
         let mut below = root;
         for _ in 0..ABOVE_MAX {
-            // Where one cannot be read, those above it are out of reach, too.
+            // If one cannot be read, those above it are out of reach, too.
             let next =
                 open(&below, Path::new("..")).ok().filter(|next| !same(&below, next) && mark(next, ABOVE).is_ok());
             let Some(next) = next else { break };
@@ -90,10 +90,10 @@ impl Marks {
 }
 
 impl Other {
-    /// Without the processes that do not count, if it is still one.
+    /// Removes the processes that do not count. `None` if none is left.
     fn counted(mut self, path: &Path, notes: &mut Vec<String>) -> Option<Self> {
         let all = self.processes.clone();
-        // A directory that this server has under two paths.
+        // This server has the directory under two paths.
         self.processes.retain(|pid| *pid != std::process::id());
         if geteuid().is_root() {
             self.processes.retain(|pid| uid_of(*pid).is_none_or(|uid| uid == 0));
@@ -122,7 +122,7 @@ fn same(one: &OwnedFd, other: &OwnedFd) -> bool {
 }
 
 fn lock_of(kind: libc::c_int, place: i64) -> libc::flock {
-    // SAFETY: all bytes of it may be zero.
+    // SAFETY: a `flock` may be all zero bytes.
     let mut lock: libc::flock = unsafe { zeroed() };
     (lock.l_type, lock.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
     (lock.l_start, lock.l_len) = (place, 1);
@@ -136,7 +136,7 @@ fn mark(directory: &OwnedFd, place: i64) -> io::Result<()> {
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whoever else has this mark on a directory.
+/// Another holder of this mark on a directory.
 fn find(directory: &OwnedFd, place: i64, relation: &'static str) -> Option<Other> {
     let mut lock = lock_of(libc::F_WRLCK, place);
     // SAFETY: the descriptor is open, and the call reads and writes the lock alone.
@@ -148,7 +148,8 @@ fn find(directory: &OwnedFd, place: i64, relation: &'static str) -> Option<Other
     Some(Other { relation, processes: holders(number, place, directory.as_raw_fd()) })
 }
 
-/// The processes that have a lock on this byte of a file with this number, but for this one by `own`.
+/// The processes that hold a lock on this byte of the file with this number; this process's descriptor `own` does not
+/// count.
 fn holders(number: u64, place: i64, own: RawFd) -> Vec<u32> {
     let (file, byte) = (format!(":{number} "), format!(" {place} {place}"));
     let holds = |path: &Path| {

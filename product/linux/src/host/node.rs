@@ -1,10 +1,10 @@
 //! An open object of the host.
 //!
-//! Owns: its descriptor, where it was last found below an export, who shares its syncs where those of several objects
-//! cannot be shared.
-//! Does not own: names; identity is computed from it (`identity`).
-//! Invariants: closing never happens on the thread that lets go of the last reference to a file,
-//! since with its last name gone that may take the host long.
+//! Owns: its descriptor, the place where it was last found below an export, its own group of shared syncs where objects
+//! cannot share syncs with each other.
+//! Does not own: names; its identity, which `identity` computes.
+//! Invariants: the thread that drops the last reference to a file never closes it, since the host may take long to
+//! close a file without a name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,29 +17,29 @@ use super::stable::Group;
 use crate::HostFile;
 use crate::pool::WorkerPool;
 
-/// Not known how far below its export's root a directory is.
+/// The depth of a directory below its export's root is unknown.
 const UNKNOWN: u32 = u32::MAX;
 
 pub(super) struct HostNode {
-    /// Until dropped.
+    /// Present until the drop.
     fd: Option<OwnedFd>,
     /// Whether the descriptor is more than O_PATH.
     real: bool,
     kind: Kind,
     device: DeviceKey,
     fileid: u64,
-    /// Its bytes, as long as somebody uses them.
+    /// Its bytes, while they are in use.
     data: Mutex<Weak<HostFile>>,
-    /// How many steps up its export's root was last found.
+    /// The number of steps up to its export's root, when it was last found.
     depth: AtomicU32,
-    /// Changes of it that share a sync of it alone.
+    /// Changes of this object that share a sync of it alone.
     syncs: OnceLock<Arc<Group<()>>>,
-    /// Its device's: where calls about it run.
+    /// The pool of its device, where calls about it run.
     pool: WorkerPool,
 }
 
 impl HostNode {
-    /// An open object. `pool` is its device's.
+    /// An open object. `pool` belongs to its device.
     pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
         Self {
@@ -66,7 +66,7 @@ impl HostNode {
         }
     }
 
-    /// Whether the descriptor can be used for more than naming the object.
+    /// Whether the descriptor does more than name the object.
     pub(super) fn is_real(&self) -> bool {
         self.real
     }
@@ -83,8 +83,8 @@ impl HostNode {
         self.fileid
     }
 
-    /// Its bytes, with a descriptor that was just opened for writing or for reading alone. One for writing takes the
-    /// place of the descriptor that is there. While it is open, nobody gets a lease on the file, so no request meets one.
+    /// Its bytes, with a descriptor just opened for writing or only for reading. A descriptor for writing replaces the
+    /// present one. While it is open, no process gets a lease on the file, so no request meets one.
     pub(super) fn data(&self, fd: OwnedFd, writable: bool) -> Arc<HostFile> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         match data.upgrade() {

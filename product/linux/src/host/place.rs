@@ -1,9 +1,9 @@
 //! Where an open object is now: below an export, or outside.
 //!
-//! Owns: the host's word on it, a path that is true at one instant; what the exports' roots are called there.
-//! Does not own: what is refused because of it (`climb`).
-//! Invariants: `Inside` is said only of an object that had a name below an export at one instant after it
-//! was opened, however directories were moved before and since. A path is compared, never opened.
+//! Owns: the host's answer about it, a path that is true at one instant; the roots' paths in such answers.
+//! Does not own: the refusals that follow (`climb`).
+//! Invariants: an object is `Inside` only if it had a name below an export at one instant after it was opened, however
+//! directories were moved before and since. A path is compared, never opened.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,11 +17,11 @@ use super::Core;
 use super::calls::{self, error_of};
 use super::node::HostNode;
 
-/// The longest path that the host tells.
+/// The longest path that the host gives.
 const PATH_BYTES_MAX: usize = 4096;
-/// Most paths by which roots are known: more than one each where a file system is mounted twice.
+/// Most paths of roots: a root has several if its file system is mounted twice.
 const PATHS_MAX: usize = 64;
-/// What the host puts behind the path of an object whose name was removed.
+/// The host's suffix for the path of an object whose name was removed.
 const REMOVED: &[u8] = b" (deleted)";
 
 /// Where an object is.
@@ -31,14 +31,14 @@ pub(super) enum Place {
     Inside,
     /// Somewhere else.
     Outside,
-    /// The host does not say: the name that it was opened by is gone, or its path is too long.
+    /// The host does not say: the name that opened the object is gone, or its path is too long.
     Unknown,
 }
 
-/// The exports' roots, by which everything below them is known.
+/// The exports' roots, by which everything below them is recognized.
 pub(super) struct Roots {
     roots: Vec<Root>,
-    /// What the host calls them. Those of the roots themselves first, in their order.
+    /// The host's paths of the roots. The roots' own paths come first, in their order.
     paths: Mutex<Vec<Arc<[u8]>>>,
 }
 
@@ -64,7 +64,7 @@ impl Roots {
         self.lock().iter().any(|root| is_below(path, root))
     }
 
-    /// Takes note of one more path of a root. False if it was known.
+    /// Adds one more path of a root. False if it was known.
     fn learn(&self, path: &[u8]) -> bool {
         let mut paths = self.lock();
         if paths.iter().any(|known| **known == *path) {
@@ -79,7 +79,7 @@ impl Roots {
 }
 
 impl Core {
-    /// Takes `node` for the root of an export.
+    /// Adds `node` as the root of an export.
     pub(super) fn add_root(&mut self, node: Arc<HostNode>, stat: &Stat) -> Result<(), VolumeError> {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let path = self.path_of(node.fd(), &mut buffer)?;
@@ -88,13 +88,13 @@ impl Core {
         Ok(())
     }
 
-    /// Where an open object is. `name` is what it was opened by, if it was by a name.
+    /// The place of an open object. `name` is the name by which it was opened, if any.
     pub(super) fn place(&self, fd: BorrowedFd<'_>, name: Option<&[u8]>) -> Place {
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
         let Ok(path) = self.path_of(fd, &mut buffer) else {
             return Place::Unknown;
         };
-        // A name may end like this by itself; then the host says it once more if it is gone.
+        // A name may end like this by itself; if it was removed, the host appends the suffix once more.
         let removed = path.ends_with(REMOVED) && name != Some(last_name(path));
         if removed || path.first() != Some(&b'/') {
             return Place::Unknown;
@@ -112,11 +112,11 @@ impl Core {
         buffer: &'a mut [MaybeUninit<u8>; PATH_BYTES_MAX],
     ) -> Result<&'a [u8], VolumeError> {
         let (path, _) = readlinkat_raw(&self.descriptors, DecInt::from_fd(fd), &mut buffer[..]).map_err(error_of)?;
-        // One that fills the room may be cut.
+        // A path that fills the buffer may be cut.
         if path.len() == PATH_BYTES_MAX { Err(VolumeError::NameTooLong { bytes: path.len() }) } else { Ok(path) }
     }
 
-    /// Asks anew what the roots are called. False if nothing changed.
+    /// Asks the host again for the roots' paths. False if nothing changed.
     fn look_at_roots(&self) -> bool {
         let mut changed = false;
         let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
@@ -131,8 +131,8 @@ impl Core {
         changed
     }
 
-    /// A directory was found below a root by climbing, but what is in it seems to be outside: perhaps the
-    /// root has another path there, as where its file system is mounted twice. True if that is news.
+    /// Climbing found a directory below a root, but its entry seems to be outside. Perhaps the root has another path
+    /// there, for instance if its file system is mounted twice. True if this path is new.
     pub(super) fn learn_root_above(&self, directory: &HostNode) -> Result<bool, VolumeError> {
         let Some(depth) = directory.depth() else { return Ok(false) };
         let root = self.above(directory.fd(), depth)?.open()?;

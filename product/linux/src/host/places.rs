@@ -1,9 +1,9 @@
-//! The file in which a volume keeps where objects are.
+//! The file in which a volume keeps the locations of objects.
 //!
-//! Owns: reading it, adding to it, putting a new one in its place.
-//! Does not own: what stands in it (the volume), where it lies (the command).
-//! Invariants: the file is its user's alone. One server at a time writes to it: whoever finds it locked does without. At
-//! a crash the old file or the new one is there.
+//! Owns: reading the file, adding to it, replacing it by a new one.
+//! Does not own: its contents (the volume), its path (the command).
+//! Invariants: the file belongs to its user alone. One server at a time writes to the file; a server that finds it
+//! locked works without the file. A crash leaves the old file or the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -18,9 +18,9 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use super::calls::io_error;
 use crate::pool::WorkerPool;
 
-/// A larger file is none of ours.
+/// A larger file is not ours.
 const FILE_BYTES_MAX: u64 = 512 << 20;
-/// How often a file is opened that was replaced meanwhile.
+/// How often a file is reopened that was replaced meanwhile.
 const OPENS_MAX: usize = 16;
 
 struct Places {
@@ -34,8 +34,8 @@ struct HostPlaces {
     pool: WorkerPool,
 }
 
-/// What stands in the file at `path`, which is made if it is not there, and the way to add to it. An error says why
-/// there is no such way. Blocks.
+/// The contents of the file at `path`, and the store that adds to it. A missing file is made. An error says why there
+/// is no store. Blocks.
 pub fn kept_places(path: &Path) -> Result<(Vec<u8>, Arc<dyn LocationStore>), String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     for _ in 0..OPENS_MAX {
@@ -50,7 +50,7 @@ pub fn kept_places(path: &Path) -> Result<(Vec<u8>, Arc<dyn LocationStore>), Str
         }
         let named = fs::symlink_metadata(path).is_ok_and(|named| named.ino() == metadata.ino());
         if !named {
-            // Replaced by a server that has just ended.
+            // A server that has just ended has replaced it.
             continue;
         }
         let mut record = Vec::new();

@@ -1,14 +1,14 @@
-//! Changes of names and attributes made durable: syncs of the host that several changes share.
+//! Durable changes of names and attributes: several changes share one sync of the host.
 //!
-//! Owns: who shares which sync, which thread makes it, who waits for its end.
-//! Does not own: the sync (`entries`), what one covers on a file system (`journal`), the changes.
-//! Invariants: a round's sync begins after every change that shares it has been made. One sync of a group is made at
-//! a time, the next begins when it ends, and none waits for company. A round that was asked for ends, whoever still
-//! waits for it.
+//! Owns: which changes share a sync, which thread makes it, the waiters for its end.
+//! Does not own: the sync (`entries`), the changes that one covers on a file system (`journal`), the changes
+//! themselves.
+//! Invariants: a round's sync begins after every change that shares it was made. A group makes one sync at a time, the
+//! next begins when it ends, and no sync waits for more changes. A requested round ends, even if its waiters are gone.
 //!
-//! The thread of the pool that made a change goes on with the sync, unless another is at it: then that one makes the
-//! next round, too. So a change alone costs no second way to a thread, and those that come during a sync share the
-//! next one.
+//! The pool's thread that made a change goes on with the sync, unless another thread makes one: then that thread makes
+//! the next round, too. So a single change needs no second thread, and changes that come during a sync share the next
+//! one.
 
 use std::future::Future;
 use std::mem;
@@ -24,11 +24,11 @@ use crate::pool::do_what_is_left;
 pub(super) struct Group<T>(Mutex<Asked<T>>);
 
 struct Asked<T> {
-    /// What was changed since the last sync began, in the order of the changes. Bounded by the calls in progress.
+    /// Objects changed since the last sync began, in the order of the changes. Bounded by the calls in progress.
     changed: Vec<T>,
-    /// The round that makes it durable.
+    /// The round that makes them durable.
     next: Option<Arc<Round>>,
-    /// A thread makes syncs.
+    /// A thread makes syncs now.
     led: bool,
 }
 
@@ -36,19 +36,19 @@ struct Asked<T> {
 pub(super) struct Round(Mutex<Progress>);
 
 enum Progress {
-    /// Not over; who waits for its end.
+    /// Not over yet; holds the wakers of its waiters.
     Awaited(Vec<Waker>),
     Over(Result<(), VolumeError>),
 }
 
 impl<T> Group<T> {
-    /// Nobody asks yet.
+    /// A group without requests.
     pub(super) fn new() -> Self {
         Self(Mutex::new(Asked { changed: Vec::new(), next: None, led: false }))
     }
 
-    /// Takes note of objects that were changed. Gives the round that makes them durable, and whether the caller has
-    /// to [`lead`](Self::lead).
+    /// Records objects that were changed. Returns the round that makes them durable, and whether the caller has to
+    /// [`lead`](Self::lead).
     pub(super) fn ask(&self, changed: impl IntoIterator<Item = T>) -> (Arc<Round>, bool) {
         let mut asked = lock(&self.0);
         asked.changed.extend(changed);
@@ -57,11 +57,11 @@ impl<T> Group<T> {
         (next, !mem::replace(&mut asked.led, true))
     }
 
-    /// Makes round after round, each by a call of `sync`, until nobody asks for one.
+    /// Makes one round after the other, each by a call of `sync`, until no round is requested.
     pub(super) fn lead(&self, mut sync: impl FnMut(&[T]) -> Result<(), VolumeError>) {
         while let Some((round, changed)) = self.begin() {
             round.end(sync(&changed));
-            // There may be no end of rounds for long.
+            // The rounds may go on for long.
             do_what_is_left();
         }
     }
@@ -82,7 +82,7 @@ impl Round {
         }
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the round.
     pub(super) fn ended(self: Arc<Self>) -> impl Future<Output = Result<(), VolumeError>> + Send + 'static {
         Ended(self)
     }

@@ -1,6 +1,6 @@
 //! Opening directories for export.
 //!
-//! Owns: what is checked of them first, what is said when they cannot be exported, what the host can.
+//! Owns: the checks of the directories, the errors, the list of the host's abilities.
 //! Does not own: anything after the start.
 //! Invariants: no exported directory is inside another, and no two have the same path for clients.
 
@@ -19,7 +19,7 @@ use super::place::Roots;
 use super::{Core, HostTree, host_node, limits};
 use crate::pool::{DevicePools, KeptCalls, WorkerPool};
 
-/// Why directories cannot be exported. The message names the directory and what is wrong with it.
+/// Why directories cannot be exported. The message names the directory and the problem.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
@@ -29,21 +29,21 @@ pub enum HostError {
     /// It cannot be opened.
     #[error("{}: {source}", path.display())]
     Open {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What the host said.
+        /// The host's error.
         source: std::io::Error,
     },
     /// It is something else.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
     /// It may not be read.
     #[error("{}: the serving user may not read or search it", path.display())]
     NotReadable {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
     /// Two would have the same path for clients.
@@ -67,46 +67,46 @@ pub enum HostError {
     /// It has no name to export it by beside others.
     #[error("{} has no name that clients could be given beside other directories; serve it alone", path.display())]
     Nameless {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
     },
     /// Another server serves the same files.
     #[error("{}: another server serves {relation} ({processes}); two of them would overwrite each other's files", path.display())]
     Served {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// Which directory the other server serves, as seen from this one.
+        /// The other server's directory, relative to this one.
         relation: &'static str,
-        /// Which processes that are, for people.
+        /// The other server's processes, for people.
         processes: String,
     },
     /// The host lacks something that is needed.
     #[error("/proc/self/fd cannot be used ({source}): mount /proc")]
     NoProc {
-        /// What the host said.
+        /// The host's error.
         source: std::io::Error,
     },
     /// It was opened, and then failed.
     #[error("{}: {error}", path.display())]
     Failed {
-        /// What was given.
+        /// The given path.
         path: PathBuf,
-        /// What happened.
+        /// The failure.
         error: VolumeError,
     },
 }
 
-/// What of the host is used; everything, unless a test says otherwise.
+/// The features of the host to use: all of them, unless a test says otherwise.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
-    /// Open objects by their handles where the process may. Without, they are found by name.
+    /// Open objects by their handles if the process may. Otherwise objects are found by name.
     pub by_handle: bool,
-    /// Refuse handles of files that were moved out of the exports, as those of directories always are.
-    /// Objects are then found by name even where they could be opened by their handles.
+    /// Refuse handles of files that were moved out of the exports, as handles of such directories always are. Objects
+    /// are then found by name even if their handles could open them.
     pub subtree_check: bool,
-    /// Refuse a directory if another server serves it, one above it or one below it.
+    /// Refuse a directory if another server has it, or a directory above or below it.
     pub alone: bool,
-    /// Most descriptors that objects and files may take; less than the process's limit allows.
+    /// Most descriptors for objects and files; may be less than the process's limit allows.
     pub descriptors_max: usize,
 }
 
@@ -117,9 +117,9 @@ impl Default for HostOptions {
 }
 
 impl HostTree {
-    /// Opens `paths` for export: one as "/", several as "/NAME" each, after the last part of their
-    /// paths. Calls run on pools like `pool`, one for each file system; on `pool` itself only what is of
-    /// none. Raises the process's limit on descriptors. Blocks.
+    /// Opens `paths` for export: one as "/", several as "/NAME" each, after the last part of their paths. Calls run on
+    /// pools like `pool`, one for each file system; calls about no file system run on `pool` itself. Raises the
+    /// process's limit on descriptors. Blocks.
     pub fn open(paths: &[PathBuf], pool: &WorkerPool, options: &HostOptions) -> Result<Arc<Self>, HostError> {
         let descriptors_max = limits::raise().min(options.descriptors_max);
         let real = paths.iter().map(|path| checked(path)).collect::<Result<Vec<_>, _>>()?;
@@ -127,7 +127,7 @@ impl HostTree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptors =
             open("/proc/self/fd", flags, Mode::empty()).map_err(|errno| HostError::NoProc { source: errno.into() })?;
-        // What is opened by its handle alone has no path that could be checked.
+        // An object opened by its handle alone has no path to check.
         let by_handle = options.by_handle && !options.subtree_check;
         let mut core = Core {
             pools: DevicePools::new(pool),
@@ -184,7 +184,7 @@ fn checked(path: &Path) -> Result<PathBuf, HostError> {
     }
 }
 
-/// What clients know the directories by, without the slash.
+/// The directories' names for clients, without the slash.
 fn names(paths: &[PathBuf]) -> Result<Vec<String>, HostError> {
     match paths {
         [] => return Err(HostError::Nothing),

@@ -52,7 +52,7 @@ impl World {
         Self::on(Arc::new(Scratch::new()), options)
     }
 
-    /// Exports "export" in the scratch directory; what lies beside it is outside.
+    /// Exports "export" in the scratch directory; everything beside it is outside.
     fn on(scratch: Arc<Scratch>, options: HostOptions) -> Self {
         Self::doing(scratch, options, IoChoice::Auto, Caching::Auto)
     }
@@ -177,7 +177,7 @@ fn kind_of(found: &Result<(Object, Attributes), VolumeError>) -> Kind {
 }
 
 /// Whether a program of the host runs. A program that another test starts at the same time holds a
-/// copy of our descriptors for an instant, so 'text file busy' counts only if it stays.
+/// copy of our descriptors for an instant, so 'text file busy' counts only if it persists.
 fn runs(program: &std::path::Path) -> bool {
     for _ in 0..200 {
         match std::process::Command::new(program).status() {

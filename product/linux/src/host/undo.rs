@@ -1,11 +1,10 @@
-//! Taking back what landed outside the exports, or could not be made as asked for.
+//! Takes back objects that landed outside the exports, or could not be made as requested.
 //!
-//! Owns: how something is taken away or moved back without harm to anything of others.
-//! Does not own: when that is done (`entries`).
-//! Invariants: nothing is removed but what was just made, and is still as it was made: a name may have been
-//! given to something else since, and a file written to. So what has the name is first moved aside, to a
-//! name that nobody else knows, and looked at there; whatever else it is gets its name back. No step
-//! replaces anything.
+//! Owns: removing or moving back an object without harm to anything of others.
+//! Does not own: when this is done (`entries`).
+//! Invariants: only an object that was just made, and is still unchanged, is removed: since then another program may
+//! have taken the name, or written to the file. So the object is first moved aside, to a name that no other program
+//! knows, and checked there; any other object gets its name back. No step replaces anything.
 
 use std::os::fd::AsFd;
 
@@ -18,22 +17,22 @@ use super::calls;
 use super::node::HostNode;
 use crate::clock;
 
-/// What was made.
+/// The object or name that was made.
 pub(super) enum Made<'a> {
-    /// A new object; its identity where that is known for sure.
+    /// A new object; with its identity if that is known for sure.
     Object(&'a New, Option<Identity>),
     /// One more name of an object.
     Name(Identity),
 }
 
 impl Core {
-    /// Takes away what was just made in the directory, wherever that is now. What fails leaves the object
-    /// there, with the serving user's attributes.
+    /// Removes an object just made in the directory, wherever the directory is now. If this fails, the object stays,
+    /// with the serving user's attributes.
     pub(super) fn take_back(&self, directory: &HostNode, name: &[u8], made: &Made<'_>) {
         let aside = format!(".afflux-{:016x}{:016x}", clock::random(), clock::random()).into_bytes();
         let aside = match renameat_with(directory.fd(), name, directory.fd(), &aside[..], RenameFlags::NOREPLACE) {
             Ok(()) => &aside[..],
-            // The file system cannot rename like this: it is looked at under its name.
+            // The file system cannot rename like this: the object is checked under its own name.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => name,
             Err(_) => return,
         };
@@ -53,7 +52,7 @@ impl Core {
         let Ok(fd) = self.open_entry(directory, name, OFlags::PATH, Mode::empty()) else { return false };
         let Ok((identity, stat)) = self.identify(fd.as_fd()) else { return false };
         match made {
-            // Not its last name: then others took the one that it had.
+            // A last name stays: other programs have removed the earlier ones.
             Made::Name(known) => identity == *known && stat.links > 1,
             Made::Object(new, known) => {
                 let link = |target: &[u8]| calls::read_link(fd.as_fd()).is_ok_and(|says| *says == *target);
@@ -68,9 +67,9 @@ impl Core {
         }
     }
 
-    /// Gives an object that was renamed its old name back, if it has the new one and the old one is free.
+    /// Gives a renamed object its old name back, if it has the new one and the old one is free.
     pub(super) fn move_back(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8])) {
-        // Whatever has the name now, nothing is lost by the move.
+        // Another object may have the name now, but the move loses nothing.
         let _ = renameat_with(to.0.fd(), to.1, from.0.fd(), from.1, RenameFlags::NOREPLACE);
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! Owns: the socket, the machine, received bytes not yet taken, output not yet sent.
 //! Does not own: the protocol; the sum of all connections (`serve`).
-//! Invariants: at most one receive and one send in flight. Nothing is received while the machine
-//! wants no input, and no output is asked for while `OUTPUT_BYTES_MAX` wait to be sent. What the machine and
-//! the buffer hold counts, and is permitted before it is there: a record is received only into room for the
-//! whole of it, so that one that is begun can be finished. A buffer that a machine's records share is theirs:
-//! what is received next goes to another.
+//! Invariants: at most one receive and one send in flight. Nothing is received while the machine wants no input, and no
+//! output is requested while `OUTPUT_BYTES_MAX` wait to be sent. Bytes held by the machine and the buffer count, and
+//! are permitted before they arrive. A record is received only into room for the whole of it, so that each begun record
+//! can be finished. A buffer that a machine's records share stays theirs: the next receive goes to another buffer.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -26,18 +25,18 @@ use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use crate::clock;
 use crate::reactor::Sleep;
 
-/// Output that waits to be sent before more is asked for.
+/// Output that waits to be sent before the machine is asked for more.
 const OUTPUT_BYTES_MAX: usize = 4 << 20;
-/// What a receive asks for: the least, and the most unless the machine knows that more is coming.
+/// The bounds of a receive, unless the machine knows that more is coming.
 const RECEIVE_BYTES_MIN: usize = 16 << 10;
 const RECEIVE_BYTES_GROWN: usize = 256 << 10;
-/// The most that a receive asks for, whatever the machine hopes for.
+/// The most that a receive takes, whatever the machine hopes for.
 const RECEIVE_BYTES_MAX: usize = 4 << 20;
-/// What is reserved for one poll of the machine: the largest reply, and as much again for smaller ones.
+/// Reserved for one poll of the machine: the largest reply, and as much again for smaller ones.
 const POLL_BYTES: u64 = 2 << 20;
 /// Rounds in one poll before other tasks get their turn.
 const ROUNDS_MAX: usize = 16;
-/// How long a peer gets to take what was sent last before its unread bytes make the close a reset.
+/// How long a peer gets to take the last bytes sent before its unread bytes make the close a reset.
 const LINGER_NS: u64 = Nanos::SECOND;
 
 pub(super) struct Connection {
@@ -47,23 +46,23 @@ pub(super) struct Connection {
     /// Absent while a receive has it.
     input: Option<BytesMut>,
     receiving: Option<Receiving>,
-    /// The last that is over, for its memory; so below.
+    /// The last ended operation, kept for its memory; so below.
     received: Option<Receiving>,
     receive_bytes: usize,
-    /// How large the buffer that a receive has is, and the one that `input` was made as.
+    /// The sizes of a receive's buffer, and of the buffer that became `input`.
     receiving_into: usize,
     buffer_bytes: usize,
     /// A record has begun and not ended.
     unfinished: bool,
-    /// The buffer is to be no larger than needed.
+    /// The buffer should be no larger than needed.
     shrinks: bool,
-    /// What the machine was last told that it may hold.
+    /// The room that the machine was last given.
     room: u64,
     /// There is no room to receive into.
     lacks_room: bool,
     /// The service wakes it when there is room.
     waits_for_room: bool,
-    /// The peer has said its last.
+    /// The peer has ended its stream.
     ended: bool,
     output: Vec<Segment>,
     output_bytes: usize,
@@ -71,9 +70,9 @@ pub(super) struct Connection {
     outgoing: Option<Outgoing>,
     sending: Option<Sending>,
     sent: Option<Sending>,
-    /// Once everything is answered: until when its peer may still take it.
+    /// Set once everything is answered: the peer may take the rest until then.
     lingering: Option<Pin<Box<Sleep>>>,
-    /// The last to be dropped: the connection counts until everything above is gone.
+    /// Dropped last: the connection counts until everything above is gone.
     socket: Rc<Socket>,
 }
 
@@ -111,13 +110,13 @@ impl Connection {
         &self.socket.place
     }
 
-    /// Does what can be done now; says whether anything was.
+    /// Makes the steps that are possible now; returns whether there were any.
     fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
         let mut moved = self.take_sent(cx)?;
         moved |= self.take_received(cx)?;
         moved |= self.take_output(cx);
         self.shrink();
-        // What was started is polled in the next round, so that it wakes this task.
+        // A started operation is polled in the next round, so that it wakes this task.
         moved |= self.start_send();
         moved |= self.start_receive();
         moved |= self.wait_for_room(cx);
@@ -163,7 +162,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Asks for more next time if as much came as was asked for, for less if little came.
+    /// Requests more next time if a receive was full, and less if little came.
     fn adapt(&mut self, count: usize) {
         if count >= self.receive_bytes {
             self.receive_bytes = (self.receive_bytes * 2).min(RECEIVE_BYTES_GROWN);
@@ -176,14 +175,14 @@ impl Connection {
         let mut moved = false;
         let held = self.place().held();
         let mut last = 0;
-        // What a send has is bounded by what it was given.
+        // The room already given bounds the bytes of a send.
         while self.output_bytes < OUTPUT_BYTES_MAX {
             let before = self.output.len();
             let room = self.make_room();
             let pending = self.machine.poll_output(cx, &mut self.output).is_pending();
             self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
             self.place().hold(self.held_bytes(), held);
-            // Asked again if only what was reserved for one poll was used up.
+            // The machine is polled again if it only used up the reservation for one poll.
             if pending && !(self.machine.lacks_room() && room > last) {
                 break;
             }
@@ -208,7 +207,7 @@ impl Connection {
         true
     }
 
-    /// Has the machine hold as much as it may; says how much that is.
+    /// Gives the machine all the room that it may have; returns this number of bytes.
     fn make_room(&mut self) -> u64 {
         let more = if self.machine.calls_in_progress() > 0 { POLL_BYTES } else { 0 };
         self.room = self.place().reserve(more).saturating_sub(self.input_bytes());
@@ -224,7 +223,7 @@ impl Connection {
         self.machine.held_bytes() + self.input_bytes()
     }
 
-    /// Lets go of a large buffer if the connection has been told that it is silent.
+    /// Drops a large buffer if the service has reported that the connection is silent.
     fn shrink(&mut self) {
         if !self.place().is_to_shrink() || self.unfinished {
             return;
@@ -233,15 +232,15 @@ impl Connection {
         self.shrinks = true;
         self.machine.shrink();
         if let Some(receiving) = self.receiving.as_ref().filter(|_| self.receiving_into > RECEIVE_BYTES_MIN) {
-            // What comes in the meantime is not lost: the receive then ends with it.
+            // Bytes that come meanwhile are not lost: the receive then ends with them.
             receiving.cancel();
         }
     }
 
-    /// Tells the service what it needs to know to make room, and waits for room if that is what is missing.
-    /// True if there is some now.
+    /// Reports to the service the state that it needs for making room, and waits if room is missing. True if there is
+    /// some now.
     fn wait_for_room(&mut self, cx: &Context<'_>) -> bool {
-        // One that waits for room itself, with nothing but the beginning of a record, is in the way of others too.
+        // A connection that holds only the beginning of a record and waits for room is in the way of others, too.
         let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_room && self.is_quiet()));
         self.place().set_waits_for_peer(receives || self.sending.is_some());
         if !self.lacks_room && !self.machine.lacks_room() {
@@ -252,14 +251,14 @@ impl Connection {
         }
         self.waits_for_room = true;
         self.place().wait_for_room(cx.waker());
-        // Asked once more: what came back before the waker was known wakes nobody.
+        // One more try: room that came back before the waker was known wakes no connection.
         let (room, held) = (self.room, self.place().held());
         let more = self.machine.lacks_room() && self.make_room() > room;
         self.place().hold(held, held);
         more || self.start_receive()
     }
 
-    /// How many bytes to receive into `input`; none while there is no room for them.
+    /// The number of bytes to receive into `input`; none while there is no room for them.
     fn receivable(&mut self, input: &mut BytesMut) -> Option<usize> {
         let hint = self.machine.input_hint(input).min(RECEIVE_BYTES_MAX);
         self.unfinished = !input.is_empty() || (self.is_quiet() && self.machine.held_bytes() > 0);
@@ -274,12 +273,12 @@ impl Connection {
         let wanted = hint.max(self.receive_bytes);
         let mut sizes = [(wanted, wanted == hint), (hint.max(RECEIVE_BYTES_MIN), true), (hint, true)];
         if input.len() >= RECEIVE_BYTES_GROWN {
-            // The room for a large record is there: it is not moved for the sake of what may follow it.
+            // The large record has its room already, and is not moved for further bytes.
             sizes.reverse();
         }
         let found = sizes.into_iter().find_map(|(bytes, known)| self.fit(input, bytes, known));
         if found.is_none() && self.buffer_bytes > input.len() {
-            // Until there is room it keeps no more than has come.
+            // Until there is room, the connection keeps only the bytes received so far.
             self.replace(input, 0);
             let held = self.place().held();
             self.place().hold(self.machine.held_bytes() + input.capacity() as u64, held);
@@ -287,9 +286,8 @@ impl Connection {
         found
     }
 
-    /// Makes room for `bytes` behind what is in `input`, if the connection may hold that: in the same
-    /// buffer, if it has the whole of it for itself, or in one of the right size. `known` is whether so many
-    /// are sure to come.
+    /// Makes room for `bytes` more in `input`, if the connection may hold them. If nothing else shares the buffer, the
+    /// room is there; otherwise in a new buffer of the right size. `known` means that so many bytes are sure to come.
     fn fit(&mut self, input: &mut BytesMut, bytes: usize, known: bool) -> Option<usize> {
         let machine = self.machine.held_bytes();
         let (len, capacity) = (input.len(), self.buffer_bytes);
@@ -306,7 +304,7 @@ impl Connection {
         Some(bytes)
     }
 
-    /// Moves what is in `input` to a buffer of its own, with room for so many more `bytes`.
+    /// Moves the bytes of `input` to a buffer of its own, with room for `bytes` more.
     fn replace(&mut self, input: &mut BytesMut, bytes: usize) {
         let mut buffer = BytesMut::with_capacity(input.len() + bytes);
         buffer.extend_from_slice(input);
@@ -323,7 +321,7 @@ impl Connection {
         };
         self.lacks_room = false;
         if let Some(input) = self.input.as_mut().filter(|input| !wanted && input.is_empty()) {
-            // A connection that has enough to do needs no buffer.
+            // A connection with enough to do needs no buffer.
             *input = BytesMut::new();
             self.buffer_bytes = 0;
         }
@@ -338,23 +336,23 @@ impl Connection {
         true
     }
 
-    /// Says whether the peer waits for us: what it sent is not received for want of room, and it is not the peer that
-    /// has to take replies first.
+    /// Reports whether the peer waits for us: its bytes are not received for want of room, and it does not first have
+    /// to take replies.
     fn note_unread(&self) {
         let serving = self.place().phase() == Phase::Serving && !self.ended;
         self.place().set_unread(serving && self.receiving.is_none() && self.sending.is_none());
     }
 
-    /// Whether everything that was asked is answered and sent.
+    /// Whether every call is answered and every answer is sent.
     fn is_quiet(&self) -> bool {
         self.outgoing.as_ref().is_some_and(|outgoing| outgoing.bytes() == 0)
             && self.output.is_empty()
             && self.machine.calls_in_progress() == 0
     }
 
-    /// Whether the connection is over. One that we end is first closed for writing only, and what
-    /// the peer still sends is read away: a full close with bytes unread would be a reset, and could
-    /// take the last answers with it.
+    /// Whether the connection is over. A connection that we end is first closed for writing only, and the peer's
+    /// further bytes are read and dropped. A full close with unread bytes would be a reset, and could destroy the last
+    /// answers.
     fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         if self.place().phase() == Phase::Closing {
             return true;
@@ -366,14 +364,14 @@ impl Connection {
         self.place().set_busy(!quiet);
         // A peer that has sent nothing more does not wait to be read.
         if self.place().goes(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
-            // What was sent last is on its way and nothing that came is unread; a client connects again.
+            // The last bytes sent are on their way and no received bytes are unread; a client connects again.
             return true;
         }
         if !quiet {
             return false;
         }
         if !self.ended && self.place().phase() == Phase::Finishing {
-            // What was on its way to us is not answered any more.
+            // Calls still on their way to us are not answered any more.
             self.receiving = None;
             self.input.get_or_insert_default().clear();
             let _ = shutdown(&self.socket.fd, Shutdown::Write);

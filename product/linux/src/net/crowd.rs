@@ -1,19 +1,19 @@
-//! Who makes room for a new connection when there are as many as may be.
+//! The choice of the connection that makes room for a new one when all places are taken.
 //!
 //! Owns: the limits, the choice.
 //! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
 //! (`frontend`).
-//! Invariants: a pure function of what is given. The party with the most connections makes room, and none that has
-//! fewer than the newcomer's: so many connections of one party do not take the places of another's few. An idle
-//! connection goes first, then one whose peer does not read; one at work only for a party that has fewer afterwards, too.
-//! Some places are root's alone. No new connection waits for a peer.
+//! Invariants: a pure function of its arguments. The party with the most connections makes room, and no party with
+//! fewer than the newcomer's does. So many connections of one party do not take the places of another's few. An idle
+//! connection goes first, then one whose peer does not read. A connection at work goes only if its party has more
+//! connections than the newcomer's will then have. Some places are root's alone. No new connection waits for a peer.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use afflux_frontend::Party;
 
-/// What a service takes at most. Asked for again whenever it matters, so that a limit may be changed.
+/// The bounds of a service. They are read at each use, so that a limit may be changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServeLimits {
     /// Connections at once, at least 1.
@@ -24,16 +24,16 @@ pub struct ServeLimits {
     pub idle_ns: u64,
     /// Bytes that all connections together hold: received and not answered, or not sent yet.
     pub request_bytes_max: u64,
-    /// How long bytes of a peer may lie unread because there is no room for them before its connection is reset, so
-    /// that it tries again while its own patience lasts; 0 is for ever.
+    /// How long a peer's bytes may lie unread for want of room before its connection is reset; 0 is for ever. The reset
+    /// lets the peer try again while its own patience lasts.
     pub unread_ns: u64,
 }
 
-/// Of so many places one is kept for this host's root.
+/// One place out of this many is kept for this host's root.
 const PLACES_FOR_ONE_OF_ROOT: usize = 16;
 
 impl ServeLimits {
-    /// Places that only root of this host takes.
+    /// Places for root of this host alone.
     fn places_of_root(&self) -> usize {
         self.connections_max / PLACES_FOR_ONE_OF_ROOT
     }
@@ -42,9 +42,9 @@ impl ServeLimits {
 /// A connection that was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedConnection {
-    /// The party that it is of.
+    /// The party of the connection.
     pub party: Party,
-    /// How many connections that party has.
+    /// The number of connections that the party has.
     pub connections: usize,
 }
 
@@ -66,29 +66,29 @@ pub(super) struct Member {
     pub(super) party: Party,
     /// No calls in progress, no unsent replies.
     pub(super) idle: bool,
-    /// Its peer has not taken replies, or not ended a record, for a while.
+    /// The peer has not taken replies, or not ended a record, for a while.
     pub(super) stalled: bool,
     /// It was told to go.
     pub(super) leaving: bool,
-    /// When it last received or sent something.
+    /// The time of its last receive or send.
     pub(super) active_ns: u64,
 }
 
 impl Member {
-    /// Greatest for an idle connection, then for a stalled one. Among those alike the least recently active is greater.
+    /// Greatest for an idle connection, then for a stalled one. Among equals, the least recently active is greatest.
     fn waits_for_nothing_here(&self) -> (bool, bool, std::cmp::Reverse<u64>) {
         (self.idle, self.stalled, std::cmp::Reverse(self.active_ns))
     }
 }
 
-/// What becomes of a new connection.
+/// The fate of a new connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Choice {
     /// There is room.
     Serve,
-    /// This one goes; then there is.
+    /// There is room once this connection has gone.
     MakeRoom(u64),
-    /// Until one is gone, or stays, that was told to go.
+    /// Wait for a connection that was told to go: it goes, or decides to stay.
     Wait,
     /// All connections that could make room are at work.
     Refuse,
@@ -104,7 +104,7 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
     let (all, own, roots) = (limits.connections_max.max(1), count(party), limits.places_of_root());
     let full = match party {
         Party::ROOT => members.len() >= all,
-        // Root's connections beyond its own places are in other places.
+        // Root's connections beyond its own places take other places.
         _ => members.len() + roots.saturating_sub(count(Party::ROOT)) >= all,
     };
     let crowded = own >= limits.peer_connections_max.max(1);

@@ -1,9 +1,9 @@
-//! Sockets that connections come in by.
+//! Sockets that accept connections.
 //!
 //! Owns: their descriptors; the path of a local one.
 //! Does not own: accepting (`serve`).
-//! Invariants: an error names the address. A path is taken over only from a server that is gone. A listener
-//! that was dropped takes no connection, whoever else holds a copy of its descriptor.
+//! Invariants: an error names the address. A path is taken over only from a server that is gone. A dropped listener
+//! takes no connection, even if another process holds a copy of its descriptor.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,19 +23,19 @@ use rustix::net::{
 
 use super::origin::Origins;
 
-/// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
-/// send first, and they try again.
+/// Connections that wait to be accepted. Each connection beyond them would lose a second: the kernel drops its first
+/// packets, and the client tries again.
 const BACKLOG: i32 = 1_024;
-/// How long an address is waited for. A killed server's sockets stay open until the kernel has taken
-/// its rings apart, some hundredths of a second after the process is gone.
+/// How long a start waits for its address. A killed server's sockets stay open until the kernel has freed its rings,
+/// some hundredths of a second after the process is gone.
 const IN_USE_WAIT: Duration = Duration::from_secs(1);
 const IN_USE_PAUSE: Duration = Duration::from_millis(10);
-/// What the kernel may hold of a peer's bytes while we do not want them. (It takes the double.)
+/// The most of a peer's bytes that the kernel holds while we do not want them. (It takes the double.)
 const RECEIVE_BUFFER_BYTES: usize = 512 << 10;
 /// A peer that acknowledges nothing for this long is gone: three of an NFS client's usual timeouts.
 const USER_TIMEOUT_MS: u32 = 180_000;
-/// How a connection with a process of this host sends, the first that may be chosen: there is no network to be easy on,
-/// and where the host's own way is to pace (BBR), moving a MiB to a client costs a fifth more.
+/// Congestion control for connections of processes on this host: the first that may be set. There is no network to
+/// spare. Where the host's own algorithm paces (BBR), moving a MiB to a client costs a fifth more.
 const LOCAL_CONGESTION: [&str; 2] = ["cubic", "reno"];
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -45,22 +45,22 @@ const KEEPALIVE_COUNT: u32 = 6;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// Another server has it.
+    /// Another server has the address.
     #[error("cannot listen on {address}: it is in use by another program")]
     InUse {
-        /// Where.
+        /// The address.
         address: String,
     },
-    /// A path that holds something else than a socket.
+    /// The path holds another kind of file than a socket.
     #[error("cannot listen on {address}: there is a file that is no socket")]
     NotASocket {
-        /// Where.
+        /// The address.
         address: String,
     },
     /// The host refused.
     #[error("cannot listen on {address}: {source}")]
     Host {
-        /// Where.
+        /// The address.
         address: String,
         /// The host's answer.
         source: std::io::Error,
@@ -79,14 +79,14 @@ enum Address {
 }
 
 impl Listener {
-    /// Listens for TCP at `address`; port 0 takes a free one. Blocks up to a second while the address
-    /// is in use, so that a server can be started right after another one was killed.
+    /// Listens for TCP at `address`; port 0 takes a free one. Blocks up to a second while the address is in use, so
+    /// that a server can be started right after another one was killed.
     pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
         let open = || -> Result<(OwnedFd, SocketAddr), Errno> {
             let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
             let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             sockopt::set_socket_reuseaddr(&fd, true)?;
-            // Before it listens: connections inherit it, and what their windows can grow to.
+            // Set before it listens: connections inherit the size, and with it the bound of their windows.
             sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES)?;
             bind(&fd, &address)?;
             listen(&fd, BACKLOG)?;
@@ -104,15 +104,15 @@ impl Listener {
         Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
     }
 
-    /// Listens at a path that only this user can connect to. The path of a server that is gone is
-    /// taken over; it is removed when the listener is dropped.
+    /// Listens at a path that only this user can connect to. Takes over the path of a server that is gone. The drop of
+    /// the listener removes the path.
     pub fn local(path: &Path) -> Result<Self, ListenError> {
         let name = path.display().to_string();
         let host = |error: Errno| refused(name.clone(), error);
         let address = SocketAddrUnix::new(path).map_err(host)?;
         let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let fd = socket().map_err(host)?;
-        // Its file is made with these permissions, so that nobody gets in before they are set.
+        // The socket's file is made with these permissions: at no moment can another user connect.
         fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(host)?;
         match bind(&fd, &address) {
             Err(Errno::ADDRINUSE) => {
@@ -136,7 +136,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Where it listens by TCP; with the port that was taken for port 0.
+    /// The TCP address; with the actual port if port 0 was requested.
     pub fn internet_address(&self) -> Option<SocketAddr> {
         match self.address {
             Address::Internet(address) => Some(address),
@@ -156,8 +156,8 @@ impl fmt::Display for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Closing is not enough: a program that is being started by another thread holds a copy of each
-        // descriptor for a moment, and as long as there is a copy the kernel takes connections.
+        // Closing is not enough: a program that another thread is just starting has a copy of each descriptor for a
+        // moment. As long as there is a copy, the kernel takes connections.
         let _ = shutdown(&self.fd, Shutdown::Both);
         if let Address::Local(path) = &self.address {
             let _ = std::fs::remove_file(path);
@@ -177,8 +177,8 @@ fn refused(address: String, error: Errno) -> ListenError {
     }
 }
 
-/// Sets up an accepted connection and says who its peer is. The kernel is asked about every peer: a process of this
-/// host may come by any of the host's addresses.
+/// Sets up an accepted connection and identifies its peer. The kernel is asked about every peer: a process of this host
+/// may come by any of the host's addresses.
 pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, Errno> {
     let peer_name = || Ok::<_, Errno>(getpeername(socket.as_fd())?.and_then(|name| SocketAddr::try_from(name).ok()));
     let Some(address) = peer_name()? else {
@@ -187,7 +187,7 @@ pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, 
     };
     sockopt::set_tcp_nodelay(socket, true)?;
     if address.ip().to_canonical().is_loopback() {
-        // Where none may be chosen, the host's own stays.
+        // If no algorithm may be set, the host's own stays.
         let _ = LOCAL_CONGESTION.iter().find(|name| sockopt::set_tcp_congestion(socket, name).is_ok());
     }
     sockopt::set_socket_keepalive(socket, true)?;
@@ -196,9 +196,9 @@ pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, 
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
     sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
     let own = SocketAddr::try_from(getsockname(socket)?)?;
-    // A question that fails ends the connection: its peer may be a process of this host.
+    // A failed question ends the connection, since its peer may be a process of this host.
     let origin = origins.of(address, own)?;
-    // The connection still is, so the two addresses were nobody else's while the kernel was asked.
+    // The connection still exists, so no other socket had these two addresses during the question.
     peer_name()?;
     Ok(Peer { address: address.ip().to_canonical(), port: address.port(), origin })
 }

@@ -1,13 +1,12 @@
-//! Where a peer is, and whose its socket is: asked of the kernel by the addresses of the connection (sock_diag(7),
-//! rtnetlink(7)).
+//! The origin of a peer: its host and the user of its socket. The kernel gives them for the connection's addresses
+//! (sock_diag(7), rtnetlink(7)).
 //!
 //! Owns: the netlink sockets, the questions and the reading of the answers.
-//! Does not own: what follows from it (front ends).
-//! Invariants: a user is told only of the very socket that is asked for, and only while a process or the
-//! kernel holds it. The kernel gives a user, often root, for sockets that nobody holds any more
-//! (closed by their process, or in TIME_WAIT), and knows no inode of them: those are orphans here. So is whoever
-//! comes from an address of this host without a socket that the kernel finds. Where the kernel does not say whether
-//! an address is this host's, it is.
+//! Does not own: the consequences (front ends).
+//! Invariants: a user is given only for the very socket in question, and only while a process or the kernel holds it.
+//! The kernel also gives a user, often root, for sockets without a holder (closed by their process, or in TIME_WAIT).
+//! Such sockets have no inode, and are orphans here. A peer with an address of this host but no socket there is an
+//! orphan, too. If the kernel does not say whether an address is this host's, it counts as such.
 
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,9 +24,9 @@ const ANSWER_BYTES: usize = HEADER_BYTES + 72;
 /// `struct rtmsg`, and the headers of its attributes.
 const ROUTE_BYTES: usize = 12;
 const ATTRIBUTE_BYTES: usize = 4;
-/// An answer, and the attributes behind it that are not asked for and come all the same.
+/// An answer with its attributes, which come unasked.
 const BUFFER_BYTES: usize = 4_096;
-/// Answers to earlier questions that are passed over: none, unless one was given up half-way.
+/// Stale answers that are skipped: there are none, unless an earlier question was given up half-way.
 const STALE_ANSWERS_MAX: usize = 16;
 
 /// `SOCK_DIAG_BY_FAMILY`, `RTM_NEWROUTE`, `RTM_GETROUTE`, `NLM_F_REQUEST`, `NLMSG_ERROR`; `IPPROTO_TCP`.
@@ -41,46 +40,46 @@ const TCP: u8 = 6;
 const TO: u16 = 1;
 const BY_INTERFACE: u16 = 4;
 const LOCAL: u8 = 2;
-/// `TCP_LISTEN`: what the kernel answers with where no connection is.
+/// `TCP_LISTEN`: the kernel answers with this state where no connection is.
 const LISTEN: u8 = 10;
-/// `TCP_SYN_SENT`: a socket that is not connected yet, so it is not the one that was accepted from.
+/// `TCP_SYN_SENT`: a socket that is not connected yet, so the connection was not accepted from it.
 const SYN_SENT: u8 = 2;
 
-/// Asks where peers are, and whose their sockets are.
+/// Asks the kernel for the hosts of peers and the users of their sockets.
 pub(super) struct Origins {
     sockets: Result<OwnedFd, Errno>,
     routes: Result<OwnedFd, Errno>,
     sequence: u32,
 }
 
-/// What the kernel has at the address of a peer.
+/// The kernel's socket at the address of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Socket {
     /// The socket, held for this user.
     Of(u32),
-    /// The socket, held by nobody.
+    /// The socket, without a holder.
     Nobodys,
-    /// None that is connected.
+    /// No connected socket.
     None,
 }
 
 impl Origins {
-    /// A kernel that has no sock_diag or no rtnetlink, or does not let the process use it, is noticed when it is asked.
+    /// If the kernel lacks sock_diag or rtnetlink, or denies them to the process, the first question shows it.
     pub(super) fn new() -> Self {
         let open = |protocol| socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol);
-        // Routes are what netlink is about if nothing is said.
+        // Netlink without a protocol is about routes.
         Self { sockets: open(Some(netlink::SOCK_DIAG)), routes: open(None), sequence: 0 }
     }
 
-    /// Whether both can be asked; why not if they cannot.
+    /// Whether both questions get answers; if not, the reason.
     pub(super) fn are_known(&mut self) -> Result<(), Errno> {
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        // Nothing is connected there; a kernel that can tell says just that.
+        // Nothing is connected there, and a kernel with sock_diag says so.
         self.socket(nowhere, nowhere)?;
         self.is_routed_here(nowhere).map(|_| ())
     }
 
-    /// Where the peer at `its` is, whose connection ends here at `own`, and for whom.
+    /// The origin of the peer at `its`; the connection ends here at `own`.
     pub(super) fn of(&mut self, its: SocketAddr, own: SocketAddr) -> Result<Origin, Errno> {
         let (its, own) = (canonical(its), canonical(own));
         let found = match self.sockets {
@@ -104,7 +103,7 @@ impl Origins {
     fn is_routed_here(&mut self, its: SocketAddr) -> Result<bool, Errno> {
         let question = |sequence| route_question(sequence, its);
         match self.ask(|all| &all.routes, question, read_route) {
-            // There is no way to it at all, so it is not here.
+            // An unreachable address is not this host's.
             Err(Errno::NETUNREACH | Errno::HOSTUNREACH) => Ok(false),
             answer => answer,
         }
@@ -127,7 +126,7 @@ impl Origins {
         sendto(netlink, &question(self.sequence), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         let mut buffer = [0; BUFFER_BYTES];
         for _ in 0..STALE_ANSWERS_MAX {
-            // The kernel has answered before the question's system call returned.
+            // The kernel has answered before the system call of the question returned.
             let (bytes, _) = recv(netlink, &mut buffer[..], RecvFlags::DONTWAIT)?;
             let answer = &buffer[..bytes.min(BUFFER_BYTES)];
             if word(answer, 8) == Some(self.sequence) {
@@ -138,7 +137,7 @@ impl Origins {
     }
 }
 
-/// An IPv4 address that came in IPv6's form, as itself: so the kernel finds the socket.
+/// Turns an IPv4 address in IPv6's form into itself, so that the kernel finds the socket.
 fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => SocketAddr::new(v6.ip().to_canonical(), v6.port()),
@@ -155,7 +154,7 @@ fn octets(address: IpAddr) -> [u8; 16] {
     octets
 }
 
-/// The interface that an address of a link belongs to.
+/// The interface of a link-local address.
 fn interface(address: SocketAddr) -> Option<u32> {
     match address {
         SocketAddr::V6(v6) if v6.scope_id() != 0 => Some(v6.scope_id()),
@@ -182,7 +181,7 @@ fn socket_question(sequence: u32, its: SocketAddr, other: SocketAddr) -> [u8; RE
     put(&other.port().to_be_bytes());
     put(&octets(its.ip()));
     put(&octets(other.ip()));
-    // A socket with an address of a link is bound to this interface.
+    // A socket with a link-local address is bound to this interface.
     put(&interface(its).unwrap_or(0).to_ne_bytes());
     // `INET_DIAG_NOCOOKIE`
     put(&[0xff; 8]);
@@ -193,7 +192,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// `struct nlmsghdr`, `struct rtmsg`, and which address by which interface.
+/// `struct nlmsghdr`, `struct rtmsg`, the address and the interface.
 fn route_question(sequence: u32, to: SocketAddr) -> Vec<u8> {
     let (family, width) = if to.is_ipv4() { (AddressFamily::INET, 4) } else { (AddressFamily::INET6, 16) };
     let interface = interface(to);
@@ -215,7 +214,7 @@ fn route_question(sequence: u32, to: SocketAddr) -> Vec<u8> {
     question
 }
 
-/// The message in an answer of this kind; the kernel's error if it is one.
+/// The message in an answer of this kind; the kernel's error if the answer is one.
 fn message(answer: &[u8], kind: u16, bytes: usize) -> Result<&[u8], Errno> {
     let told = answer.get(4..6).map(|kind| u16::from_ne_bytes([kind[0], kind[1]]));
     if told == Some(ERROR) {
@@ -225,7 +224,7 @@ fn message(answer: &[u8], kind: u16, bytes: usize) -> Result<&[u8], Errno> {
     answer.get(HEADER_BYTES..HEADER_BYTES + bytes).filter(|_| told == Some(kind)).ok_or(Errno::PROTO)
 }
 
-/// Whether the address that a route was asked for is this host's.
+/// Whether the address of the route in question is this host's.
 fn read_route(answer: &[u8]) -> Result<bool, Errno> {
     const TYPE_AT: usize = 7;
     Ok(message(answer, ROUTE, ROUTE_BYTES)?[TYPE_AT] == LOCAL)

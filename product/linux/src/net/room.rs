@@ -1,12 +1,12 @@
-//! How many bytes all connections together hold for their peers, and how many each may.
+//! The bytes that all connections together hold for their peers, and the share that each may hold.
 //!
 //! Owns: the sum, the rule of the bound, the connections that wait for room.
 //! Does not own: the bytes, and which of them count (`connection`).
-//! Invariants: a connection always has [`UNIT_BYTES`]. Those of all connections that there can be are taken from the
-//! bound before the first one comes, so that a newcomer never passes it. Beyond them a connection gets more only while what it then has beyond is at most what is then left free: so one
-//! alone gets half, n that want much get a part of n + 1 each, and a newcomer finds as much free as the
-//! others have. A connection that gets nothing waits with nothing else stopped, and is woken when bytes
-//! come back, in turn with the others that wait.
+//! Invariants: a connection always has [`UNIT_BYTES`]. The units of all possible connections are taken from the bound
+//! before the first one comes, so that a newcomer never exceeds it. A connection gets more than its unit only while the
+//! excess is at most the room that is then left free. So one connection alone gets half, n greedy ones get a part of n
+//! + 1 each, and a newcomer finds as much free as each of the others has. A connection that gets no room waits and
+//! stops nothing else. It is woken when bytes come back, in turn with the other waiting ones.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -14,22 +14,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// What each connection may hold in any case: the smallest receive, and a few small calls and replies.
+/// The bytes that each connection may always hold: the smallest receive, and a few small calls and replies.
 pub(super) const UNIT_BYTES: u64 = 64 << 10;
-/// How many of the connections that wait are woken when bytes come back. All are, every second.
+/// How many of the waiting connections are woken when bytes come back. Each second, all are woken.
 const WAKES_MAX: usize = 8;
-/// What must have come back before the allocator is asked to give memory back to the system.
+/// The bytes that must come back before the allocator is asked to return memory to the system.
 const SLACK_BYTES: u64 = 16 << 20;
 
-/// What one connection has of the room. Written by that connection alone.
+/// One connection's part of the room. Only that connection writes it.
 pub(super) struct Share {
     held: AtomicU64,
-    /// What is taken from the bound for it: its unit, which is so before it comes, or as much as it holds.
+    /// The connection's part of the bound: its unit, which is taken in advance, or the bytes that it holds if more.
     taken: AtomicU64,
 }
 
 impl Share {
-    /// Of a connection that begins.
+    /// The share of a connection that begins.
     pub(super) fn new() -> Self {
         Self { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
     }
@@ -45,12 +45,12 @@ impl Share {
 }
 
 pub(super) struct Room {
-    /// What is taken from the bound: the units of all connections that there can be, and what is held beyond.
+    /// The taken part of the bound: the units of all possible connections, and the bytes held beyond them.
     taken: AtomicU64,
-    /// The most of it since memory was last given back.
+    /// The maximum of `taken` since memory was last given back.
     peak: AtomicU64,
     waiting: Mutex<Waiting>,
-    /// How many connections wait. Read after `taken` has become less, written before it is looked at again.
+    /// The number of waiting connections. Read after `taken` has shrunk, written before `taken` is read again.
     waiters: AtomicUsize,
 }
 
@@ -62,7 +62,7 @@ struct Waiting {
 }
 
 impl Room {
-    /// For so many connections at a time.
+    /// Room for `connections_max` connections at a time.
     pub(super) fn new(connections_max: usize) -> Self {
         let units = connections_max as u64 * UNIT_BYTES;
         Self {
@@ -80,13 +80,13 @@ impl Room {
         self.wake(WAKES_MAX);
     }
 
-    /// What a connection with `share` may hold: as much beyond its unit as it then leaves free.
+    /// The bytes that a connection with `share` may hold: as many beyond its unit as it then leaves free.
     fn may_hold(share: u64, taken: u64, bytes_max: u64) -> u64 {
         let free = bytes_max.saturating_sub(taken);
         if free == 0 { UNIT_BYTES } else { (free + share + UNIT_BYTES) / 2 }
     }
 
-    /// Takes what a connection needs to hold `bytes`, all of it or nothing; leaves `spare` of the bound free.
+    /// Takes the room for a connection to hold `bytes`, all of it or nothing; leaves `spare` of the bound free.
     pub(super) fn try_hold(&self, share: &Share, bytes: u64, spare: u64, bytes_max: u64) -> bool {
         let own = share.taken();
         let granted = bytes <= own
@@ -104,7 +104,7 @@ impl Room {
         granted
     }
 
-    /// Takes up to `more` beyond what a connection holds, for a moment; says what it may hold with that.
+    /// Takes up to `more` beyond a connection's bytes, for a moment; returns the bytes that it may then hold.
     pub(super) fn reserve(&self, share: &Share, more: u64, bytes_max: u64) -> u64 {
         let own = share.taken();
         let wanted = share.held() + more;
@@ -114,8 +114,8 @@ impl Room {
         own + granted
     }
 
-    /// Notes that a connection holds `bytes`, permitted or not, and gives back what it has beyond. Others
-    /// are woken if that is less than `before`: a moment's reservation that comes back is no news.
+    /// Records that a connection holds `bytes`, permitted or not, and gives back its further room. Wakes others if that
+    /// is less than `before`: the return of a moment's reservation is no news.
     pub(super) fn settle(&self, share: &Share, bytes: u64, before: u64) {
         let (was, is) = (share.taken(), bytes.max(UNIT_BYTES));
         share.held.store(bytes, Ordering::Relaxed);
@@ -131,7 +131,7 @@ impl Room {
         }
     }
 
-    /// Takes what `more` says of the sum, if it does.
+    /// Takes the part of the sum that `more` returns, if any.
     fn take(&self, more: impl Fn(u64) -> Option<u64>) -> Option<u64> {
         let mut taken = self.taken.load(Ordering::SeqCst);
         loop {
@@ -149,7 +149,7 @@ impl Room {
         }
     }
 
-    /// Bytes that connections hold beyond their units, and the units of all that there can be.
+    /// The units of all possible connections, and the bytes that connections hold beyond them.
     pub(super) fn taken(&self) -> u64 {
         self.taken.load(Ordering::SeqCst)
     }
@@ -159,8 +159,8 @@ impl Room {
         self.waiters.load(Ordering::SeqCst)
     }
 
-    /// Has the connection `number` woken when bytes come back. It then asks again, and once more right
-    /// after this, since they may have come back in between.
+    /// Wakes the connection `number` when bytes come back. The connection then asks again, and also once right after
+    /// this call, since bytes may have come back in between.
     pub(super) fn wait(&self, number: u64, waker: &Waker) {
         let mut waiting = self.lock();
         waiting.wakers.insert(number, waker.clone());
@@ -194,7 +194,7 @@ impl Room {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes all that wait: some may do with less than those that were woken before them.
+    /// Wakes all waiting connections: some may need less than those woken before them.
     pub(super) fn wake_all(&self) {
         self.wake(usize::MAX);
     }
@@ -205,14 +205,14 @@ impl Room {
         self.peak.load(Ordering::Relaxed).saturating_sub(taken) >= SLACK_BYTES
     }
 
-    /// Gives freed memory back to the system, on a thread of its own: the allocator goes through all of its
-    /// memory. By itself it keeps what was freed below something that is still in use.
+    /// Gives freed memory back to the system, on a thread of its own, since the allocator walks all of its memory.
+    /// Without this call it keeps freed memory that lies below memory in use.
     pub(super) fn give_slack_back(&self) {
         self.peak.store(self.taken.load(Ordering::Relaxed), Ordering::Relaxed);
         #[cfg(target_env = "gnu")]
-        // If there is no thread to be had, memory goes back another time.
+        // If no thread can be had, memory goes back another time.
         drop(std::thread::Builder::new().name("afflux-trim".into()).spawn(|| {
-            // SAFETY: it takes the allocator's own locks, and moves nothing that is in use.
+            // SAFETY: the call takes the allocator's own locks, and moves no memory in use.
             unsafe { libc::malloc_trim(0) }
         }));
     }

@@ -1,12 +1,12 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
-//! Owns: the acceptors, the bounds on connections and on what they hold, the sums over all of them, the
-//! end; telling connections to go. A connection goes to make room for a new one, because it is silent, because it holds
-//! memory that others wait for, or because nobody could read it for long.
+//! Owns: the acceptors, the bounds on connections and their bytes, the sums over all connections, the end; telling
+//! connections to go. A connection goes to make room for a new one, because it is silent, because others wait for its
+//! memory, or because the server could not read it for long.
 //! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
 //! Invariants: at most `connections_max` connections. A new one waits for the end of the connection that makes room for
-//! it, and for no peer. A connection that is told to go because it is silent decides itself whether it is: one with
-//! calls in progress or unsent replies stays. Every connection is counted until its last resource is gone.
+//! it, and for no peer. A connection that is told to go for its silence checks this itself: with calls in progress or
+//! unsent replies it stays. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -32,30 +32,30 @@ use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::reactor::{Mail, Reactor, Sleep};
 
-/// Connections at once, where the limit on descriptors allows it.
+/// Most connections at once, where the limit on descriptors allows it.
 pub const CONNECTIONS_MAX: usize = 1_024;
-/// The least that the bound on what all connections hold can be set to.
+/// The least value for the bound on the bytes of all connections.
 const REQUEST_BYTES_MIN: u64 = 128 << 20;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
-/// How often silent connections are looked for. One that is silent for so long gives back the buffer that
-/// it does not need.
+/// The interval of the search for silent connections. After one interval of silence a connection gives its unneeded
+/// buffer back.
 const LOOK_NS: u64 = Nanos::SECOND;
-/// A peer that leaves a record unfinished or does not take its replies while others wait for memory has to
-/// move this much from one look to the next, ...
+/// While others wait for memory, a peer that leaves a record unfinished or does not take its replies has to move this
+/// much from one look to the next, ...
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
-/// ... and so many times in a row that it did not its connection goes: a lost packet alone is not enough.
+/// ... and its connection goes after this many failures in a row: a lost packet alone is not enough.
 const STALLS_MAX: u8 = 2;
-/// A connection is stalled whose peer has moved nothing for so long though it is the peer's turn.
+/// A connection counts as stalled after this long without progress while it is the peer's turn.
 const STALL_NS: u64 = Nanos::SECOND;
-/// What the memory that may be held divides into; only above one such part connections receive more than
-/// they know to come, so that what is left over is enough for whole records.
+/// Divisor of the memory that may be held. Connections receive more than the bytes known to come only while one such
+/// part stays free, so that the rest is enough for whole records.
 const SPARE_PARTS: u64 = 4;
 
-/// The units of all connections that there can be leave as much again of the least bound that can be set.
+/// The units of all possible connections leave at least as much again of the least bound.
 const _: () = assert!(2 * CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
 
-/// What has been served so far.
+/// The service's figures since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServeCounts {
     /// Connections now.
@@ -68,9 +68,9 @@ pub struct ServeCounts {
     pub bytes_out: u64,
     /// Calls received and not yet answered, all connections together.
     pub calls_in_progress: usize,
-    /// Connections closed because their peers sent what no protocol machine could read.
+    /// Connections closed because no protocol machine could read their peers' bytes.
     pub protocol_errors: u64,
-    /// Connections closed because they were silent for as long as a connection may be.
+    /// Connections closed because they were silent for the time allowed.
     pub closed_silent: u64,
     /// Connections closed to make room for new ones.
     pub closed_for_room: u64,
@@ -80,25 +80,25 @@ pub struct ServeCounts {
     pub request_bytes: u64,
     /// Connections that wait until others hold less.
     pub waiting_for_room: usize,
-    /// Connections closed because they held what others waited for and their peers did nothing about it.
+    /// Connections closed because others waited for their memory while their peers made no progress.
     pub closed_stalled: u64,
-    /// Connections reset because there was no room for what their peers had sent, for as long as that may be.
+    /// Connections reset because their peers' bytes had no room for the time allowed.
     pub closed_unread: u64,
 }
 
-/// What is served to one address now.
+/// The service's figures for one address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PeerCounts {
     /// Connections now.
     pub connections: usize,
-    /// Bytes received over these.
+    /// Bytes received over these connections.
     pub bytes_in: u64,
-    /// Bytes sent over these.
+    /// Bytes sent over these connections.
     pub bytes_out: u64,
 }
 
-/// Whether this kernel tells whose the sockets of peers on this host are, and which addresses are this host's; why not if
-/// it does not.
+/// Whether this kernel reports the users of local peers' sockets, and which addresses are this host's; the error is the
+/// reason if it does not.
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
     Ok(Origins::new().are_known()?)
 }
@@ -109,12 +109,12 @@ pub struct ServeHandle {
     service: Arc<Service>,
 }
 
-/// How far the service is.
+/// The phase of the service.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(super) enum Phase {
     Serving,
-    /// Calls in progress are answered, nothing more is received.
+    /// Calls in progress are answered, and nothing more is received.
     Finishing,
     /// Everything is dropped.
     Closing,
@@ -142,14 +142,14 @@ struct Service {
     closed_unread: AtomicU64,
     room: Room,
     roster: Mutex<Roster>,
-    /// Locked for the questions about one peer.
+    /// Locked during the questions about one peer.
     origins: Mutex<Origins>,
 }
 
 #[derive(Default)]
 struct Roster {
     connections: BTreeMap<u64, Entry>,
-    /// Acceptors, and whoever waits for the end.
+    /// Acceptors, and callers that wait for the end.
     others: Vec<Waker>,
 }
 
@@ -160,32 +160,32 @@ struct Entry {
     waker: Option<Waker>,
 }
 
-/// What a connection does, for others to see.
+/// A connection's state, for others to see.
 struct Standing {
     party: Party,
-    /// Written by the connection alone.
+    /// Only the connection writes it.
     active_ns: AtomicU64,
-    /// Calls in progress, or replies not sent. Written by the connection alone.
+    /// Calls in progress, or replies not sent. Only the connection writes it.
     busy: AtomicBool,
-    /// Why it was told to go, as a number of [`Reason`]; 0 if it was not. Taken back by the connection if
-    /// it is at work.
+    /// The number of the [`Reason`] for which it was told to go; 0 if it was not. The connection resets it if it is at
+    /// work.
     leaving: AtomicU8,
     share: Share,
-    /// It waits for its peer to finish a record or to take replies. Written by the connection alone.
+    /// It waits for its peer to finish a record or to take replies. Only the connection writes it.
     waits_for_peer: AtomicBool,
-    /// Where it connects from.
+    /// The peer's address.
     peer: IpAddr,
-    /// Bytes received and sent. Written by the connection alone.
+    /// Bytes received and sent. Only the connection writes them.
     received: AtomicU64,
     sent: AtomicU64,
-    /// The sum of both when it was last looked at, and how many looks in a row found that too few had been added.
+    /// The sum of both at the last look, and the number of looks in a row that found too little added.
     seen: AtomicU64,
     stalls: AtomicU8,
     /// It was told to keep no more buffer than it needs.
     shrinks: AtomicBool,
-    /// That was so since it last moved anything.
+    /// It has been told so since it last moved anything.
     rests: AtomicBool,
-    /// Since when nothing is received from it for want of room; 0 while something is. Written by the connection alone.
+    /// Since when nothing is received from it for want of room; 0 while it is read. Only the connection writes it.
     unread_since_ns: AtomicU64,
 }
 
@@ -204,15 +204,15 @@ enum Reason {
     Silent = 1,
     /// A new connection gets its place: it goes even with calls in progress.
     Room = 2,
-    /// Its peer stands still while others wait for what it holds: it goes even with calls in progress.
+    /// Its peer makes no progress while others wait for memory: it goes even with calls in progress.
     Stalled = 3,
     /// Bytes of its peer lay unread for too long: it goes if they still do, even with calls in progress.
     Unread = 4,
 }
 
-/// Accepts connections from `listeners` and gives each a machine from `factory`, which is called on
-/// the connection's reactor and must not block. `on_refused` is told of each connection for which there
-/// is no room, and must not block either.
+/// Accepts connections from `listeners` and gives each a machine from `factory`. The factory is called on the
+/// connection's reactor and must not block. `on_refused` gets each connection that has no room, and must not block
+/// either.
 pub fn serve(
     platform: &LinuxPlatform,
     listeners: Vec<Listener>,
@@ -263,7 +263,7 @@ pub fn serve(
 }
 
 impl ServeHandle {
-    /// What has been served so far.
+    /// The service's figures since its start.
     pub fn counts(&self) -> ServeCounts {
         let service = &self.service;
         ServeCounts {
@@ -283,7 +283,7 @@ impl ServeHandle {
         }
     }
 
-    /// What is served to whom, for each address that has connections. Connections that are over are not in it.
+    /// The service's figures for each address that has connections. Ended connections do not count.
     pub fn peers(&self) -> BTreeMap<IpAddr, PeerCounts> {
         let mut peers = BTreeMap::<IpAddr, PeerCounts>::new();
         for entry in self.service.lock().connections.values() {
@@ -295,15 +295,15 @@ impl ServeHandle {
         peers
     }
 
-    /// Accepts no more connections, and soon closes the listeners. Those that are, go on.
+    /// Accepts no more connections, and soon closes the listeners. Present connections go on.
     pub fn stop_accepting(&self) {
         self.service.accepting.store(false, Ordering::SeqCst);
         self.service.wake_all();
     }
 
-    /// Stops accepting and receiving, lets calls in progress be answered, closes each connection
-    /// when that is done, and at `deadline` those that are left. Ends with how many were left, when
-    /// everything of all connections is gone.
+    /// Stops accepting and receiving, and waits for the answers of calls in progress. Closes each connection when it is
+    /// answered, and the rest at `deadline`. Returns the number of the latter once everything of all connections is
+    /// gone.
     pub async fn finish(&self, deadline: Nanos) -> usize {
         self.service.enter(Phase::Finishing);
         self.stop_accepting();
@@ -364,7 +364,7 @@ impl Service {
         self.accepting.load(Ordering::SeqCst)
     }
 
-    /// Has room made for a connection of `party`. False when there will be none.
+    /// Waits for room for a connection of `party`. False if it gets none.
     fn room(&self, party: Party) -> impl Future<Output = bool> + '_ {
         poll_fn(move |cx| {
             self.keep_other(cx.waker());
@@ -429,7 +429,7 @@ impl Service {
         (self.on_refused)(&RefusedConnection { party, connections });
     }
 
-    /// Tells connections to go that have been silent for as long as one may be.
+    /// Tells connections to go that have been silent for the time allowed.
     fn close_silent(&self) {
         let idle_ns = (self.limits)().idle_ns;
         if idle_ns == 0 {
@@ -443,7 +443,7 @@ impl Service {
         }
     }
 
-    /// Tells connections to go that nothing was received from for as long as that may be.
+    /// Tells connections to go that were not read for the time allowed.
     fn reset_unread(&self) {
         let (unread_ns, now) = ((self.limits)().unread_ns, clock::monotonic());
         if unread_ns == 0 {
@@ -463,12 +463,12 @@ impl Service {
 
     fn request_bytes(&self) -> u64 {
         let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
-        // What moves from one connection to another while they are added up would count twice.
+        // Bytes that move from one connection to another during the addition would count twice.
         held.min(self.room.taken())
     }
 
-    /// Has silent connections give back what they do not need. While others wait for memory, those whose
-    /// peers stand still with more than what each may always have are told to go.
+    /// Tells silent connections to give back memory that they do not need. While others wait for memory, a connection
+    /// goes if it holds more than its unit and its peer makes no progress.
     fn make_room(&self) {
         let wanted = self.room.waiters() > 0;
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
@@ -497,9 +497,9 @@ impl Service {
         }
     }
 
-    /// Has a connection served as soon as there is room for it.
+    /// Serves a connection as soon as there is room for it.
     async fn admit(self: &Arc<Self>, socket: OwnedFd) {
-        // A peer that is gone already has no name.
+        // A peer that is gone already has no address.
         let Ok(peer) = self.identify(&socket) else { return };
         if self.room(peer.party()).await {
             self.place(socket, peer);
@@ -532,7 +532,7 @@ impl Service {
         let entry = Entry { standing: Arc::clone(&standing), waker: None };
         self.lock().connections.insert(number, entry);
         if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
-            // Whoever looks for silent connections has waited for the first.
+            // The search for silent connections has waited for the first one.
             self.wake_others();
         }
         let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing });
@@ -560,7 +560,7 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
                     let until = clock::monotonic().after(SHORTAGE_PAUSE_NS);
                     service.platform.sleep_until(until).await;
                 }
-                // Anything else concerns the one peer that has gone again meanwhile.
+                // Any other error concerns one peer, which has gone meanwhile.
             }
         }
     }
@@ -577,7 +577,7 @@ async fn look_for_silent(service: Arc<Service>) {
             if !service.is_accepting() {
                 return Poll::Ready(());
             }
-            // Without connections nothing has to be looked at, and nobody wakes an idle machine. The last one
+            // Without connections there is nothing to look at, and no timer wakes an idle machine. The last connection
             // may have left memory to give back.
             match service.connections.load(Ordering::SeqCst) {
                 0 if !service.room.has_slack() => Poll::Pending,
@@ -588,7 +588,7 @@ async fn look_for_silent(service: Arc<Service>) {
     }
 }
 
-/// A connection's place among all.
+/// A connection's place in the service.
 pub(super) struct Place {
     service: Arc<Service>,
     number: u64,
@@ -605,7 +605,7 @@ impl Place {
         }
     }
 
-    /// Says who is to be woken when the phase changes; a task's waker is the same for its life.
+    /// Sets the waker for changes of the phase; a task's waker is the same for its life.
     pub(super) fn keep_waker(&self, waker: &Waker) {
         let mut roster = self.service.lock();
         let before = roster.connections.get_mut(&self.number).and_then(|entry| entry.waker.replace(waker.clone()));
@@ -613,14 +613,14 @@ impl Place {
         drop(before);
     }
 
-    /// Says whether the connection has calls in progress or replies to send.
+    /// Reports whether the connection has calls in progress or replies to send.
     pub(super) fn set_busy(&self, busy: bool) {
         self.standing.busy.store(busy, Ordering::SeqCst);
     }
 
-    /// Whether the connection was told to go, and does: it counts as closed for that. A connection that was told to go for
-    /// its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by now, or if
-    /// nothing `lies_there`.
+    /// Whether the connection was told to go, and goes; it is then counted under that reason. A connection that was
+    /// told to go for its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by
+    /// now, or if `lies_there` finds no bytes.
     pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
@@ -637,7 +637,7 @@ impl Place {
         };
         if stays {
             leaving.store(0, Ordering::SeqCst);
-            // Whoever waits for its place has to choose another.
+            // The new connection that waits for its place has to choose another.
             self.service.wake_others();
             return false;
         }
@@ -655,24 +655,24 @@ impl Place {
         (self.service.limits)().request_bytes_max
     }
 
-    /// Counts what the connection holds, and gives back what was reserved beyond.
+    /// Records the connection's bytes, and gives back its further reservation.
     pub(super) fn hold(&self, bytes: u64, before: u64) {
         self.service.room.settle(&self.standing.share, bytes, before);
     }
 
-    /// Bytes that the connection was last known to hold.
+    /// The connection's bytes as last recorded.
     pub(super) fn held(&self) -> u64 {
         self.standing.share.held()
     }
 
-    /// Lets the connection hold so much, if it may; `known` if all of it is known to come.
+    /// Lets the connection hold `bytes`, if it may; `known` means that all of them are sure to come.
     pub(super) fn try_hold(&self, bytes: u64, known: bool) -> bool {
         let max = self.request_bytes_max();
         let spare = if known { 0 } else { max / SPARE_PARTS };
         self.service.room.try_hold(&self.standing.share, bytes, spare, max)
     }
 
-    /// Reserves up to `more` bytes until [`Place::hold`] is called, and says what the connection may hold.
+    /// Reserves up to `more` bytes until [`Place::hold`] is called; returns the bytes that the connection may hold.
     pub(super) fn reserve(&self, more: u64) -> u64 {
         self.service.room.reserve(&self.standing.share, more, self.request_bytes_max())
     }
@@ -685,12 +685,12 @@ impl Place {
         self.service.room.forget(self.number);
     }
 
-    /// Says whether the connection waits for its peer to finish a record or to take replies.
+    /// Reports whether the connection waits for its peer to finish a record or to take replies.
     pub(super) fn set_waits_for_peer(&self, waits: bool) {
         self.standing.waits_for_peer.store(waits, Ordering::SeqCst);
     }
 
-    /// Says whether bytes of the peer lie unread because there is no room for them.
+    /// Reports whether the peer's bytes lie unread for want of room.
     pub(super) fn set_unread(&self, unread: bool) {
         let since = &self.standing.unread_since_ns;
         let was_unread = since.load(Ordering::Relaxed) != 0;
@@ -699,7 +699,7 @@ impl Place {
         }
     }
 
-    /// Whether the connection was told to keep no more buffer than it needs; once.
+    /// Whether the connection was told to keep no more buffer than it needs; true once.
     pub(super) fn is_to_shrink(&self) -> bool {
         self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
     }

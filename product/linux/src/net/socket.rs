@@ -1,9 +1,9 @@
 //! Operations on sockets as futures, and output on its way.
 //!
 //! Owns: the memory of each operation until the reactor has reported it.
-//! Does not own: what is sent, and when (`connection`); descriptors are shared with it.
-//! Invariants: a dropped operation is cancelled, and its memory lives until that is done. A segment
-//! is dropped as soon as its last byte was taken by the kernel.
+//! Does not own: the bytes to send and the moment of a send (`connection`); descriptors are shared with it.
+//! Invariants: a dropped operation is cancelled, and its memory lives until that is done. A segment is dropped as soon
+//! as the kernel has taken its last byte.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,18 +20,18 @@ use super::serve::Place;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec, Message, Owner};
 use crate::reactor::{Reactor, Token};
 
-/// Most bytes of one send: what a fast network takes in a fraction of a millisecond, so that pages
-/// are let go one batch after the other.
+/// Most bytes of one send: a fast network takes them in a fraction of a millisecond, so that pages are released one
+/// batch after the other.
 const SEND_BYTES_MAX: usize = 1 << 20;
 
-/// A connection's socket. It keeps the connection's place: what the kernel still has of a connection
-/// counts as one.
+/// A connection's socket. It keeps the connection's place: a connection counts as long as the kernel has anything of
+/// it.
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
     pub(super) place: Arc<Place>,
 }
 
-/// An operation: in flight, or over. One that is over gives its memory to the next of its kind.
+/// An operation: in flight, or over. The next operation of its kind reuses the memory of one that is over.
 pub(super) struct Pending<M, T, H> {
     shared: Rc<RefCell<Shared<M, T, H>>>,
     reactor: Rc<Reactor>,
@@ -40,26 +40,26 @@ pub(super) struct Pending<M, T, H> {
 
 struct Shared<M, T, H> {
     state: State<T>,
-    /// What the reactor kept, empty, for the next operation.
+    /// The reactor's box, empty, for the next operation.
     spare: Option<Box<Kept<M, T, H>>>,
 }
 
 enum State<T> {
     Waiting(Option<Waker>),
     Done(T),
-    /// The outcome was taken, or nobody wants it.
+    /// The outcome was taken, or its future was dropped.
     Over,
 }
 
-/// What the reactor keeps while an operation is in flight.
+/// The reactor keeps this while an operation is in flight.
 struct Kept<M, T, H>(Option<Work<M, T, H>>);
 
-/// The memory, and how to make an outcome of it.
+/// The memory, and the function that makes an outcome of it.
 struct Work<M, T, H> {
     shared: Rc<RefCell<Shared<M, T, H>>>,
     memory: M,
     finish: fn(M, Result<usize, Errno>) -> T,
-    /// The descriptor, and what must outlive the memory.
+    /// The descriptor, and all else that must outlive the memory.
     held: H,
 }
 
@@ -70,7 +70,7 @@ impl<M, T, H> Owner for Kept<M, T, H> {
         let outcome = finish(memory, result);
         let waker = match &mut shared.borrow_mut().state {
             State::Waiting(waker) => waker.take(),
-            // Dropped meanwhile: so is the outcome, and only then what is held.
+            // The future was dropped meanwhile: the outcome is dropped, too, and after it `held`.
             _ => return drop((outcome, held)),
         };
         *shared.borrow_mut() = Shared { state: State::Done(outcome), spare: Some(self) };
@@ -82,11 +82,10 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
     /// Starts `io` on this thread's reactor, in the memory of an `earlier` operation that is over.
     ///
     /// # Safety
-    /// What `io` points to is `memory`'s and stays where it is when that moves; its descriptor is
-    /// `held`'s.
+    /// `io` points into `memory`, and these bytes stay in place when `memory` moves. The descriptor is `held`'s.
     ///
     /// # Panics
-    /// When no reactor drives this thread.
+    /// If no reactor drives this thread.
     unsafe fn start(
         earlier: Option<Self>,
         io: Io,
@@ -95,7 +94,7 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
         finish: fn(M, Result<usize, Errno>) -> T,
     ) -> Self {
         let fresh = || Rc::new(RefCell::new(Shared { state: State::Over, spare: None }));
-        // The earlier one is dropped here, before its state is another's.
+        // The earlier operation is dropped here, before its state is reused.
         let shared = earlier.map_or_else(fresh, |earlier| Rc::clone(&earlier.shared));
         let spare =
             std::mem::replace(&mut *shared.borrow_mut(), Shared { state: State::Waiting(None), spare: None }).spare;
@@ -109,7 +108,7 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
         }
     }
 
-    /// Asks that it end soon. It ends with `CANCELED`, unless its outcome is there already.
+    /// Asks the kernel to end it soon. It ends with `CANCELED`, unless its outcome is there already.
     pub(super) fn cancel(&self) {
         if matches!(self.shared.borrow().state, State::Waiting(_)) {
             self.reactor.cancel(self.token);
@@ -144,22 +143,22 @@ impl<M, T, H> Drop for Pending<M, T, H> {
 /// Accepts a connection.
 pub(super) fn accept(listener: &Arc<OwnedFd>) -> Pending<(), Result<OwnedFd, Errno>, Arc<OwnedFd>> {
     let io = Io::Accept { fd: listener.as_raw_fd() };
-    // SAFETY: it points to nothing, and the descriptor is held.
+    // SAFETY: the operation points to nothing, and the descriptor is held.
     unsafe {
         Pending::start(None, io, (), Arc::clone(listener), |(), result| {
-            // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
+            // SAFETY: the kernel has just made this descriptor for us, and no other code knows it.
             result.map(|fd| OwnedFd::from_raw_fd(fd as i32))
         })
     }
 }
 
-/// What a receive ends with: the buffer, longer by the bytes that came (none at the stream's end).
+/// The outcome of a receive: the buffer, longer by the received bytes (none at the stream's end).
 pub(super) type Received = (BytesMut, Result<usize, Errno>);
 
 /// A receive.
 pub(super) type Receiving = Pending<BytesMut, Received, Rc<Socket>>;
 
-/// Receives once, at most `bytes_max` behind what is in `buffer`.
+/// Receives once, at most `bytes_max`, behind the bytes in `buffer`.
 pub(super) fn receive(
     earlier: Option<Receiving>,
     socket: &Rc<Socket>,
@@ -181,7 +180,7 @@ pub(super) fn receive(
     }
 }
 
-/// Output in order, the front of which is being sent.
+/// Output in order; its front is being sent.
 #[derive(Default)]
 pub(super) struct Outgoing {
     segments: VecDeque<Segment>,
@@ -189,8 +188,8 @@ pub(super) struct Outgoing {
     skip: usize,
     bytes: usize,
     iovecs: Vec<IoVec>,
-    /// One while something is sent. In a vector, since the kernel reads the message where it is: moving a
-    /// vector leaves pointers to what is in it good, moving a box would not.
+    /// One message while a send is in flight. The kernel reads the message in place: pointers into a vector stay valid
+    /// when the vector moves, and those into a box would not.
     message: Vec<Message>,
 }
 
@@ -200,7 +199,7 @@ impl Outgoing {
         self.bytes
     }
 
-    /// Appends what is in `segments`, and empties it.
+    /// Appends the contents of `segments`, and empties it.
     pub(super) fn append(&mut self, segments: &mut Vec<Segment>) {
         for segment in segments.drain(..).filter(|segment| !segment.is_empty()) {
             self.bytes += segment.len();
@@ -208,7 +207,7 @@ impl Outgoing {
         }
     }
 
-    /// Lets go of the first `count` bytes.
+    /// Releases the first `count` bytes.
     pub(super) fn sent(&mut self, mut count: usize) {
         assert!(count <= self.bytes, "the kernel took more than there was");
         self.bytes -= count;
@@ -248,7 +247,7 @@ impl Outgoing {
     }
 }
 
-/// What a send ends with: what is left, and how many bytes the kernel took.
+/// The outcome of a send: the unsent output, and the number of bytes that the kernel took.
 pub(super) type Sent = (Outgoing, Result<usize, Errno>);
 
 /// A send.
@@ -260,8 +259,8 @@ pub(super) fn send(earlier: Option<Sending>, socket: &Rc<Socket>, mut outgoing: 
     outgoing.message.clear();
     outgoing.message.push(Message::new(&outgoing.iovecs));
     let io = Io::Send { fd: socket.fd.as_raw_fd(), message: outgoing.message.as_ptr() };
-    // SAFETY: the message, its vector and the segments it points into are the memory, and none of
-    // them moves with it; no segment is let go before the report. The descriptor is held.
+    // SAFETY: the message, its vector and the segments it points into are the memory, and none of them moves with it;
+    // no segment is released before the report. The descriptor is held.
     unsafe {
         Pending::start(earlier, io, outgoing, Rc::clone(socket), |mut outgoing, result| {
             outgoing.message.clear();

@@ -18,12 +18,12 @@ use super::*;
 use crate::platform::{IoChoice, LinuxPlatform, Reactors};
 use crate::scratch::Scratch;
 
-/// A call with this in its number of copies is never parked.
+/// A call with this bit in its number of copies is never parked.
 const URGENT: u32 = 1 << 31;
 
 const CHOICES: [IoChoice; 2] = [IoChoice::Auto, IoChoice::Syscalls];
 
-/// What a test decides about its machines while they run.
+/// The test's control of its running machines.
 #[derive(Default)]
 struct Gate {
     /// Calls are parked.
@@ -33,7 +33,7 @@ struct Gate {
     wakers: Mutex<Vec<Waker>>,
     /// Bytes of output that exist.
     output: Arc<AtomicUsize>,
-    /// What was said of connections that were refused.
+    /// The messages about refused connections.
     refused: Mutex<Vec<String>>,
     /// How often machines were told to shrink.
     shrunk: AtomicUsize,
@@ -68,7 +68,7 @@ impl Drop for Counted {
     }
 }
 
-/// Records of length, copies and bytes; the answer is the bytes, so many times, in small segments.
+/// Records of length, copies and bytes; the answer repeats the bytes `copies` times, in small segments.
 struct Echo {
     gate: Arc<Gate>,
     calls: VecDeque<(u32, Bytes)>,
@@ -145,7 +145,7 @@ fn record(copies: u32, bytes: &[u8]) -> Vec<u8> {
 struct Rig {
     platform: LinuxPlatform,
     address: SocketAddr,
-    /// A copy of the listening socket: its port may be another's once it is closed.
+    /// A copy of the listening socket: once the port is closed, another socket may get it.
     listening: OwnedFd,
     handle: ServeHandle,
     gate: Arc<Gate>,
@@ -183,7 +183,7 @@ impl Rig {
     }
 }
 
-/// As many from one address as in all, and as silent as they like.
+/// As many connections from one address as in all, and no bound on their silence.
 fn limits(connections_max: usize) -> ServeLimits {
     ServeLimits {
         connections_max,
@@ -291,7 +291,7 @@ fn long_answers_go_out_in_partial_sends() {
     for choice in CHOICES {
         let rig = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
         let mut stream = rig.connect();
-        // 20,000 copies of 2 segments: many more than one call takes; then fewer, larger ones.
+        // 20,000 copies of 2 segments: many more than one system call takes; then fewer, larger copies.
         exchange(&mut stream, 20_000, &bytes(1, 1_001));
         exchange(&mut stream, 60, &bytes(2, 1 << 20));
         drop(stream);
@@ -344,8 +344,8 @@ fn input_is_left_in_the_socket_while_it_is_not_wanted() {
         let call = record(1, &bytes(3, 10_000));
         stream.set_nonblocking(true).unwrap();
         let (mut written, mut refused) = (0, 0);
-        // The kernel's buffers fill in the end; then nothing moves any more. On a busy machine the
-        // reactor may come to take its part late: that is waited for.
+        // The kernel's buffers fill in the end; then nothing moves any more. On a busy machine the reactor may take its
+        // part late, and the test waits for it.
         let deadline = Instant::now() + Duration::from_secs(60);
         while refused < 1_000 || (rig.handle.counts().calls_in_progress < 9 && Instant::now() < deadline) {
             match stream.write(&call[written % call.len()..]) {
@@ -379,7 +379,7 @@ fn input_is_left_in_the_socket_while_it_is_not_wanted() {
     }
 }
 
-/// Fills a connection with calls that are parked until nothing more is taken, the kernel's buffers aside.
+/// Fills a connection with calls that are parked, until the server and the kernel's buffers take no more.
 fn fill(rig: &Rig, stream: &mut TcpStream) {
     stream.set_nonblocking(true).unwrap();
     let call = record(1, &bytes(3, 10_000));
@@ -400,7 +400,7 @@ fn a_connection_that_is_not_read_for_too_long_is_reset() {
     for choice in CHOICES {
         let gate = Gate { closed: true.into(), bytes_max: 100_000, ..Gate::default() };
         let rig = Rig::limited(choice, gate, ServeLimits { unread_ns: 1, ..limits(10) }, "127.0.0.1:0");
-        // One whose calls are parked, but which has sent no more than was taken.
+        // The calls of this connection are parked, but all of its bytes were received.
         let mut parked = rig.connect();
         parked.write_all(&record(1, &bytes(1, 100_000))).unwrap();
         rig.until(|counts| counts.calls_in_progress == 1);
@@ -417,7 +417,7 @@ fn a_connection_that_is_not_read_for_too_long_is_reset() {
     }
 }
 
-/// Users of the tests; root alone can be them.
+/// Users of the tests; only root can act as them.
 const USERS: [u32; 3] = [4001, 4002, 4003];
 
 fn is_root() -> bool {
@@ -428,7 +428,7 @@ fn is_root() -> bool {
     root
 }
 
-/// A client that is a process of this user.
+/// A client process of this user.
 fn connect_as(user: u32, to: SocketAddr) -> TcpStream {
     connect_of(Some(user), Ipv4Addr::LOCALHOST, to)
 }
@@ -441,7 +441,7 @@ fn connect_of(user: Option<u32>, source: Ipv4Addr, to: SocketAddr) -> TcpStream 
     TcpStream::from(socket)
 }
 
-/// Has a connection at work for ever: its replies are more than the kernel holds, and are not read.
+/// Keeps a connection at work for ever: its replies exceed the kernel's buffers, and are not read.
 fn deafen(stream: &mut TcpStream) {
     stream.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
     stream.read_exact(&mut [0]).unwrap();
@@ -460,7 +460,7 @@ fn connections_at_work_are_bounded_and_one_party_has_as_many_as_it_may() {
         let mut served: Vec<_> = (0..3).map(|_| rig.connect()).collect();
         served.iter_mut().for_each(|stream| stream.write_all(&record(1, b"in")).unwrap());
         rig.until(|counts| counts.calls_in_progress == 3);
-        // Of one user all are at work, so it is refused more by whichever address, and told.
+        // All connections of one user are at work, so another is refused on any address, and the refusal is reported.
         for mut refused in [rig.connect(), connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address)] {
             assert!(matches!(refused.read(&mut [0]), Ok(0) | Err(_)));
         }
@@ -494,12 +494,12 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
                 deaf.push(stream);
             }
         }
-        // Root's two places are free though the others are all taken.
+        // Root's two places are free though all others are taken.
         assert_eq!(rig.handle.counts().connections, 30);
         let mut roots: Vec<_> = (0..2).map(|_| connect_as(0, rig.address)).collect();
         assert!(roots.iter_mut().all(is_served));
         assert_eq!(rig.handle.counts().closed_for_room, 0);
-        // A third user gets as many as it asks for until it has nearly as many as the one with the most.
+        // A third user gets more connections until it has nearly as many as the user with the most.
         let mut third: Vec<_> = (0..6)
             .map(|_| {
                 let mut stream = connect_as(USERS[2], rig.address);
@@ -537,7 +537,7 @@ fn silent_connections_lock_nobody_out() {
     let mut used = rig.connect();
     exchange(&mut used, 1, b"used");
     let mut silent: Vec<_> = (0..60).map(|_| rig.connect()).collect();
-    // It was used before any of these came, so it was the first to make room; a client comes back.
+    // It was used before these came, so it was the first to make room; a client connects again.
     let mut further = rig.connect();
     exchange(&mut further, 1, b"further");
     rig.until(|counts| counts.closed_for_room == 2 && counts.connections == 60);
@@ -557,8 +557,8 @@ fn silent_connections_of_one_user_make_room_before_those_of_others() {
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"own"));
         let crowd: Vec<_> = (0..60).map(|_| connect_as(USERS[1], rig.address)).collect();
         rig.until(|counts| counts.accepted == 62 && counts.connections == 17);
-        // Older than all of the crowd, and still there; with two more all places but root's are taken, and six of the
-        // crowd go.
+        // They are older than all of the crowd, and are still there. With two more, all places but root's are taken,
+        // and six of the crowd go.
         own.extend((0..8).map(|_| connect_as(USERS[0], rig.address)));
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"still"));
         assert!(own.iter_mut().all(|stream| !is_closed(stream)));
@@ -616,7 +616,7 @@ fn parked_calls_hold_at_most_the_bound_and_are_all_answered() {
             let counts = within(counts);
             counts.calls_in_progress >= 8 && counts.calls_in_progress + counts.waiting_for_room >= CLIENTS
         });
-        // Others go on: what they need is theirs.
+        // Others go on, since their unit of memory is always theirs.
         let mut other = rig.connect();
         exchange(&mut other, URGENT | 1, &bytes(1, 10_000));
         assert_eq!(rig.handle.counts().closed_stalled, 0, "they wait for us, not for their peers");
@@ -633,8 +633,8 @@ fn a_greedy_connection_leaves_room_for_others() {
     for choice in CHOICES {
         let gate = Gate { closed: true.into(), ..Gate::default() };
         let rig = Rig::limited(choice, gate, bounded(10), "127.0.0.1:0");
-        // Each would fill all of it with calls that are not answered; the last one comes when the others have
-        // all that they get.
+        // Each tries to fill the bound with calls that are not answered. The next one comes when the earlier ones have
+        // their full share.
         let mut greedy: Vec<TcpStream> = Vec::new();
         for others in 0..3 {
             let stream = rig.connect();
@@ -654,7 +654,7 @@ fn a_greedy_connection_leaves_room_for_others() {
             exchange(&mut modest, URGENT | 1, &bytes(2, 1 << 20));
             let counts = rig.handle.counts();
             assert!(counts.request_bytes <= BOUND, "{} bytes", counts.request_bytes);
-            // The first has nearly half of it, and keeps it.
+            // The first has nearly half of the bound, and keeps it.
             assert!(counts.request_bytes >= BOUND / 2 - (2 << 20), "{} bytes", counts.request_bytes);
         }
         greedy.iter().for_each(|stream| stream.shutdown(std::net::Shutdown::Both).unwrap());
@@ -672,10 +672,10 @@ fn silent_peers_with_unfinished_records_go_while_others_wait() {
             assert!(counts.request_bytes <= BOUND, "{} bytes are held", counts.request_bytes);
             counts.bytes_in >= 40_000 && counts.request_bytes > BOUND / 2
         });
-        // It needs as much as they hold for nothing.
+        // It needs as much memory as the silent ones hold in vain.
         exchange(&mut rig.connect(), 1, &bytes(3, 3 << 20));
         assert!(rig.handle.counts().closed_stalled > 0);
-        // Those that never got more than what is always theirs, or that nobody waits for, are still served.
+        // A connection stays if it never exceeded its unit, or if no other waits for its memory.
         let left = silent.iter_mut().filter_map(|stream| (!is_closed(stream)).then_some(stream));
         for stream in left.take(1) {
             stream.write_all(&call[1_000..]).unwrap();
@@ -697,7 +697,7 @@ fn a_silent_connection_gives_back_the_buffer_that_a_busy_one_had() {
         let calls: Vec<u8> = (0..1_600).flat_map(|call| record(1, &bytes(call, 10_000))).collect();
         stream.write_all(&calls).unwrap();
         reader.join().unwrap();
-        // What each connection may always have: it may be left with a buffer of less than that.
+        // The unit of a connection: its buffer may be smaller.
         rig.until(|counts| counts.request_bytes <= 64 << 10);
         exchange(&mut stream, 2, &bytes(1, 100_000));
     }
@@ -773,7 +773,7 @@ fn finish_answers_calls_in_progress() {
         drop(idle);
         assert_eq!(finishing.join().unwrap(), 0);
         assert_eq!(rig.handle.counts().connections, 0);
-        // Soon, says `stop_accepting`: its reactor may have had other things to do.
+        // `stop_accepting` closes the listener soon: its reactor may be busy.
         while rustix::net::sockopt::socket_acceptconn(&rig.listening).unwrap() {
             std::thread::yield_now();
         }
@@ -788,7 +788,7 @@ fn finish_cuts_what_takes_too_long() {
         parked.write_all(&record(1, b"never answered")).unwrap();
         rig.until(|counts| counts.calls_in_progress == 1);
         deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
-        // It reads nothing, so its send is stuck.
+        // The client reads nothing, so the send is stuck.
         deaf.read_exact(&mut [0]).unwrap();
         assert_eq!(rig.finish(10 * Nanos::MILLISECOND), 2);
         assert_eq!(rig.handle.counts().connections, 0);
@@ -828,8 +828,8 @@ fn addresses_that_cannot_be_had_are_named() {
     assert!(matches!(Listener::local(&path), Err(ListenError::InUse { .. })));
     drop(listener);
     assert!(!path.exists());
-    // A server that was killed leaves its path, and nobody listens there, although another test may just be
-    // starting a program, which has a copy of the socket until it runs.
+    // A killed server leaves its path without a listener. Another test may just be starting a program, which has a copy
+    // of the socket until it runs, so the test shuts the socket down.
     let killed = std::os::unix::net::UnixListener::bind(&path).unwrap();
     rustix::net::shutdown(&killed, rustix::net::Shutdown::Both).unwrap();
     drop(killed);
@@ -843,7 +843,7 @@ fn addresses_that_cannot_be_had_are_named() {
     assert!(error.to_string().contains("xxx"), "{error}");
 }
 
-/// As a program that another thread is just starting has them.
+/// The copy stands for a program that another thread is just starting.
 #[test]
 fn a_listener_that_is_dropped_takes_no_connection_though_its_descriptor_was_copied() {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -944,7 +944,7 @@ fn pages_of_a_host_file_go_out_where_they_are() {
             assert!(answer[4..] == contents[offset..offset + len], "{len} bytes at {offset}");
         }
         writer.join().unwrap();
-        // What is written through the engine is on the host once synced, with its exact size.
+        // After a sync the host has the bytes written through the engine, with the exact size.
         let tail = bytes(12, 5_001);
         let end = contents.len() as u64;
         platform.block_on(async {
@@ -969,7 +969,7 @@ fn what_is_served_is_told_by_address() {
         exchange(&mut other, 1, &bytes(3, 10));
         let of = |last| rig.handle.peers().get(&IpAddr::from([127, 0, 0, last])).copied().unwrap_or_default();
         let told = |counts: PeerCounts| (counts.connections, counts.bytes_in, counts.bytes_out);
-        // A reply may be here before it is counted.
+        // A reply may arrive before it is counted.
         rig.until(|_| told(of(1)) == (2, 71_000 + 2 * 8, 71_000) && told(of(2)) == (1, 10 + 8, 10));
         drop(other);
         rig.until(|counts| counts.connections == 2);

@@ -8,7 +8,7 @@ use super::*;
 
 const CHOICES: [IoChoice; 2] = [IoChoice::Auto, IoChoice::Syscalls];
 
-/// A message to another task: the simplest thing that is woken across threads.
+/// A message to another task: the simplest wake across threads.
 struct Letter<T> {
     state: Mutex<(Option<T>, Option<Waker>)>,
 }
@@ -118,7 +118,7 @@ fn what_goes_ahead_does_not_wait_for_a_task_that_computes() {
             async move {
                 let needed = Arc::clone(&freed);
                 platform.spawn_ahead("frees", async move { needed.store(true, Ordering::SeqCst) });
-                // As long as nobody helps; a machine that is busy may take its time.
+                // Waits until the other task has run; a busy machine may take its time.
                 let late = clock::monotonic().after(60 * Nanos::SECOND);
                 while !freed.load(Ordering::SeqCst) && clock::monotonic() < late {
                     std::thread::yield_now();
@@ -312,7 +312,7 @@ fn a_task_that_its_caller_waits_for_runs_where_the_caller_does() {
             });
             assert!(heard.recv().unwrap());
         }
-        // From a thread that will not go on driving its tasks it goes to one that does.
+        // A task spawned from a thread that stops driving goes to a reactor thread.
         let (told, heard) = std::sync::mpsc::channel();
         platform.block_on(async { platform.spawn_near("near", async move { told.send(thread()).unwrap() }) });
         assert_ne!(heard.recv().unwrap(), thread());

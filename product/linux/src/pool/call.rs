@@ -1,8 +1,8 @@
-//! Calls that a pool's threads make for those who wait for their results.
+//! Calls that a pool's threads make for waiting tasks.
 //!
-//! Owns: what is to be done and its result, in one piece of memory, and at which of these a call is.
+//! Owns: a call's work and its result, in one piece of memory, and the stage of the call.
 //! Does not own: the queue, threads, room (`pool`).
-//! Invariants: work that was queued is done once, whoever waits for it; what was let go before that is not done. No
+//! Invariants: queued work is done once, whether a task waits for it or not; work dropped before that is not done. No
 //! lock of a call is held while its pool's is taken, nor while work is done or a task is woken.
 
 use std::any::Any;
@@ -16,9 +16,9 @@ use afflux_volume::{Call, Called};
 use super::{Entrance, Job, Lane, Work, WorkerPool};
 use crate::foreign::make_wakes;
 
-/// What a call does, on its thread: the result, and what more its thread does when it has told that.
+/// The work of a call, on its thread: it returns the result, and more work for the thread after that.
 pub(crate) trait Piece<R>: Send {
-    /// Does it.
+    /// Does the work.
     fn carry_out(self) -> (R, Option<Work>);
 }
 
@@ -32,14 +32,14 @@ impl<R, F: FnOnce() -> (R, Option<Work>) + Send> Piece<R> for F {
 pub(crate) struct PoolCall<W, R>(Mutex<Stage<W, R>>);
 
 enum Stage<W, R> {
-    /// Not queued yet; with its place among those that wait for room.
+    /// Not queued yet; with its ticket if it waits for room.
     New {
         pool: WorkerPool,
         lane: Lane,
         work: W,
         ticket: Option<u64>,
     },
-    /// In the queue, with the task that waits, if one still does.
+    /// In the queue, with the waiting task, if there still is one.
     Queued {
         work: W,
         waiter: Waiter,
@@ -48,7 +48,7 @@ enum Stage<W, R> {
         waiter: Waiter,
     },
     Done(Result<R, Box<dyn Any + Send>>),
-    /// The result was taken, or nobody wants it.
+    /// The result was taken, or is not wanted.
     Over,
 }
 
@@ -62,7 +62,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
     }
 
-    /// Makes it another call, if that which it was is over and nobody else has it: or gives the work back.
+    /// Makes it another call, if it is over and not shared; otherwise returns the work.
     pub(crate) fn renew(call: &mut Arc<Self>, pool: &WorkerPool, lane: Lane, work: W) -> Result<(), W> {
         let Some(call) = Arc::get_mut(call) else { return Err(work) };
         let stage = call.0.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         std::mem::replace(&mut *self.lock(), stage)
     }
 
-    /// Queues it, or has it wait for room.
+    /// Queues it, or lets it wait for room.
     fn begin(self: Arc<Self>, cx: &Context<'_>, (pool, lane): (WorkerPool, Lane), work: W, ticket: Option<u64>) {
         self.replace(Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) });
         let job: Arc<dyn Job> = Arc::clone(&self) as _;
@@ -90,7 +90,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
                     *stage = Stage::New { pool, lane, work, ticket: Some(ticket) };
                 }
             }
-            // Nobody will do it: whoever stopped the pool tells those who wait.
+            // The work is never done; the code that stopped the pool informs the waiting tasks.
             Entrance::Closed => drop(self.replace(Stage::Running { waiter: Waiter::LetGo })),
         }
     }
@@ -158,7 +158,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
             Stage::Running { waiter: Waiter::Waits(waker) } => {
                 drop(stage);
                 waker.wake();
-                // What is left to do may take long.
+                // The remaining work may take long.
                 make_wakes();
             }
             _ => {
@@ -171,12 +171,12 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
     }
 }
 
-/// Most calls of one kind whose memory stays.
+/// Most calls of one kind that keep their memory.
 const KEPT: usize = 64;
-/// How many of these are looked at for one that is over.
+/// How many of these are tried for one that is over.
 const LOOKED_AT: usize = 4;
 
-/// Calls of one kind whose memory serves again, each in use or over, the one that was begun first at the front.
+/// Calls of one kind that reuse their memory, each in use or over; the call begun first is at the front.
 pub(crate) struct KeptCalls<W, R>(Mutex<VecDeque<Arc<PoolCall<W, R>>>>);
 
 impl<W, R> Default for KeptCalls<W, R> {
@@ -186,7 +186,7 @@ impl<W, R> Default for KeptCalls<W, R> {
 }
 
 impl<W: Piece<R> + 'static, R: Send + 'static> KeptCalls<W, R> {
-    /// As [`WorkerPool::run_on`], in memory that is there.
+    /// As [`WorkerPool::run_on`], in kept memory.
     pub(crate) fn run_on(&self, pool: &WorkerPool, lane: Lane, mut work: W) -> Called<R> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..LOOKED_AT.min(kept.len()) {

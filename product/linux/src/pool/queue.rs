@@ -1,32 +1,32 @@
-//! The queue of a pool: whose work is begun next.
+//! The queue of a pool: the order in which work begins.
 //!
-//! Owns: the order of work, how many threads one object and one user have.
+//! Owns: the order of work, the threads of each object and each user.
 //! Does not own: threads, room in the queue (`pool`).
-//! Invariants: the work of one user is begun in the order in which it came, but for work about an object that has all
-//! the threads it may have. Users take turns. One object has at most half of the threads and one user at most three
-//! quarters, so a call that blocks keeps others out only if many objects and several users block. One that belongs to no
-//! user, such as the server's own, counts for its object alone.
+//! Invariants: the work of one user begins in order of arrival, except for work about an object that has all its
+//! threads. Users take turns. An object has at most half of the threads and a user at most three quarters. So blocking
+//! calls keep others out only if many objects and several users block. Work of no user, such as the server's own,
+//! counts for its object alone.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The object that a piece of work is about, and the user for whom it is done.
+/// The object that a piece of work is about, and the user who asked for the work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Lane {
-    /// A number of the file or directory; none where the work cannot be held up by one.
+    /// A number of the file or directory; none if no object can hold up the work.
     pub(crate) object: Option<u64>,
-    /// A user of the host; none where that is not known, or the server itself.
+    /// A user of the host; none if it is unknown, or for the server itself.
     pub(crate) user: Option<u32>,
 }
 
-/// So many users keep the memory of their lines while they have no work: their next call allocates nothing.
+/// Users without work that keep the memory of their lines; their next call allocates nothing.
 const KEPT_LINES: usize = 64;
 
-/// Work that waits for a thread, and the lanes of the work that has one.
+/// Work that waits for a thread, and the lanes of running work.
 pub(super) struct Queue<W> {
     lines: BTreeMap<Option<u32>, Line<W>>,
     /// The users with work in the queue; the first one's turn is next.
     turns: VecDeque<Option<u32>>,
-    /// How many threads each object has.
+    /// The number of threads that each object has.
     objects: BTreeMap<u64, usize>,
     queued: usize,
     object_threads_max: usize,
@@ -40,7 +40,7 @@ struct Line<W> {
 }
 
 impl<W> Queue<W> {
-    /// An empty one, for so many threads.
+    /// An empty queue for a pool with `threads_max` threads.
     pub(super) fn new(threads_max: usize) -> Self {
         Self {
             lines: BTreeMap::new(),
@@ -52,7 +52,7 @@ impl<W> Queue<W> {
         }
     }
 
-    /// How much work waits.
+    /// The number of waiting pieces of work.
     pub(super) fn len(&self) -> usize {
         self.queued
     }
@@ -70,7 +70,7 @@ impl<W> Queue<W> {
         self.queued += 1;
     }
 
-    /// The next work that may have a thread. [`Queue::end`] is to be called when it is done.
+    /// The next work that may have a thread. The caller calls [`Queue::end`] when it is done.
     pub(super) fn take(&mut self) -> Option<(Lane, W)> {
         for _ in 0..self.turns.len() {
             let user = self.turns.pop_front()?;
@@ -95,7 +95,7 @@ impl<W> Queue<W> {
         None
     }
 
-    /// The thread of work of this lane is free again.
+    /// Frees the thread of finished work of this lane.
     pub(super) fn end(&mut self, lane: Lane) {
         if let Some(line) = self.lines.get_mut(&lane.user) {
             line.threads -= 1;

@@ -81,7 +81,7 @@ fn full_queue_makes_futures_wait_in_order() {
         assert!(poll_once(future.as_mut()).is_pending());
     }
     assert_eq!(pool.queued(), 1, "only one has room");
-    // A waiter that gives up loses its turn and nobody else's.
+    // A waiter that gives up loses its own turn and no other's.
     drop(futures.remove(2));
     go.send(()).unwrap();
     wait(running);
@@ -206,7 +206,7 @@ fn a_device_that_hangs_takes_no_thread_and_no_place_from_another() {
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
 }
 
-/// A pool of which one thread at most is on its way to the queue, as with a single processor.
+/// A pool with at most one thread on its way to the queue, as with a single processor.
 fn with_one_coming(threads_max: usize) -> WorkerPool {
     let mut pool = WorkerPool::new("test", threads_max, 100);
     let owner = Arc::get_mut(&mut pool.owner).unwrap();
@@ -228,7 +228,7 @@ fn work_that_blocks_holds_up_none_that_came_with_it() {
                 gate.lock().unwrap().recv().unwrap();
             }));
         }
-        // The lock is held by one of them, and none ends: each has a thread.
+        // One of them holds the lock, and none ends: each has a thread.
         for _ in 0..3 {
             has_begun.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("round {round}"));
         }
@@ -280,7 +280,7 @@ fn what_is_posted_near_is_done_by_the_thread_that_posts_it_after_its_result_was_
     }));
     go.send(()).unwrap();
     assert_eq!(heard.recv().unwrap(), thread);
-    // A thread of another pool, as a thread of none, leaves it to the pool.
+    // A thread of another pool leaves it to the pool, as does any other thread.
     let (other, near) = (WorkerPool::new("other", 1, 4), pool.clone());
     wait(other.run(move || {
         near.post_near(Box::new(move || told.send(std::thread::current().id()).unwrap()));

@@ -1,9 +1,9 @@
-//! What a reactor can ask the kernel to do, and who owns the memory meanwhile.
+//! The operations of a reactor, and the owners of their memory.
 //!
 //! Owns: the shapes of vectors and messages as the kernel reads them.
-//! Does not own: the memory; that is the `Owner`'s, which a reactor keeps until the kernel is done.
-//! Invariants: an owner is told the outcome once, on the thread that started the operation, with
-//! nothing of the reactor borrowed.
+//! Does not own: the memory; the `Owner` has it, and a reactor keeps the owner until the kernel is done.
+//! Invariants: an owner gets the outcome once, on the thread that started the operation, with nothing of the reactor
+//! borrowed.
 
 use std::os::fd::RawFd;
 
@@ -15,9 +15,9 @@ pub(crate) struct IoVec {
     pub(crate) len: usize,
 }
 
-/// Most pieces one call takes: the kernel's `UIO_MAXIOV`.
+/// The most pieces of one call: the kernel's `UIO_MAXIOV`.
 pub(crate) const IOVECS_MAX: usize = 1024;
-/// The kernel's flag of Linux 6.14 on, which older ones refuse.
+/// The kernel's flag since Linux 6.14; older kernels refuse it.
 pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 
 /// A message to send, as the kernel's `struct user_msghdr`.
@@ -33,7 +33,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// A message of the bytes in `iovecs`, which must stay where it is while the kernel uses this.
+    /// A message of the bytes in `iovecs`, which must stay in place while the kernel uses the message.
     pub(crate) fn new(iovecs: &[IoVec]) -> Self {
         Self {
             name: std::ptr::null_mut(),
@@ -52,7 +52,7 @@ impl Message {
 }
 
 /// One operation. Descriptors and pointers belong to its [`Owner`]. An uncached write goes through the host's page
-/// cache, which drops it once it is on the device ([`RWF_DONTCACHE`]).
+/// cache, which drops the pages once they are on the device ([`RWF_DONTCACHE`]).
 #[derive(Clone, Copy)]
 pub(crate) enum Io {
     ReadV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
@@ -66,8 +66,8 @@ pub(crate) enum Io {
     Send { fd: RawFd, message: *const Message },
 }
 
-/// Keeps what an operation points to, and is told how it went.
+/// Keeps an operation's memory and descriptor, and gets its outcome.
 pub(crate) trait Owner {
-    /// `result` is as system calls return it to the kernel's own callers: negative is an errno.
+    /// `result` is as system calls return it to the kernel's own callers: a negative value is an errno.
     fn completed(self: Box<Self>, result: i32);
 }

@@ -1,9 +1,9 @@
 //! The driver without io_uring: sockets by poll(2). Files go to worker threads (the device does that).
 //!
 //! Owns: the socket operations that wait for readiness.
-//! Does not own: the memory of operations (their owners), what a completion leads to.
-//! Invariants: an operation is tried when started and whenever poll(2) says so, never blocking;
-//! every operation started is reported once.
+//! Does not own: the memory of operations (their owners), the consequences of a completion.
+//! Invariants: an operation is tried when it is started and whenever poll(2) reports readiness, never blocking. Every
+//! started operation is reported once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
@@ -31,7 +31,7 @@ impl Poller {
     /// Starts an operation.
     ///
     /// # Safety
-    /// What `io` points to stays valid until `token` was reported.
+    /// The pointers in `io` stay valid until `token` was reported.
     pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
         // SAFETY: the caller's promise.
         match unsafe { attempt(io) } {
@@ -42,16 +42,16 @@ impl Poller {
         }
     }
 
-    /// Ends an operation that still waits; it is reported as any other.
+    /// Ends an operation that still waits; it is reported like any other.
     pub(super) fn cancel(&mut self, token: u64) {
         if self.waiting.remove(&token).is_some() {
             self.done.push((token, -Errno::CANCELED.raw_os_error()));
         }
     }
 
-    /// Waits for something to complete (at most `wait`; not at all if it is zero; `None` is for
-    /// ever) and appends token and result of everything that has completed. Ends early when
-    /// `doorbell` rings, or, if there is none, when the thread is unparked.
+    /// Waits for a completion (at most `wait`; not at all if it is zero; `None` is for ever) and appends token and
+    /// result of all completed operations. Ends early when `doorbell` rings, or, without one, when the thread is
+    /// unparked.
     pub(super) fn turn(
         &mut self,
         doorbell: Option<&OwnedFd>,
@@ -98,7 +98,7 @@ impl Poller {
         let ready: Vec<u64> =
             (1..).zip(self.waiting.keys()).filter(|(at, _)| ready(*at)).map(|(_, token)| *token).collect();
         for token in ready {
-            // SAFETY: the promise made to `start` still holds: it was not reported yet.
+            // SAFETY: the promise made to `start` still holds, since the operation was not reported yet.
             if let Some(result) = unsafe { attempt(&self.waiting[&token]) } {
                 self.waiting.remove(&token);
                 self.done.push((token, result));
@@ -115,10 +115,10 @@ fn interest(io: &Io) -> (RawFd, PollFlags) {
     }
 }
 
-/// The outcome, or nothing if it would have to wait.
+/// The outcome; none if the operation would have to wait.
 ///
 /// # Safety
-/// What `io` points to is valid.
+/// The pointers in `io` are valid.
 unsafe fn attempt(io: &Io) -> Option<i32> {
     let (fd, _) = interest(io);
     // SAFETY: the operation's owner keeps the descriptor open.

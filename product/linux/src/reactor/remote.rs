@@ -1,9 +1,9 @@
-//! The door of a reactor: how other threads reach it.
+//! The part of a reactor that other threads use.
 //!
-//! Owns: the mail that other threads leave, and what ends the reactor's wait when some arrives.
-//! Does not own: tasks, timers, operations; mail is carried out by the reactor's own thread.
-//! Invariants: mail sent before the reactor's last look is seen before it waits again; a notification
-//! costs a system call only while the reactor sleeps; after `close` nothing is taken any more.
+//! Owns: the mail of other threads, and the doorbell that ends the reactor's wait for it.
+//! Does not own: tasks, timers, operations; the reactor's own thread carries out the mail.
+//! Invariants: the reactor sees mail sent before its last look before it waits again. A notification costs a system
+//! call only while the reactor sleeps. After `close` it takes no more mail.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -21,11 +21,11 @@ pub(super) const ROOT: usize = usize::MAX;
 /// Something to do on a reactor's thread.
 pub(crate) type Errand = Box<dyn FnOnce(&Rc<Reactor>) + Send>;
 
-/// What a reactor is asked to do by another thread.
+/// A message of another thread to a reactor.
 pub(crate) enum Mail {
     /// Poll a task.
     Wake(Arc<TaskWake>),
-    /// Do something on the reactor's thread.
+    /// Run a closure on the reactor's thread.
     Run(Errand),
     /// Wake a foreign task.
     Make(Due),
@@ -48,7 +48,7 @@ struct Mailbox {
 }
 
 impl Remote {
-    /// The door of a reactor that has not begun yet.
+    /// The `Remote` of a reactor that has not begun yet.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             mailbox: Mutex::default(),
@@ -76,7 +76,7 @@ impl Remote {
 
     fn ring_doorbell(&self) {
         if let Some(doorbell) = self.doorbell.get() {
-            // It fails only if the count would overflow; then the doorbell rings already.
+            // The write fails only if the count would overflow; then the doorbell rings already.
             let _ = rustix::io::write(doorbell, &1_u64.to_ne_bytes());
         } else if let Some(thread) = self.thread.get() {
             thread.unpark();
@@ -91,7 +91,7 @@ impl Remote {
         }
     }
 
-    /// Takes no more mail; what came before is returned.
+    /// Takes no more mail; returns the mail that came before.
     pub(super) fn close(&self) -> Vec<Mail> {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
         mailbox.closed = true;
@@ -103,7 +103,7 @@ impl Remote {
         self.asleep.load(Ordering::SeqCst)
     }
 
-    /// Says that the thread is about to wait. False if mail came first: it must not wait then.
+    /// Announces that the thread is about to wait. False if mail came first: then the thread must not wait.
     pub(super) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may_wait = !self.has_mail.load(Ordering::SeqCst);
@@ -127,11 +127,11 @@ impl Elsewhere for Remote {
     }
 }
 
-/// What wakes a task: its reactor and its key there.
+/// A task's waker: its reactor and its key there.
 pub(crate) struct TaskWake {
     pub(super) key: usize,
     remote: Arc<Remote>,
-    /// Whether it is on its way to be polled already.
+    /// Whether its poll is scheduled already.
     pub(super) scheduled: AtomicBool,
 }
 
@@ -147,7 +147,7 @@ impl TaskWake {
 
 impl Wake for TaskWake {
     fn wake(self: Arc<Self>) {
-        // Acquire and release: what the waker did before is seen by the poll that this leads to.
+        // Acquire and release: the poll that follows sees everything that the waker did before.
         if self.scheduled.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -159,7 +159,7 @@ impl Wake for TaskWake {
         });
         if let Some(wake) = wake {
             let remote = Arc::clone(&wake.remote);
-            // A reactor that has ended has dropped its tasks: there is nobody left to wake.
+            // An ended reactor has dropped its tasks, so no task is left to wake.
             let _ = remote.send(Mail::Wake(wake));
         }
     }

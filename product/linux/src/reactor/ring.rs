@@ -1,9 +1,9 @@
 //! The driver over io_uring: one ring a thread, for files and sockets alike.
 //!
-//! Owns: the ring, submissions that found it full, the read that hears the doorbell.
-//! Does not own: the memory of operations (their owners), what a completion leads to.
-//! Invariants: one system call a turn submits and, if nothing else is to be done, waits; every operation started is reported once;
-//! the ring is closed only after the doorbell's read has ended.
+//! Owns: the ring, submissions for which it was full, the read of the doorbell.
+//! Does not own: the memory of operations (their owners), the consequences of a completion.
+//! Invariants: one system call a turn submits and, if there is nothing else to do, waits. Every started operation is
+//! reported once. The ring is closed only after the doorbell's read has ended.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -17,19 +17,19 @@ use rustix::net::{SendFlags, SocketFlags};
 
 use super::io::{Io, RWF_DONTCACHE};
 
-/// Submissions that fit before an extra system call: more than a turn makes, at 1,024 connections
-/// and a device's depth of requests, only when all are active at once.
+/// Submissions that fit before an extra system call. Only a turn with 1,024 connections and a device's depth of
+/// requests active at once makes more.
 const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
-/// The same for a thread that waits for what it reads and reads ahead itself: a ring for each of many threads.
+/// The same for a thread that waits for its own reads and readahead: each of many threads has a ring.
 const ENTRIES_OF_ONE_WAIT: u32 = 64;
 
-/// Names no operation: its completion means nothing.
+/// The token of no operation: its completion is ignored.
 const NOBODY: u64 = u64::MAX;
-/// Names the read of the doorbell.
+/// The token of the doorbell's read.
 const DOORBELL: u64 = u64::MAX - 1;
 
-/// Which operations the host's io_uring has, of those we can do without.
+/// The optional operations that the host's io_uring has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RingAbility {
     allocate: bool,
@@ -39,7 +39,7 @@ pub(crate) struct RingAbility {
 }
 
 impl RingAbility {
-    /// Looks at what io_uring can do here. The error says why it cannot be used.
+    /// Probes io_uring on this host. The error says why it cannot be used.
     pub(crate) fn probe() -> Result<Self, String> {
         let refused = |error: std::io::Error| format!("io_uring_setup was refused: {error}");
         let ring = IoUring::new(8).map_err(refused)?;
@@ -76,17 +76,17 @@ impl RingAbility {
 pub(super) struct Ring {
     ring: IoUring,
     ability: RingAbility,
-    /// What found the ring full.
+    /// Submissions for which the ring was full.
     backlog: VecDeque<Entry>,
     doorbell: Option<RawFd>,
-    /// What the kernel reads the doorbell's count into; its address must not change.
+    /// The kernel writes the doorbell's count here; its address must not change.
     doorbell_count: Box<[u8; 8]>,
     listening: bool,
 }
 
 impl Ring {
-    /// A ring for this thread. With `stays`, for a thread that comes back to it often: completions
-    /// then wait for its next system call instead of interrupting it.
+    /// A ring for this thread. With `stays`, for a thread that comes back to it often: completions then wait for its
+    /// next system call instead of interrupting it.
     pub(super) fn new(ability: RingAbility, stays: bool) -> std::io::Result<Self> {
         let mut builder = builder();
         builder.setup_clamp();
@@ -111,7 +111,7 @@ impl Ring {
         self.doorbell = Some(doorbell.as_raw_fd());
     }
 
-    /// No doorbell is heard any more when this returns. Waits for the kernel to say so, which it does at once.
+    /// The ring hears no doorbell after this. Waits for the kernel's confirmation, which comes at once.
     pub(super) fn stop_listening(&mut self) {
         self.doorbell = None;
         if self.listening {
@@ -134,19 +134,19 @@ impl Ring {
     /// Queues an operation; the next turn submits it.
     ///
     /// # Safety
-    /// What `io` points to stays valid until `token` was reported.
+    /// The pointers in `io` stay valid until `token` was reported.
     pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
         self.push(entry(io).user_data(token));
     }
 
-    /// Asks that an operation end soon; it is reported as any other.
+    /// Asks the kernel to end an operation soon; it is reported like any other.
     pub(super) fn cancel(&mut self, token: u64) {
         self.push(opcode::AsyncCancel::new(token).build().user_data(NOBODY));
     }
 
     fn push(&mut self, entry: Entry) {
-        // SAFETY: callers keep what the entry points to until it was reported, which is after it was
-        // submitted, wherever it waits until then.
+        // SAFETY: callers keep the memory of the entry until the operation was reported. That is after its submission,
+        // wherever the entry waits until then.
         if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
             self.backlog.push_back(entry);
         }
@@ -166,7 +166,7 @@ impl Ring {
         }
     }
 
-    /// Submits what is queued.
+    /// Submits queued operations.
     pub(super) fn submit(&mut self) {
         self.push_backlog();
         if !self.ring.submission().is_empty() {
@@ -179,9 +179,9 @@ impl Ring {
         self.backlog.is_empty() && self.ring.submission().is_empty()
     }
 
-    /// Submits what is queued, waits for a completion (at most `wait`; not at all if it is zero;
-    /// `None` is for ever) and appends token and result of everything that has completed. Whether some of it had
-    /// before it began to wait.
+    /// Submits queued operations, waits for a completion (at most `wait`; not at all if it is zero; `None` is for ever)
+    /// and appends token and result of all completed operations. Returns whether some had completed before it began to
+    /// wait.
     pub(super) fn turn(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         if let Some(fd) = self.doorbell.filter(|_| !self.listening) {
             self.listening = true;
@@ -191,7 +191,7 @@ impl Ring {
         self.push_backlog();
         let were_there = wait == Some(Duration::ZERO) || self.has_completions();
         if wait != Some(Duration::ZERO) {
-            // Nothing may be waiting here already, or the wait would be for the next thing.
+            // No completion may be in the queue yet, or the wait would be for one more.
             let want = usize::from(self.ring.completion().is_empty());
             self.enter(want, wait);
         } else {
@@ -211,7 +211,7 @@ impl Ring {
         were_there
     }
 
-    /// Whether something has completed; with `taskrun`, the kernel is to be entered to have it reported.
+    /// Whether an operation has completed; with `taskrun`, entering the kernel reports it.
     fn has_completions(&mut self) -> bool {
         !self.ring.completion().is_empty() || self.ring.submission().taskrun()
     }
@@ -226,7 +226,7 @@ impl Ring {
         };
         let Err(error) = entered else { return };
         match error.raw_os_error().map(Errno::from_raw_os_error) {
-            // The wait's end, a signal, or completions that must be taken first.
+            // The wait has ended, a signal came, or completions must be taken first.
             Some(Errno::TIME | Errno::INTR | Errno::BUSY) => {}
             // The kernel is short of memory: it takes the rest in a later turn.
             Some(Errno::AGAIN | Errno::NOMEM) => std::thread::yield_now(),
@@ -237,7 +237,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // The kernel may still write the doorbell's count; everything else was reported before.
+        // The kernel may still write the doorbell's count; all other operations were reported before.
         self.stop_listening();
     }
 }
@@ -256,8 +256,8 @@ fn entry(io: &Io) -> Entry {
         }
         Io::WriteUncached { fd, iovecs, count, offset } => {
             let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
-            // Whoever makes the call also begins to write to the device, which may wait: that is to be one of the
-            // kernel's threads.
+            // The thread that makes the call also begins the write to the device, and this may wait. So one of the
+            // kernel's threads makes it.
             write.rw_flags(RWF_DONTCACHE as i32).build().flags(Flags::ASYNC)
         }
         Io::Sync { fd, data_only } => {

@@ -1,7 +1,7 @@
 //! A table whose places are reused.
 //!
 //! Owns: the values and the list of free places.
-//! Does not own: what a key means elsewhere; keys of removed values come back.
+//! Does not own: the meaning of keys elsewhere; keys of removed values come back.
 //! Invariants: a key names one value from `insert` to `remove`.
 
 /// Values under small keys.

@@ -1,4 +1,4 @@
-//! Rings that threads left when they ended, for threads that wait after them.
+//! Rings of ended threads, for threads that wait later.
 //!
 //! Owns: the spare rings, how many are kept.
 //! Does not own: a ring in use (its reactor).
@@ -8,13 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ring::Ring;
 
-/// Rings kept at most: enough for a server that has a thread for each request, few enough descriptors to be idle.
+/// Rings kept at most: enough for a server with a thread for each request, few enough to leave idle.
 const SPARE_MAX: usize = 32;
 
-/// A program may have a new thread for each request, and to make a ring for it and take it down again costs the host more
-/// than several reads of 4 KiB.
+/// A program may start a new thread for each request. The setup and removal of a ring cost the host more than several
+/// reads of 4 KiB.
 pub(crate) struct SpareRings {
-    /// Nothing once the platform has ended.
+    /// None once the platform has ended.
     rings: Mutex<Option<Vec<Ring>>>,
 }
 
@@ -35,7 +35,7 @@ impl SpareRings {
         }
     }
 
-    /// Nothing is kept from here on.
+    /// Keeps no rings from here on.
     pub(crate) fn end(&self) {
         let rings = self.rings().take();
         drop(rings);

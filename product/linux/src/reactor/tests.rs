@@ -21,7 +21,7 @@ fn dropped_sleeps_leave_no_timer() {
     let mut sleeps: Vec<_> =
         (0..1_000).map(|number| Box::pin(Sleep::new(later.after(number), Remote::new()))).collect();
     for sleep in &mut sleeps {
-        // Twice: one timer all the same.
+        // Polled twice, it still has one timer.
         assert!(poll_once(sleep.as_mut()).is_pending());
         assert!(poll_once(sleep.as_mut()).is_pending());
     }
@@ -125,13 +125,13 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     reactor.remote.awake();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 2);
-    // From another thread it does come by mail, and only that stops a wait.
+    // From another thread it comes by mail, and only mail stops a wait.
     std::thread::spawn(move || own.wake()).join().unwrap();
     assert!(!reactor.remote.fall_asleep());
     reactor.read_mail();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 3);
-    // A wake that comes after the task's end meets nobody, also if its place was given away.
+    // A wake after the task's end meets no task, even if its place was given away.
     let others = Rc::new(Cell::new(0));
     let late = waker.borrow().clone().unwrap();
     reactor.add_task("other", {
@@ -148,7 +148,7 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     drop(entered);
 }
 
-/// Says when it was dropped and what it was told.
+/// Counts its drop and its outcome.
 struct Told(Arc<AtomicUsize>, Box<u8>, OwnedFd);
 
 impl Owner for Told {
@@ -198,7 +198,7 @@ fn more_operations_than_the_ring_has_entries() {
     }
 }
 
-/// Receives a byte on a reactor of this thread's, which waits for it, and is then told something by another thread.
+/// Receives a byte on a reactor of this thread; the reactor then waits for a message of another thread.
 fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let remote = Remote::new();
     let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Some(Arc::downgrade(spare))).unwrap();
@@ -215,7 +215,7 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let woken = Cell::new(false);
     let waker = reactor.root_waker.clone();
     let other = std::thread::spawn(move || {
-        // Only a thread that sleeps is rung for.
+        // The doorbell rings only for a thread that sleeps.
         while !remote.is_asleep() {
             std::thread::yield_now();
         }

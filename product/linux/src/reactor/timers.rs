@@ -1,7 +1,7 @@
-//! Timers: when a thread's next deadline is, and the future that waits for one.
+//! Timers: a thread's next deadline, and the future that waits for one.
 //!
-//! Owns: the deadlines of one reactor; the sleep future, which takes its deadline back when dropped.
-//! Does not own: the waiting itself, which the driver does with the earliest deadline as its limit.
+//! Owns: the deadlines of one reactor; the sleep future, which removes its deadline when it is dropped.
+//! Does not own: the wait itself; the driver waits at most until the earliest deadline.
 //! Invariants: a sleep never ends early; a dropped sleep leaves no deadline behind.
 
 use std::collections::BTreeMap;
@@ -50,8 +50,7 @@ impl Timers {
     }
 }
 
-/// Ends at its deadline. The timer is kept by the reactor of the thread that polls it, or by `home`
-/// if that thread has none.
+/// Ends at its deadline. The reactor of the polling thread keeps the timer, or `home` if that thread has none.
 pub(crate) struct Sleep {
     deadline: Nanos,
     home: Arc<Remote>,
@@ -67,7 +66,7 @@ impl Sleep {
         let Some((remote, key)) = self.set.take() else { return };
         let here = Reactor::with_current(|reactor| {
             let own = Arc::ptr_eq(&remote, &reactor.remote);
-            // The waker is dropped after the borrow: that may run anything.
+            // The waker is dropped after the borrow: its drop may run any code.
             own.then(|| reactor.timers.borrow_mut().forget(key))
         });
         if here.flatten().is_none() {
@@ -105,7 +104,7 @@ impl Future for Sleep {
                 let before = reactor.timers.borrow_mut().set(key, waker);
                 drop(before);
             })));
-            // Nobody is left to keep time; only a stopped platform comes here.
+            // No reactor is left to keep time; this happens only after a platform has stopped.
             drop(sent);
         }
         Poll::Pending

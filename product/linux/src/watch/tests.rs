@@ -1,4 +1,4 @@
-//! What is told of a look, and of none.
+//! The answers during a look, and without one.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_delay_is_told_once() {
     drop((Telling::after(0), unwatched_ns()));
     {
         let _telling = Telling::after(0);
-        // More only if the test itself waits for a CPU meanwhile.
+        // It is more only if the test itself waits for a CPU meanwhile.
         assert!(unwatched_ns() <= run_delay_ns().saturating_sub(before));
     }
     assert!(DELAY_NS.get() >= before);

@@ -1,13 +1,13 @@
-//! Programs whose instructions callgrind counts: exact, so a change here is a change of the code.
+//! Callgrind counts the instructions of these programs exactly, so a changed count is a change of the code.
 #![allow(clippy::print_stderr, reason = "a test says what it counted")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How the version of the compiler begins whose instructions the budgets are. Another compiler makes other instructions of the same code.
+/// The beginning of the compiler's version for the budgets. Another compiler makes other instructions of the same code.
 const COMPILER: &str = include_str!("compiler");
 
-/// Whether this machine can count, and the budgets are those of its compiler; says so if not.
+/// Whether this machine can count, and its compiler is that of the budgets; prints the reason if not.
 pub(crate) fn can_count() -> bool {
     let can = Command::new("valgrind").arg("--version").output().is_ok() && cfg!(target_arch = "x86_64");
     if !can {
@@ -34,7 +34,7 @@ pub(crate) fn build(example: &str) -> PathBuf {
         .args(["build", "--release", "--offline", "--example", example, "--target-dir"])
         .arg(&target)
         .current_dir(manifest)
-        // The same instructions on every machine that can run them, and none that valgrind lacks.
+        // Every machine gets the same instructions, and valgrind knows all of them.
         .env("RUSTFLAGS", if cfg!(target_arch = "x86_64") { "-C target-cpu=x86-64-v2" } else { "" })
         .status()
         .expect("cargo runs");
@@ -42,7 +42,8 @@ pub(crate) fn build(example: &str) -> PathBuf {
     target.join("release/examples").join(example)
 }
 
-/// How many instructions it took, and what it printed; only those of a function and what that calls, if one is named.
+/// The number of instructions of a program, and its output. If a function is named, only the function and its callees
+/// count.
 pub(crate) fn instructions(program: &Path, of: Option<&str>, arguments: &[&str]) -> (u64, String) {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -58,7 +59,7 @@ pub(crate) fn instructions(program: &Path, of: Option<&str>, arguments: &[&str])
     (count, String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Fails unless what was counted is what is expected, but for such a part of it.
+/// Fails unless `counted` is `expected`, within the fraction `slack`.
 pub(crate) fn check(what: &str, counted: f64, expected: f64, slack: f64) {
     eprintln!("{what}: {counted:.1} instructions (expected {expected})");
     assert!(

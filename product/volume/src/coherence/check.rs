@@ -1,8 +1,8 @@
-//! Whether others changed an object on the host, and what becomes of one that they did change.
+//! Detecting that others changed an object on the host, and reacting to it.
 //!
-//! Owns: the question to the host, forgetting what is cached of changed bytes and of removed objects.
-//! Does not own: how the host's answer is told from changes of ours (`objects::inode`).
-//! Invariants: what we have not written yet is never forgotten. An object whose last name is gone is found by nobody.
+//! Owns: the question to the host, forgetting the cached data of changed bytes and of removed objects.
+//! Does not own: telling others' changes from ours (`objects::inode`).
+//! Invariants: unwritten data is never forgotten. An object without a name cannot be found.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::objects::inode::{Inode, Seen};
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// Asks the host whether others changed an object, and if so forgets what was cached of it.
+    /// Asks the host whether others changed an object, and if so forgets its cached data.
     pub(crate) async fn check(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
         if inode.is_removed() {
             return Err(VolumeError::Stale);
@@ -37,20 +37,20 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Others changed a file: what is cached of its bytes is void. `size` is what the host says, and
-    /// `written` the count of the engine's changes from before it was asked.
+    /// Others changed a file: its cached bytes are void. `size` is the host's size, and `written` the count of the
+    /// engine's changes from before the host was asked.
     pub(crate) async fn forget_cached(&self, inode: &Arc<Inode<P>>, size: u64, written: Option<u64>) {
         let Some(file) = inode.file() else { return };
-        // A file that was opened meanwhile began with what was there then.
+        // A file that was opened meanwhile began with the new contents.
         let taken = self.engine.invalidate(file, size, written.unwrap_or(0)).await;
         if !taken {
-            // We were writing: the size is compared again once that is over.
+            // We were writing: the size is compared again after that.
             inode.state().unsettled = true;
             self.settle_later(inode);
         }
     }
 
-    /// Its last name is gone: nobody finds it any more, those who hold it end with it.
+    /// The object has lost its last name: it cannot be found any more, and ends with its holders.
     pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) {
         {
             let mut state = inode.state();

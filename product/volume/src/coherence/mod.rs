@@ -1,9 +1,8 @@
-//! Keeping what is known here and what is on the host the same.
+//! Keeping the volume's state and the host's in agreement.
 //!
-//! Owns: noticing what others changed, giving written files the times that clients were told, looking after
-//! objects that nobody uses.
+//! Owns: noticing others' changes, giving written files the times that clients were told, looking after unused objects.
 //! Does not own: which changes are ours (`objects::inode`); the rules are in `docs/coherence.md`.
-//! Invariants: bytes that are not written yet are never given up for what others did.
+//! Invariants: unwritten bytes are never given up for others' changes.
 
 mod check;
 mod settle;

@@ -1,9 +1,9 @@
 //! Giving written files the times that clients were told.
 //!
-//! Owns: the task that sets the modification time on the host right, once a file is clean.
-//! Does not own: what the times are (`objects::inode`), which files wait (`objects::settling`).
-//! Invariants: a file with unwritten data or a time to be set is in the queue. The task ends when the queue is
-//! empty, and holds no volume alive while it sleeps.
+//! Owns: the task that corrects the modification time on the host, once a file is clean.
+//! Does not own: the values of the times (`objects::inode`), which files wait (`objects::settling`).
+//! Invariants: a file with unwritten data or a time to set is in the queue. The task ends when the queue is empty, and
+//! holds no volume alive while it sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ use crate::tree::attributes::{AttributeChange, SetTime};
 use crate::tree::directory::Stat;
 use crate::volume::Volume;
 
-/// How often the queue is gone through.
+/// The interval of the passes through the queue.
 const ROUND_NS: u64 = Nanos::SECOND;
 
 impl<P: Platform> Volume<P> {
-    /// Queues a file that was written to; one load where it is queued already.
+    /// Queues a file that was written to; one load if it is queued already.
     #[inline]
     pub(crate) fn settle_later(&self, inode: &Arc<Inode<P>>) {
         if !inode.settling.load(Ordering::Relaxed) {
@@ -45,7 +45,7 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// Goes through the queue once. False when it is empty: whoever queues next starts a new task.
+    /// Goes through the queue once. False if it is empty: the next file queued starts a new task.
     async fn settle_round(&self) -> bool {
         for _ in 0..self.settling.len() {
             let Some(inode) = self.settling.pop() else {
@@ -58,8 +58,8 @@ impl<P: Platform> Volume<P> {
         self.settling.goes_on()
     }
 
-    /// Gives a clean file its modification time, and learns how the host has it since. False if it has to
-    /// be tried again later.
+    /// Sets a clean file's modification time on the host, and takes over the host's attributes. False if it has to be
+    /// tried again later.
     pub(crate) async fn settle(&self, inode: &Arc<Inode<P>>) -> bool {
         if !inode.is_clean() {
             return false;
@@ -70,7 +70,7 @@ impl<P: Platform> Volume<P> {
         }
         let look = inode.look();
         let stat = match self.set_told_times(inode).await {
-            // A file of somebody else's, which we may write to: it keeps the host's time.
+            // We may write to this file but do not own it: it keeps the host's time.
             Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
                 self.tree.stat(&inode.node).await
             }
@@ -88,14 +88,14 @@ impl<P: Platform> Volume<P> {
         drop(changing);
         self.settle_later(inode);
         if stat.links == 0 {
-            // Others took its last name.
+            // Others removed its last name.
             self.gone(inode);
         }
         seen.is_some()
     }
 
-    /// Has the host keep times that are no earlier than those that clients were told, so that these do not
-    /// go back when the server ends and comes again.
+    /// Gives the host times that are no earlier than those told to clients, so that times do not go back when the
+    /// server restarts.
     async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
@@ -103,13 +103,12 @@ impl<P: Platform> Volume<P> {
         if stat.mtime >= mtime {
             return Ok(stat);
         }
-        // A file system that keeps seconds, or every second one.
+        // A file system with times in seconds, or in steps of two seconds.
         Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), false).await?.stat)
     }
 
-    /// Brings every written file to the host, durably, with its times: after the engine was drained,
-    /// little is left to do. How many files could not be; their data stays dirty. The record of places is written,
-    /// too.
+    /// Makes every written file durable on the host, with its times; after the engine was drained, little is left to
+    /// do. Also writes the record of locations. Returns the number of files that failed; their data stays dirty.
     pub async fn settle_all(&self) -> usize {
         let mut left = 0;
         for inode in self.table.all() {

@@ -1,8 +1,8 @@
-//! Looking after objects that nobody uses.
+//! Looking after unused objects.
 //!
-//! Owns: what an idle inode must not do to the host: keep a removed file's space, keep a program from
-//! being run.
-//! Does not own: when it is done (whoever runs the volume), room in the table (`handles::admit`).
+//! Owns: the bounds on an idle inode's effect on the host: it must not keep a removed file's space, or keep a program
+//! from being run.
+//! Does not own: the moment (the code that runs the volume), room in the table (`handles::admit`).
 //! Invariants: an inode that is used, dirty or unsynced is left alone.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::objects::inode::Inode;
 use crate::tree::attributes::Kind;
 use crate::volume::Volume;
 
-/// Objects asked after in one call of the tree.
+/// Objects that one call of the tree asks about.
 const BATCH: usize = 256;
 
 impl<P: Platform> Volume<P> {
@@ -31,11 +31,10 @@ impl<P: Platform> Volume<P> {
         });
     }
 
-    /// To be called every few seconds: see [`Volume::tend_every`]. Asks the host after objects that
-    /// were not used since the last call: one whose last name others took is let go, so that its space
-    /// becomes free; one that others changed is not served from the cache any more. Files that
-    /// can be executed and were written are closed, so that they can be run on the host. What callers may do is
-    /// found out anew from now on.
+    /// Called every few seconds: see [`Volume::tend_every`]. Asks the host about objects that were not used since the
+    /// last call. An object without a name is released, so that its space becomes free. An object that others changed
+    /// is not served from the cache any more. Executable files that were written are closed, so that the host can run
+    /// them. Callers' rights are looked up anew from now on.
     pub async fn tend(&self) {
         self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         let mut unused = self.table.unused();
@@ -49,7 +48,7 @@ impl<P: Platform> Volume<P> {
             for (inode, stat) in batch.iter().zip(stats) {
                 let Some(stat) = stat else { continue };
                 if stat.links == 0 || inode.differs(&stat, self.now()) {
-                    // An error is that it is gone: then it was let go.
+                    // An error means that the object is gone, and then it was released.
                     let _ = self.check(inode).await;
                 }
                 self.close_program(inode);

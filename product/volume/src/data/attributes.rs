@@ -1,9 +1,9 @@
-//! Attributes: what clients are told of an object and what they change of it.
+//! Attributes: reading and changing them for clients.
 //!
-//! Owns: when the host is asked for attributes, the order in which a change acts, the questions about an object's
-//! file system.
-//! Does not own: what callers may do (`permission`), what is told (`objects::inode`), sizes (`read_write`), durability (`sync`), times of written files
-//! (`coherence::settle`).
+//! Owns: when the host is asked for attributes, the order in which a change acts, the questions about an object's file
+//! system.
+//! Does not own: callers' rights (`permission`), the values told (`objects::inode`), sizes (`read_write`), durability
+//! (`sync`), times of written files (`coherence::settle`).
 //! Invariants: changes of one object are made one at a time, so before and after belong together.
 
 use std::sync::Arc;
@@ -29,9 +29,8 @@ impl<P: Platform> Volume<P> {
         inode.fresh_attributes(self.now(), self.idle_ns())
     }
 
-    /// The attributes. The host is asked where it was not for the time of the knob
-    /// `attributes_idle_centisecs`, or not since the last write came to be on it, and nothing of the object
-    /// is unwritten.
+    /// The attributes. Asks the host if the last answer is older than the knob `attributes_idle_centisecs`. It also
+    /// asks if a write has reached the host since that answer and nothing of the object is unwritten.
     pub async fn attributes(&self, inode: &Arc<Inode<P>>) -> Result<Attributes, VolumeError> {
         if let Some(attributes) = self.try_attributes(inode) {
             return Ok(attributes);
@@ -40,7 +39,7 @@ impl<P: Platform> Volume<P> {
         Ok(inode.attributes())
     }
 
-    /// Asks the host after the object, however lately that was done.
+    /// Asks the host about the object, even if the last answer is recent.
     pub(crate) async fn ask(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
         if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
             self.check(inode).await?;
@@ -48,10 +47,9 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Changes attributes. What was changed is durable on return, but for bytes that were written
-    /// and not synced. With a `guard`, nothing is changed unless it is the change time
-    /// ([`VolumeError::NotSynchronised`]). A new size acts first, then owner, mode and times; an error
-    /// may leave the earlier ones changed.
+    /// Changes attributes. The change is durable on return, except for bytes that were written and not synced. With a
+    /// `guard`, the change is refused unless the change time equals it ([`VolumeError::NotSynchronised`]). A new size
+    /// acts first, then owner, mode and times; an error may leave the earlier ones changed.
     pub async fn set_attributes_by(
         &self,
         caller: &Caller,
@@ -73,7 +71,7 @@ impl<P: Platform> Volume<P> {
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
         let known = match change.size {
-            // What it leaves of the last page may be others' by now.
+            // The remaining part of the last page may have been changed by others.
             Some(_) if inode.is_clean() => self.ask(inode).await,
             _ => self.attributes(inode).await.map(drop),
         };
@@ -89,7 +87,7 @@ impl<P: Platform> Volume<P> {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
             _ => self.apply(caller, inode, change, &mut changed).await.map(|begun| stable = begun),
         };
-        // Others may have written since: what is told is the moment of the change.
+        // Others may have written since: the answer shows the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
         let result = match result {
@@ -99,7 +97,7 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency }
     }
 
-    /// Refuses what the host is not asked about: a size is set by the engine, as the server.
+    /// Refuses changes that the host does not check: the engine sets sizes, with the server's rights.
     async fn may_set(
         &self,
         caller: &Caller,
@@ -115,8 +113,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
-    /// it, also where not all could be. Gives the sync of it all, if the tree began one.
+    /// Applies a change with `changing` held. `changed` becomes the object before and after the applied part of the
+    /// change, also after an error. Returns the sync of the whole change, if the tree began one.
     async fn apply(
         &self,
         caller: &Caller,
@@ -136,7 +134,7 @@ impl<P: Platform> Volume<P> {
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let told = inode.change_time();
-        // A new size is made durable with the file.
+        // A new size becomes durable with the file.
         let begins = self.names_durable() && change.size.is_none();
         let node = inode.node.used_by(caller);
         let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
@@ -147,8 +145,8 @@ impl<P: Platform> Volume<P> {
         Ok(stable)
     }
 
-    /// A host may take bits that give rights from a file whose bytes we write; so what was written before
-    /// they are set goes there first. Where that fails, the host has the last word.
+    /// A host may clear a file's privilege bits when we write its bytes. So earlier writes go to the host before the
+    /// bits are set. If that fails, the host decides about the bits.
     async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
         let gives = change.mode.is_some_and(|mode| without_privileges(mode) != mode);
         if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
@@ -156,9 +154,9 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Sets attributes on the host, once more if the times that it gave are not `past` those that clients
-    /// were told. Hosts give times by a clock that ticks some hundred times a second, but many a
-    /// finer one to what was looked at since its last change.
+    /// Sets attributes on the host, and once more if the host's times are not `past` those told to clients. A host's
+    /// clock ticks some hundred times a second. But many hosts use a finer clock for an object that was looked at since
+    /// its last change.
     pub(crate) async fn set_past(
         &self,
         node: &Node,
@@ -173,7 +171,7 @@ impl<P: Platform> Volume<P> {
         Ok(self.tree.set(node, change, durable).await.unwrap_or(set))
     }
 
-    /// What a symbolic link says, as it was given; [`VolumeError::Invalid`] for anything else.
+    /// The target of a symbolic link, unchanged; [`VolumeError::Invalid`] for any other object.
     pub async fn read_link(&self, inode: &Arc<Inode<P>>) -> Result<(Bytes, Attributes), VolumeError> {
         if inode.kind() != Kind::Symlink {
             return Err(VolumeError::Invalid { what: "not a symbolic link" });
@@ -182,19 +180,19 @@ impl<P: Platform> Volume<P> {
         Ok((target, self.attributes(inode).await?))
     }
 
-    /// The room on the object's file system. Unwritten data is not taken off.
+    /// The space on the object's file system. Unwritten data is not subtracted.
     pub async fn space(&self, inode: &Arc<Inode<P>>) -> Result<(Space, Attributes), VolumeError> {
         let space = self.tree.space(&inode.node).await?;
         Ok((space, self.attributes(inode).await?))
     }
 
-    /// The largest size that a file beside this object can have: its device is met for it.
+    /// The largest size of a file on this object's file system; adds its device if needed.
     pub fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
         let device = self.device(inode.device, &inode.node).ok();
         device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
     }
 
-    /// What names the object's file system takes.
+    /// The limits on names in the object's file system.
     pub async fn path_limits(&self, inode: &Arc<Inode<P>>) -> Result<(PathLimits, Attributes), VolumeError> {
         let limits = self.tree.path_limits(&inode.node).await?;
         Ok((limits, self.attributes(inode).await?))

@@ -1,8 +1,8 @@
 //! One object's bytes and attributes: reading, changing, making durable.
 //!
-//! Owns: the calls about what an object is, whatever its names.
-//! Does not own: pages and writing back (the engine), what clients are told (`objects::inode`).
-//! Invariants: what was acknowledged is told to every caller at once, on the host or not.
+//! Owns: the calls about an object itself, independent of its names.
+//! Does not own: pages and writeback (the engine), the values told to clients (`objects::inode`).
+//! Invariants: every caller sees an acknowledged change at once, whether it is on the host or not.
 
 mod attributes;
 mod permission;

@@ -1,11 +1,10 @@
-//! What a caller may do with an object.
+//! The rights of a caller on an object.
 //!
-//! Owns: when the host is asked, the answers to hits, what is told as a caller's rights.
-//! Does not own: the rules about mode bits and what is remembered (`objects::rights`), calls that the host carries out
-//! as their user by itself (`names`, changes of attributes).
-//! Invariants: the server itself is held back by nothing here: its user's rights are the host's to check. Nothing is
-//! allowed to a user by attributes that are older than clients are told them, plus the time between two calls of
-//! [`Volume::tend`].
+//! Owns: when the host is asked, the answers to hits, the rights reported to a caller.
+//! Does not own: the rules about mode bits and the remembered rights (`objects::rights`), calls that the host itself
+//! makes as the caller's user (`names`, changes of attributes).
+//! Invariants: nothing here restricts the server itself: the host checks its user's rights. A user's rights never rest
+//! on attributes older than those told to clients, plus the time between two calls of [`Volume::tend`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +19,13 @@ use crate::tree::caller::Caller;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// The caller that is this user of the host, with these groups beside its first one. Known again for as long
-    /// as not too many others come.
+    /// The caller for a user of the host, with `groups` beside the first group. The caller is recognized again until
+    /// too many others have come.
     pub fn caller(&self, uid: u32, gid: u32, groups: &[u32]) -> Caller {
         self.callers.of(uid, gid, groups)
     }
 
-    /// Whether the caller may, if that is known without asking the host.
+    /// Whether the caller has this right, if that is known without asking the host.
     #[inline]
     pub fn allows(&self, inode: &Arc<Inode<P>>, caller: &Caller, wanted: Use) -> Option<bool> {
         if caller.credentials().is_none() {
@@ -46,7 +45,7 @@ impl<P: Platform> Volume<P> {
         Some(uses & wanted as u8 != 0)
     }
 
-    /// Refuses what the caller may not do.
+    /// Refuses a use without the right to it.
     pub async fn permit(&self, inode: &Arc<Inode<P>>, caller: &Caller, wanted: Use) -> Result<(), VolumeError> {
         if wanted == Use::Write {
             self.may_change(caller)?;
@@ -67,12 +66,12 @@ impl<P: Platform> Volume<P> {
         if allowed { Ok(()) } else { Err(VolumeError::Denied) }
     }
 
-    /// Refuses a caller that must not change anything.
+    /// Refuses a read-only caller.
     pub(crate) fn may_change(&self, caller: &Caller) -> Result<(), VolumeError> {
         if caller.is_read_only() { Err(VolumeError::ReadOnly) } else { Ok(()) }
     }
 
-    /// The host's word on a caller's rights.
+    /// The host's answer about a caller's rights.
     async fn ask_rights(&self, inode: &Arc<Inode<P>>, caller: &Caller) -> Result<(u8, u64), VolumeError> {
         let forgotten = inode.rights_forgotten();
         Ok((self.tree.access(&inode.node.used_by(caller)).await?, forgotten))
@@ -84,8 +83,8 @@ impl<P: Platform> Volume<P> {
         Some((told(inode.asked_rights(caller)?, caller), attributes))
     }
 
-    /// Which of read 1, write 2, execute or search 4 the caller may do, as the host tells it: of a file system that
-    /// takes no changes, too.
+    /// The caller's rights, as a sum of read 1, write 2, execute or search 4. The host's answer counts as it is, also
+    /// on a read-only file system.
     pub async fn access_by(&self, caller: &Caller, inode: &Arc<Inode<P>>) -> Result<(u8, Attributes), VolumeError> {
         let attributes = self.attributes(inode).await?;
         let rights = match inode.asked_rights(caller) {

@@ -1,12 +1,11 @@
 //! Reading and writing a file's bytes.
 //!
-//! Owns: opening a file's bytes when they are first used, the limits of a range, sizes set by clients,
-//! what becomes of a program's right to act as its owner when its bytes change.
-//! Does not own: pages, dirty limits, writing back (the engine); times of writes (`objects::inode`).
-//! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is taken only
-//! once the tree has said that the file can be written, and a setuid bit is gone from the host before
-//! any byte changes. Bytes that changed are told by the times, also where the caller of a write went
-//! away in the middle of it.
+//! Owns: opening a file's bytes on first use, the limits of a range, sizes set by clients, clearing setuid and setgid
+//! bits when a file's bytes change.
+//! Does not own: pages, dirty limits, writeback (the engine); times of writes (`objects::inode`).
+//! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is accepted only after the
+//! tree has said that the file can be written, and a setuid bit is gone from the host before any byte changes. The
+//! times show changed bytes, also if the caller of a write went away in the middle of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,23 +22,23 @@ use crate::tree::caller::Caller;
 use crate::tree::directory::{Changed, Data, Node, Stable};
 use crate::volume::{STOPPED, Volume};
 
-/// How long a call waits for a program of the host to give up its lease on a file. A program that works does so in
-/// milliseconds. Of one that does not, clients are told to come back: waiting calls would take the places of others.
+/// How long a call waits for a program of the host to give up its lease on a file. A working program does so in
+/// milliseconds. Otherwise clients are told to come back, since waiting calls would take others' places.
 const LEASE_WAIT_NS: u64 = Nanos::SECOND;
-/// Between two looks whether it has; the first pause, each later one is twice as long, up to the last.
+/// The pauses between two tries: the first one, doubled each time up to the last.
 const LEASE_PAUSE_NS: u64 = Nanos::MILLISECOND;
 const LEASE_PAUSE_MAX_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// The bytes of a read.
 pub enum ReadBytes {
-    /// In page frames, held stable until dropped.
+    /// In page frames, held stable until the drop.
     Pages(PinnedPages),
-    /// Copied, where too many frames are held already; or none.
+    /// Copied, if too many frames are held already; or no bytes.
     Copied(Bytes),
 }
 
 impl ReadBytes {
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         match self {
             Self::Pages(pages) => pages.len(),
@@ -47,25 +46,25 @@ impl ReadBytes {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// What a read gave.
+/// The result of a read.
 pub struct ReadResult {
-    /// The bytes: as many as were asked for, fewer only at the end of the file.
+    /// The bytes: as many as requested, fewer only at the end of the file.
     pub bytes: ReadBytes,
-    /// Whether the last byte of the file is among them or before them.
+    /// Whether the read reached the end of the file.
     pub end_of_file: bool,
     /// The attributes right after the read.
     pub attributes: Attributes,
 }
 
 impl<P: Platform> Volume<P> {
-    /// Reads if it can be done without waiting: every page is in the cache. At most `len` bytes from
-    /// `offset`, fewer only at the end of the file.
+    /// Reads if that needs no wait: every page is in the cache. At most `len` bytes from `offset`, fewer only at the
+    /// end of the file.
     #[inline]
     pub fn try_read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Option<ReadResult> {
         let file = inode.file()?;
@@ -84,7 +83,7 @@ impl<P: Platform> Volume<P> {
         self.read_by(&Caller::SERVER, None, inode, offset, len).await
     }
 
-    /// [`Volume::read`] by a caller and for a client, as [`Engine::read_for`](afflux_engine::Engine::read_for) has it.
+    /// [`Volume::read`] by a caller and for a client, as in [`Engine::read_for`](afflux_engine::Engine::read_for).
     pub async fn read_by(
         &self,
         caller: &Caller,
@@ -124,8 +123,8 @@ impl<P: Platform> Volume<P> {
         Ok(finish(inode, file, offset, bytes))
     }
 
-    /// Writes all of `data` if it can be done without waiting; else nothing, or a beginning, which
-    /// [`Volume::write`] of all of it makes good. Not durable.
+    /// Writes all of `data` if that needs no wait. Otherwise it writes nothing or a beginning, which [`Volume::write`]
+    /// of the whole completes. Not durable.
     #[inline]
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
@@ -143,13 +142,13 @@ impl<P: Platform> Volume<P> {
         (written == data.len()).then_some(consistency)
     }
 
-    /// Writes all of `data`, or fails (a beginning may have been written). Waits where the device has
-    /// too much unwritten. Not durable: see [`Volume::sync`].
+    /// Writes all of `data`, or fails (a beginning may have been written). Waits while the device has too much
+    /// unwritten data. Not durable: see [`Volume::sync`].
     pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
         self.write_by(&Caller::SERVER, None, inode, offset, data).await
     }
 
-    /// [`Volume::write`] by a caller and for a client, as [`Engine::write_for`](afflux_engine::Engine::write_for) has it.
+    /// [`Volume::write`] by a caller and for a client, as in [`Engine::write_for`](afflux_engine::Engine::write_for).
     pub async fn write_by(
         &self,
         caller: &Caller,
@@ -160,7 +159,7 @@ impl<P: Platform> Volume<P> {
     ) -> Outcome<()> {
         match self.write_bytes((caller, client), inode, offset, &data).await {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
-            // A beginning may have been written: then the times tell, in what is before already.
+            // If a beginning was written, the times already show it, also in the attributes before.
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
         }
     }
@@ -198,7 +197,7 @@ impl<P: Platform> Volume<P> {
         Ok(taken.map_or(written, |taken| taken.then(written)))
     }
 
-    /// Has the times tell that these bytes were written.
+    /// Updates the times for written bytes.
     #[inline]
     fn note_written(&self, inode: &Arc<Inode<P>>, range: Range<u64>) -> Consistency {
         let consistency = inode.written(self.wall(), &range);
@@ -206,7 +205,7 @@ impl<P: Platform> Volume<P> {
         consistency
     }
 
-    /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
+    /// As [`Volume::take_privileges`], without `changing` held; completed even if the caller is dropped.
     async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
         let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
@@ -220,9 +219,8 @@ impl<P: Platform> Volume<P> {
         self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
     }
 
-    /// Takes the bits away, on the host too, that let whoever runs the file act as its owner: its bytes
-    /// are about to be somebody else's. With `changing` held. Nothing if there are none, or the host will
-    /// do it.
+    /// Clears the setuid and setgid bits, on the host too, since the file's bytes are about to change. Called with
+    /// `changing` held. `None` if there are no such bits, or if the host will clear them.
     async fn take_privileges(
         &self,
         inode: &Arc<Inode<P>>,
@@ -238,7 +236,7 @@ impl<P: Platform> Volume<P> {
             Ok(Changed { stat, stable }) => {
                 Ok(Some((inode.changed(stat, self.now(), Times::Keep, Some(&look)), stable)))
             }
-            // A file of somebody else's, which we may write to: hosts take the bits from such a writer.
+            // We may write to this file but do not own it: hosts clear the bits at such a write.
             Err(VolumeError::NotPermitted | VolumeError::Denied) => {
                 inode.loses_privileges();
                 Ok(None)
@@ -247,7 +245,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Sets the size, with `changing` held. On the host too on return, not yet durable.
+    /// Sets the size, with `changing` held. On return the host has it, too, but not durably.
     pub(crate) async fn set_size(
         &self,
         caller: &Caller,
@@ -269,7 +267,7 @@ impl<P: Platform> Volume<P> {
         Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
     }
 
-    /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
+    /// The engine's file, opened now if needed; with `must_write`, a writable one.
     pub(crate) async fn opened<'a>(
         &self,
         caller: &Caller,
@@ -292,7 +290,7 @@ impl<P: Platform> Volume<P> {
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
             self.attach(inode, data)?;
-            // Where others changed the file meanwhile, the engine starts with what is there now.
+            // If others changed the file meanwhile, the engine starts with its new contents.
             inode.observe(stat, &look, self.now());
         }
         if writable {
@@ -301,7 +299,7 @@ impl<P: Platform> Volume<P> {
         current(inode).ok_or(VolumeError::Denied)
     }
 
-    /// Opens a file's bytes. A program of the host that has a lease on the file is given a moment to let go of it.
+    /// Opens a file's bytes. Gives a program with a lease on the file a moment to release it.
     async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
         let until = self.now().after(LEASE_WAIT_NS);
         let mut pause_ns = LEASE_PAUSE_NS;
@@ -315,7 +313,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Gives a file that was just made its engine file, unless somebody who found it was faster.
+    /// Gives a new file its engine file, unless another caller that found the file was faster.
     pub(crate) async fn attach_made(&self, inode: &Arc<Inode<P>>, data: Data) -> Result<(), VolumeError> {
         let _opening = inode.opening.lock().await;
         if inode.file().is_none() {
@@ -334,7 +332,7 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-/// A write that may change bytes and then wait. Dropped before its end, it has the times tell so.
+/// A write that may change bytes and then wait. If it is dropped before its end, it updates the times.
 struct Writing<'a, P: Platform> {
     volume: &'a Volume<P>,
     inode: &'a Arc<Inode<P>>,
@@ -359,7 +357,7 @@ impl<'a, P: Platform> Writing<'a, P> {
 
 impl<P: Platform> Drop for Writing<'_, P> {
     fn drop(&mut self) {
-        // What was written is dirty, or was written back since.
+        // Written bytes are dirty, or were written back since.
         let untouched = self.file.is_clean() && self.file.change_count() == self.host_changes;
         if !self.ended && !untouched {
             self.volume.note_written(self.inode, self.range.clone());
@@ -367,7 +365,7 @@ impl<P: Platform> Drop for Writing<'_, P> {
     }
 }
 
-/// `len`, or what is left of the file after `offset`.
+/// `len`, or the length of the file after `offset` if that is less.
 #[inline]
 fn clamped(file: &File, offset: u64, len: u32) -> usize {
     u64::from(len).min(file.size().saturating_sub(offset)) as usize

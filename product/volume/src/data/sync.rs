@@ -1,9 +1,9 @@
 //! Making bytes, names and attributes durable.
 //!
-//! Owns: which sync a call needs, sharing one of the host's among those who wait for the same.
-//! Does not own: writing back (the engine), the host's calls (the tree).
-//! Invariants: success means that everything of the object that was acknowledged before the call, and
-//! lies in the range, is durable. An inode is dropped only when nothing of it waits for a sync.
+//! Owns: which sync a call needs, sharing one of the host's syncs among its waiters.
+//! Does not own: writeback (the engine), the host's calls (the tree).
+//! Invariants: success means that all data of the object that was acknowledged before the call, and lies in the range,
+//! is durable. An inode is dropped only when nothing of it waits for a sync.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,28 +19,29 @@ use crate::tree::directory::Stable;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// Makes durable what was written to `len` bytes from `offset` before the call (`len` 0: to the
-    /// end), and the size. An error of an earlier write of the file is told until it has been made
-    /// good. Names and attributes are durable already: each call that changes them sees to it. The
-    /// modification time alone is set on the host when all of the file is written, here or later, and is
-    /// not made durable: after a crash of the host it may be that of the writing back. After the end of
-    /// the server alone it is no earlier than what clients were told of what they had synced.
+    /// Makes earlier writes to `len` bytes from `offset` durable (`len` 0: to the end), and the size. An error of an
+    /// earlier write of the file is reported until a later write succeeds. Names and attributes are durable already, by
+    /// each call that changes them.
+    ///
+    /// Only the modification time is an exception. It is set on the host once all of the file is written, here or
+    /// later. It is not made durable: after a crash of the host it may be the time of the writeback. After a restart of
+    /// the server alone, it is no earlier than the time that clients were told for synced data.
     pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
         self.sync_for(None, inode, offset, len).await
     }
 
-    /// [`Volume::sync`] for a client, as [`Engine::sync_for`](afflux_engine::Engine::sync_for) has it.
+    /// [`Volume::sync`] for a client, as in [`Engine::sync_for`](afflux_engine::Engine::sync_for).
     pub async fn sync_for(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
         let result = self.sync_bytes(client, inode, offset, len).await;
         if result.is_ok() && inode.awaits_settling() {
-            // Where that cannot be now, it is tried again later.
+            // If the times cannot be set now, it is tried again later.
             self.settle(inode).await;
         }
         Outcome { result, consistency: inode.unchanged() }
     }
 
-    /// [`Volume::sync_for`] because the caller asked for it: how long that took is told as a COMMIT, unless nothing
-    /// can have been written.
+    /// [`Volume::sync_for`] at a caller's request: its duration is reported as a COMMIT, unless nothing can have been
+    /// written.
     pub async fn commit_by(
         &self,
         caller: &Caller,
@@ -72,7 +73,7 @@ impl<P: Platform> Volume<P> {
             Kind::Directory => return self.make_durable(inode).await,
             _ => return Ok(()),
         }
-        // Without a writable file nothing was written since the last sync of all of it.
+        // Without a writable file, nothing was written since the last sync of the whole file.
         let Some(file) = inode.writable_file() else {
             return Ok(());
         };
@@ -85,8 +86,8 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Makes a directory's entries, or an object's attributes, durable as they are now. Those who
-    /// come while the host is busy with one sync of the object share the next.
+    /// Makes a directory's entries, or an object's attributes, durable as they are now. Callers that come during one
+    /// sync of the object share the next.
     pub(crate) async fn make_durable(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
         if !self.names_durable() {
             return Ok(());
@@ -102,8 +103,8 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Makes a change durable that the tree made: by the sync that it began, or by one of each of `changed`, in
-    /// their order.
+    /// Makes a change of the tree durable: by the sync that the tree began, or by a sync of each of `changed`, in their
+    /// order.
     pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
         let device = changed.first().filter(|_| self.names_durable());
         let device = device.and_then(|inode| self.device(inode.device, &inode.node).ok());
@@ -117,14 +118,14 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
-    /// Makes all changes of names and attributes durable, where calls do not wait for that
+    /// Makes all changes of names and attributes durable, if calls do not wait for that
     /// ([`Volume::set_names_durable`]).
     pub async fn sync_names(&self) -> Result<(), VolumeError> {
         if self.names_durable() { Ok(()) } else { self.tree.sync_everything().await }
     }
 
-    /// Brings all of a file to the host, durably, with its times, so that the inode can be dropped.
-    /// False if it cannot be now.
+    /// Makes all of a file durable on the host, with its times, so that the inode can be dropped. False if that is not
+    /// possible now.
     pub(crate) async fn clean(&self, inode: &Arc<Inode<P>>) -> bool {
         let synced = match inode.writable_file() {
             Some(_) => self.sync_bytes(None, inode, 0, 0).await.is_ok(),
@@ -134,7 +135,7 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-/// A COMMIT under way, told when it is over or its caller has gone away.
+/// A COMMIT under way; it is reported when it ends or its caller goes away.
 struct NotedCommit<'a, P: Platform> {
     engine: &'a Engine<P>,
     client: Option<&'a Client>,

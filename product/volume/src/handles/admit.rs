@@ -1,8 +1,8 @@
 //! Bringing objects into memory, and making room for them.
 //!
-//! Owns: from what the host gave to an inode, and which inodes go when there are too many.
+//! Owns: making inodes of the host's answers, and which inodes go when there are too many.
 //! Does not own: the table and its bounds (`objects::table`), making dirty files clean (`data::sync`).
-//! Invariants: no object that others use, or of which not all is on the host, is dropped.
+//! Invariants: an inode is dropped only if it has no other users and all of it is on the host.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,13 +17,12 @@ use crate::tree::directory::Found;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
-    /// Which export an object's handle names.
+    /// The export in an object's handle.
     pub(crate) fn export_of(&self, inode: &Inode<P>) -> u16 {
         handle::peek(inode.handle.as_bytes()).map_or(0, |(_, export)| export)
     }
 
-    /// The inode of what the host gave; its attributes are the host's or, where they are unwritten,
-    /// ours.
+    /// The inode of an object that the host returned. Its attributes are the host's, or ours while they are unwritten.
     pub(crate) async fn admit(
         &self,
         found: Found,
@@ -51,14 +50,14 @@ impl<P: Platform> Volume<P> {
             self.sightings.found_at(&inode, location);
         }
         if !new && inode.differs(&stat, now) {
-            // What was seen may be older than a change of ours: it only raises suspicion.
+            // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;
         }
         Ok(inode)
     }
 
-    /// Drops idle inodes while there are too many; makes some clean if all are dirty. Waits for the
-    /// devices only where nothing else helps.
+    /// Drops idle inodes while there are too many. If that is not enough, it makes some dirty ones clean, which waits
+    /// for the devices.
     pub(crate) async fn make_room(&self) {
         if !self.table.is_full() {
             return;

@@ -1,8 +1,9 @@
 //! From an identity to its object along remembered locations.
 //!
 //! Owns: the way down from an ancestor in memory, and its length.
-//! Does not own: locations (`objects::location`), what is done when none leads to the object (`resolve`, `search`).
-//! Invariants: what a location leads to is used only if its identity is the one looked for.
+//! Does not own: locations (`objects::location`), the next step if no location leads to the object (`resolve`,
+//! `search`).
+//! Invariants: an object found by a location is used only if it has the wanted identity.
 
 use std::sync::Arc;
 
@@ -13,16 +14,16 @@ use crate::objects::location::Location;
 use crate::tree::identity::Identity;
 use crate::volume::Volume;
 
-/// Most names between an object and its export's root. Each costs a lookup, and a walk a descriptor.
+/// Most names between an object and its export's root. Each costs a lookup, and for a walk a descriptor.
 pub(super) const DEPTH_MAX: usize = 4096;
 
-/// Where remembered locations led to.
+/// The result of following remembered locations.
 pub(super) enum Followed<P: Platform> {
     /// To the object.
     Found(Arc<Inode<P>>),
-    /// Nowhere: there are none.
+    /// There are none.
     Unknown,
-    /// To something else: it was moved or removed since.
+    /// Another object is there: ours was moved or removed since.
     Misled,
 }
 

@@ -1,9 +1,9 @@
-//! Keeping the record of where objects are, so that handles are found again without a walk after a restart.
+//! Keeping the record of objects' locations, so that handles are found without a walk after a restart.
 //!
-//! Owns: when the record is read and written, what a new one has in it.
-//! Does not own: its form (`objects::location_log`), its file (the world's [`LocationStore`]).
-//! Invariants: what is kept is of use only where the tree cannot open identities, and only of that. Nobody waits for
-//! it: what a crash takes of it costs a walk. One writing at a time.
+//! Owns: when the record is read and written, the contents of a new one.
+//! Does not own: its format (`objects::location_log`), its file (the world's [`LocationStore`]).
+//! Invariants: the record is used only where the tree cannot open identities. No call waits for it: entries lost in a
+//! crash cost a walk. One write at a time.
 
 use std::sync::Arc;
 
@@ -12,13 +12,12 @@ use afflux_engine::{Nanos, Platform};
 use crate::objects::location_log::{self, Due, LocationStore};
 use crate::volume::Volume;
 
-/// How often what is new is written.
+/// The interval of writes of new entries.
 const EVERY_NS: u64 = Nanos::SECOND / 2;
 
 impl<P: Platform> Volume<P> {
-    /// Takes note of where objects were when the `record` was written, and keeps it in `store` from now on, in a task
-    /// of the world. To be called once, before anything is asked of the volume. Says whether all of the record could
-    /// be read.
+    /// Takes over the locations from an earlier `record`, and writes new ones to `store` from now on, in a task of the
+    /// world. Call it once, before any other use of the volume. Returns whether all of the record could be read.
     pub fn keep_locations(&self, record: &[u8], store: Arc<dyn LocationStore>) -> bool {
         let read = location_log::read(record);
         let whole = read.whole;
@@ -37,7 +36,7 @@ impl<P: Platform> Volume<P> {
         whole
     }
 
-    /// Writes what is new in the record of locations.
+    /// Writes the new entries of the record of locations.
     pub(crate) async fn write_locations(&self) {
         let store = self.location_store.lock().await;
         let Some(store) = store.as_ref() else { return };

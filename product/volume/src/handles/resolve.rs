@@ -1,8 +1,8 @@
 //! From handles to inodes.
 //!
-//! Owns: which way from a handle back to its object is tried when; that a file is still inside the exports.
-//! Does not own: the table and the layout of handles (`objects`), following locations (`follow`), walks of the
-//! exports (`search`).
+//! Owns: the order of the ways from a handle back to its object; the check that a file is still inside the exports.
+//! Does not own: the table and the layout of handles (`objects`), following locations (`follow`), walks of the exports
+//! (`search`).
 //! Invariants: an object that is gone is `Stale`, never `NotFound`.
 
 use std::sync::Arc;
@@ -22,12 +22,12 @@ impl<P: Platform> Volume<P> {
     /// The object of a handle, if it is in memory. Asks the host nothing.
     pub fn try_resolve(&self, handle: &[u8]) -> Option<Arc<Inode<P>>> {
         let (identity, _) = handle::peek(handle).ok()?;
-        // The whole handle is compared, its hash with it: a forged one is never equal.
+        // The whole handle is compared, with its hash: a forged one is never equal.
         let inode = self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle);
         inode.filter(|inode| !self.may_be_outside(inode))
     }
 
-    /// Whether the tree has to be asked if a file is still inside. Of directories it says so by itself.
+    /// Whether the tree has to be asked if a file is still inside. For directories the tree checks this itself.
     fn may_be_outside(&self, inode: &Inode<P>) -> bool {
         self.confines_files
             && inode.kind() != Kind::Directory
@@ -43,7 +43,7 @@ impl<P: Platform> Volume<P> {
         match self.tree.stat(&inode.node).await {
             Ok(_) => inode.confined.store(now.0, Ordering::Relaxed),
             Err(error) => {
-                // Under another of its names it may be inside: then it is to be found anew.
+                // A second name of it may be inside, so the object must be found anew.
                 self.table.drop_idle(inode, |_| {});
                 return Err(error);
             }
@@ -87,7 +87,7 @@ impl<P: Platform> Volume<P> {
     }
 }
 
-/// What a handle's object that cannot be reached is: gone, not a wrong name.
+/// Maps errors for an object behind a handle: it is gone; its name was not wrong.
 fn gone(error: VolumeError) -> VolumeError {
     match error {
         VolumeError::NotFound | VolumeError::NotDirectory => VolumeError::Stale,

@@ -1,12 +1,12 @@
-//! The search for objects that no location leads to, where a tree cannot open identities.
+//! The search for objects without a known location, where a tree cannot open identities.
 //!
-//! Owns: walks of the exports, and when an object that none met is called gone.
-//! Does not own: what is kept of walks and of who waits for one (`objects::sightings`, `objects::walk`), the
-//! other ways from a handle to its object (`resolve`).
-//! Invariants: one walk at a time, and one serves everybody who waits when it begins. After a walk to the
-//! end there is a pause, so that handles of what is gone cost a walk in a pause however many there are.
-//! An object is called `Stale` because of a walk only if that began after the object was asked for, or when
-//! nothing was lost from sight since, and if nothing of ours was carried past the walk.
+//! Owns: walks of the exports, and when an object that no walk met counts as gone.
+//! Does not own: the records of walks and of their waiters (`objects::sightings`, `objects::walk`), the other ways from
+//! a handle to its object (`resolve`).
+//! Invariants: one walk at a time, and it serves all callers that wait at its begin. There is a pause after each
+//! complete walk, so that any number of handles of removed objects cost one walk in a pause. A walk shows an object to
+//! be `Stale` only if no change of ours carried a directory past the walk. It must also have begun after the object was
+//! asked for, or no object may have been lost from sight since its begin.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -25,7 +25,7 @@ use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
 use crate::volume::Volume;
 
-/// Pause between two walks to the end of the exports in search of identities.
+/// Pause between two complete walks of the exports in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
 /// Most walks that one search waits for.
 const WALKS_MAX: usize = 3;
@@ -34,19 +34,19 @@ const WALKS_MAX: usize = 3;
 struct Level {
     node: Node,
     identity: Identity,
-    /// Its directories that are still to be read.
+    /// Its subdirectories that are still to be read.
     directories: Vec<Bytes>,
-    /// The entries that are looked for.
+    /// The wanted entries.
     wanted: Vec<(Identity, Bytes)>,
 }
 
 impl<P: Platform> Volume<P> {
-    /// Walks the exports for an object that no location leads to. It is `Stale` only if a walk says so
-    /// that nothing of ours was carried past; what others moved is found once a pause has passed.
+    /// Walks the exports for an object without a known location. It is `Stale` only after a walk that no directory of
+    /// ours was carried past. An object that others moved is found after a pause.
     pub(crate) async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
         let wanted = self.sightings.want(identity);
         for _ in 0..WALKS_MAX {
-            // One walk serves all who wait for it.
+            // One walk serves all its waiters.
             let mut walk = self.walk.lock().await;
             let followed = self.follow(identity, export).await;
             if let Followed::Found(inode) = followed {
@@ -59,13 +59,13 @@ impl<P: Platform> Volume<P> {
                 self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
             }
             self.walk_for_all(&mut walk).await;
-            // A rename that was under way has left its location once this can be had.
+            // A rename that was under way has recorded its location once this lock is taken.
             drop(self.moving.lock().await);
             if let Followed::Found(inode) = self.follow(identity, export).await {
                 return Ok(inode);
             }
             if walk.last.as_ref().is_some_and(|last| self.says_gone(last, &wanted, false)) {
-                // So that it is not looked for where it was.
+                // The object must not be looked for at its old location.
                 self.sightings.not_there(&identity);
                 return Err(VolumeError::Stale);
             }
@@ -73,23 +73,23 @@ impl<P: Platform> Volume<P> {
         Err(VolumeError::Stale)
     }
 
-    /// Whether a walk is enough to say that an object which it did not meet is gone.
+    /// Whether a walk suffices to call an object gone that it did not meet.
     fn says_gone(&self, last: &Walked, wanted: &Wanted<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
-        // All was seen: what was not there then will hardly be in the next seconds.
+        // The walk saw everything: an object missing then will hardly appear in the next seconds.
         let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.sightings.sight();
         last.complete && (looked_for || recent)
     }
 
-    /// Walks until everything is met that is wanted, or to the end: then so that nothing of ours is carried
-    /// past, if need be by holding renames off in a second walk.
+    /// Walks until every wanted object is met, or to the end. A walk to the end must not have had a directory of ours
+    /// carried past it; if one was, a second walk holds off renames.
     async fn walk_for_all(&self, walk: &mut Walk<P>) {
         walk.met.clear();
         let before = walk.last.take();
         for held in [false, true] {
             let number = self.sightings.begin_walk();
             let (carried, sight) = (self.sightings.carried_count(), self.sightings.sight());
-            // Whoever gives up in the middle leaves the pause to the others all the same.
+            // A caller that gives up in the middle still leaves the pause to the others.
             let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight };
             walk.last = Some(begun.clone());
             let moving = if held { Some(self.moving.lock().await) } else { None };
@@ -98,7 +98,7 @@ impl<P: Platform> Volume<P> {
             let carried_past = moving.is_none() && self.sightings.carried_count() != carried;
             drop(moving);
             if !to_the_end {
-                // Everybody has what was wanted: the next search need not wait for this one.
+                // All wanted objects were met: the next search need not wait because of this walk.
                 walk.last = before;
                 return;
             }
@@ -109,8 +109,8 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// Walks the exports, a directory at a time, and remembers where everything is. Holds open what is on
-    /// the path to the directory being read, no more. False if it ended early, since all was met.
+    /// Walks the exports, a directory at a time, and records all locations. Holds open only the path to the current
+    /// directory. False if it ended early, since all wanted objects were met.
     async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, missed: &mut BTreeSet<Identity>) -> bool {
         let mut open: BTreeSet<Identity> = self.sightings.wanted();
         for inode in met.iter() {
@@ -131,7 +131,7 @@ impl<P: Platform> Volume<P> {
                             missed.remove(&wanted);
                             met.push(inode);
                         }
-                        // Moved since: what was remembered of it may be older than the move.
+                        // It was moved since: its remembered location may be older than the move.
                         None => {
                             missed.insert(wanted);
                         }
@@ -156,7 +156,7 @@ impl<P: Platform> Volume<P> {
         true
     }
 
-    /// The wanted object, where a walk has just seen it.
+    /// The wanted object, if the walk has just seen it.
     async fn reach(
         &self,
         node: &Node,
@@ -172,7 +172,7 @@ impl<P: Platform> Volume<P> {
         self.admit(found?, export, Some(Location { parent, name })).await.ok()
     }
 
-    /// Reads one directory for a walk; one that cannot be read is empty.
+    /// Reads one directory for a walk; an unreadable one counts as empty.
     async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>) -> Level {
         let entries = self.tree.identities(&node).await.unwrap_or_default();
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };

@@ -1,10 +1,10 @@
 //! Changing directories: making, removing, renaming and linking.
 //!
-//! Owns: the order of steps of each change, what becomes of inodes whose names change.
+//! Owns: the order of steps of each change, the update of inodes when their names change.
 //! Does not own: the host's calls (the tree), durability (`data::sync`).
-//! Invariants: changes of one directory are made one at a time, so before and after are its own. No
-//! other object is checked or locked while a directory is, but the second one of a rename. What is
-//! removed stays usable to those who hold it, and is found by nobody else.
+//! Invariants: changes of one directory are made one at a time, so before and after are its own. While a directory is
+//! locked, no other object is checked or locked, except for the second one of a rename. A removed object stays usable
+//! to its holders, and no other caller finds it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,23 +23,23 @@ use crate::tree::identity::Identity;
 use crate::tree::names;
 use crate::volume::{STOPPED, Volume};
 
-/// How a regular file is made where its name may be taken.
+/// How a regular file is made if its name may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CreateHow {
-    /// A regular file of that name is as good; of the attributes only a size acts on it.
+    /// An existing regular file will do; of the attributes only a size acts on it.
     Unchecked(AttributeChange),
     /// The name must be free.
     Guarded(AttributeChange),
-    /// The name must be free, or taken by a file made with the same verifier and not changed since:
-    /// so a repeated call succeeds, also after a restart. The verifier is kept in the file's access
-    /// and modification times; the client is expected to set the times afterwards.
+    /// The name must be free, or the file must have been made with the same verifier and be unchanged since. So a
+    /// repeated call succeeds, also after a restart. The verifier is stored in the file's access and modification
+    /// times; the client is expected to set the times afterwards.
     Exclusive {
-        /// What the client made up for this call.
+        /// The client's choice for this call.
         verifier: [u8; 8],
     },
 }
 
-/// The times that keep a verifier. Some file systems keep 31 bits of seconds, so the highest bit of each half is in
+/// The times that store a verifier. Some file systems keep 31 bits of seconds, so the highest bit of each half is in
 /// the nanoseconds, as 1 or 2.
 fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
     let [a, b, c, d, e, f, g, h] = verifier;
@@ -50,7 +50,7 @@ fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
     (time([a, b, c, d]), time([e, f, g, h]))
 }
 
-/// Whether a file has kept the time of a verifier: in seconds alone where its file system has nothing finer.
+/// Whether a file still has the time of a verifier; only the seconds count if its file system has nothing finer.
 fn kept(found: Timestamp, given: Timestamp) -> bool {
     found.seconds == given.seconds && (found.nanos == given.nanos || found.nanos == 0)
 }
@@ -71,8 +71,8 @@ impl CreateHow {
 pub(crate) type Made<P> = (Arc<Inode<P>>, Attributes);
 
 impl<P: Platform> Volume<P> {
-    /// Makes a regular file, or finds it where `how` allows. Its name is durable on return. The
-    /// consistency is the directory's.
+    /// Makes a regular file, or finds it if `how` allows. Its name is durable on return. The consistency is the
+    /// directory's.
     pub async fn create_by(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    /// The file that has the name of an unchecked creation.
+    /// The existing file of an unchecked creation.
     async fn taken(
         &self,
         caller: &Caller,
@@ -133,7 +133,7 @@ impl<P: Platform> Volume<P> {
         Ok((inode, attributes))
     }
 
-    /// The file that has the name of an exclusive creation, if it came of the same call.
+    /// The existing file of an exclusive creation, if the same call made it.
     async fn made_before(
         &self,
         caller: &Caller,
@@ -158,7 +158,7 @@ impl<P: Platform> Volume<P> {
         self.make_carried(caller, directory, name, New::Directory, attributes).await
     }
 
-    /// Makes a symbolic link that says exactly `target`: 1 to 4,095 bytes, no NUL. Durable on return.
+    /// Makes a symbolic link to exactly `target`: 1 to 4,095 bytes, no NUL. Durable on return.
     pub async fn symlink_by(
         &self,
         caller: &Caller,
@@ -247,13 +247,13 @@ impl<P: Platform> Volume<P> {
         Outcome { result: result.map(|()| (Arc::clone(&inode), inode.attributes())), consistency }
     }
 
-    /// Takes a name that is no directory's away; durable on return. The object goes with its last
-    /// name, when nobody here uses it any more.
+    /// Removes a name of any object but a directory; durable on return. The object is freed with its last name, once it
+    /// has no users here.
     pub async fn remove_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
         self.remove_carried(caller, directory, name, false).await
     }
 
-    /// Takes an empty directory away; durable on return.
+    /// Removes an empty directory; durable on return.
     pub async fn remove_directory_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
         self.remove_carried(caller, directory, name, true).await
     }
@@ -280,7 +280,7 @@ impl<P: Platform> Volume<P> {
         directory_wanted: bool,
     ) -> Outcome<()> {
         let checked = match self.may_change(caller).and_then(|()| check_place(parent, &name)) {
-            // Who may not search a directory is not told what is in it, by no error.
+            // Without search permission the caller learns nothing about the entries, not even by an error.
             Ok(()) => self.permit(parent, caller, Use::Search).await,
             refused => refused,
         };
@@ -302,9 +302,9 @@ impl<P: Platform> Volume<P> {
         Outcome { result: self.made_durable(&[parent], stable).await, consistency }
     }
 
-    /// Gives an object another name, in the same or another directory; what had that name loses it, as
-    /// by [`Volume::remove`]. Durable on return. The first consistency is that of the old name's
-    /// directory, the second that of the new name's.
+    /// Renames an object, within a directory or into another one. An object that had the new name loses it, as by
+    /// [`Volume::remove`]. Durable on return. The first consistency is that of the old name's directory, the second
+    /// that of the new name's.
     pub async fn rename_by(
         &self,
         caller: &Caller,
@@ -373,8 +373,8 @@ impl<P: Platform> Volume<P> {
         (Outcome { result, consistency: from_consistency }, to_consistency)
     }
 
-    /// Gives an object that is no directory one more name; durable on return. The result is the
-    /// object's attributes, the consistency the directory's.
+    /// Gives an object another name; not possible for directories. Durable on return. The result is the object's
+    /// attributes, the consistency the directory's.
     pub async fn link_by(
         &self,
         caller: &Caller,
@@ -426,10 +426,10 @@ impl<P: Platform> Volume<P> {
         Outcome { result: result.map(|()| inode.attributes()), consistency }
     }
 
-    /// A directory after a change of ours; both sides as clients are to see them.
+    /// Updates a directory after a change of ours; returns both sides as clients should see them.
     fn entries_changed(&self, directory: &Arc<Inode<P>>, change: Change) -> Consistency {
-        // Where others changed it just before, what we told last is not what was before: then the
-        // host's word is, and clients that compare notice.
+        // If others changed it just before, our last answer is not the state before our change. Then the host's state
+        // counts, and clients that compare notice the change.
         let others = {
             let state = directory.state();
             change.before.ctime != state.stat.ctime || change.before.mtime != state.stat.mtime
@@ -442,16 +442,16 @@ impl<P: Platform> Volume<P> {
         directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
-    /// An object of which a name was taken.
+    /// Updates an object after one of its names was removed.
     fn name_taken(&self, identity: &Identity, stat: Stat) {
         if stat.links > 0 {
-            // It may be known by that name alone.
+            // That name may have been the only known one.
             self.sightings.lost_sight();
         }
         self.name_changed(identity, stat);
     }
 
-    /// An object of which a name was changed or taken, if it is in memory.
+    /// Updates an object after one of its names was changed or removed, if it is in memory.
     fn name_changed(&self, identity: &Identity, stat: Stat) {
         if stat.links == 0 {
             self.sightings.not_there(identity);

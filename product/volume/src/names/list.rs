@@ -1,9 +1,9 @@
 //! Listing a directory's entries, a piece at a time.
 //!
-//! Owns: what one answer holds, and from where its entries are taken.
+//! Owns: the contents of one answer, and the source of its entries.
 //! Does not own: the order and the cookies (`tree::window`), reading directories (the tree), which pieces of
 //! directories are kept between calls (`objects::pieces`).
-//! Invariants: any cookie works whether or not its piece is kept. Changes of a directory do not wait while it is read.
+//! Invariants: any cookie works, even if its piece is not kept. A read of a directory does not delay changes of it.
 
 use std::sync::Arc;
 
@@ -26,35 +26,35 @@ use crate::volume::Volume;
 const ANSWER_ENTRIES_MAX: usize = 8_192;
 /// Most entries in one answer with attributes.
 const ANSWER_OBJECTS_MAX: usize = 1_024;
-/// Most entries looked at in one call of the tree.
+/// Most entries that one call of the tree asks about.
 const NAMES_MAX: usize = 256;
 
 /// An entry of a directory.
 pub struct DirectoryEntry {
-    /// Its name.
+    /// The entry's name.
     pub name: Bytes,
-    /// The number of what it names.
+    /// The number of the entry's object.
     pub fileid: u64,
-    /// Where a listing goes on after it: below 2^31, the same in every run of the server.
+    /// The position after this entry: below 2^31, the same in every run of the server.
     pub cookie: u64,
-    /// What it names, if that was asked for and it is still there.
+    /// The object, if requested and still present.
     pub object: Option<(FileHandle, Attributes)>,
 }
 
 /// A piece of a directory's listing.
 pub struct Listing {
-    /// Its entries, in the order of their cookies.
+    /// The entries, in the order of their cookies.
     pub entries: Vec<DirectoryEntry>,
-    /// Whether none follow.
+    /// Whether this is the end of the directory.
     pub end: bool,
-    /// The directory.
+    /// The directory's attributes.
     pub directory: Attributes,
 }
 
 impl<P: Platform> Volume<P> {
-    /// The entries after `cookie` (0: from the start, "." and ".." first), at most `entries_max` (at
-    /// least one is taken). Cookies are below 2^31 and grow; one stays good while entries come and go,
-    /// and over restarts. What was there all the time is listed once.
+    /// The entries after `cookie` (0: from the start, "." and ".." first), at most `entries_max` (at least one).
+    /// Cookies are below 2^31 and grow. A cookie stays valid while entries come and go, and over restarts. An entry
+    /// that was there all the time is listed once.
     pub async fn list_by(
         &self,
         caller: &Caller,
@@ -70,7 +70,7 @@ impl<P: Platform> Volume<P> {
         self.permit(directory, caller, Use::Read).await?;
         let most = if with_attributes { ANSWER_OBJECTS_MAX } else { ANSWER_ENTRIES_MAX };
         let entries_max = entries_max.clamp(1, most);
-        // Names are told to who may read a directory, what they name to who may search it.
+        // Names need read permission on the directory, their objects search permission.
         let with_attributes = with_attributes && self.permit(directory, caller, Use::Search).await.is_ok();
         let mut entries = Vec::new();
         if cookie < SELF_COOKIE {
@@ -81,11 +81,11 @@ impl<P: Platform> Volume<P> {
         }
         let mut end = false;
         let (mut from, mut anew, dots) = (cookie.max(PARENT_COOKIE), cookie < PARENT_COOKIE, entries.len());
-        // Of what is in doubt all may be gone.
+        // All entries of a doubtful piece may be gone.
         while !end && entries.len() == dots && dots < entries_max {
             let piece = self.piece(caller, directory, from, entries_max - dots, anew).await?;
             anew = false;
-            // No progress (names made to hash alike fill the window) must not loop.
+            // Without progress (names made to hash alike fill the window) it must not loop.
             end = piece.last || piece.entries.is_empty();
             from = piece.entries.last().map_or(from, |last| last.cookie);
             entries.extend(self.dressed(caller, directory, piece, with_attributes).await?);
@@ -102,7 +102,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<DirectoryEntry, VolumeError> {
         let (inode, attributes) = match self.lookup(directory, name).await {
             Ok(found) => found,
-            // Where the parent may not be looked at, the number is the directory's own.
+            // If the caller may not look at the parent, the number is the directory's own.
             Err(VolumeError::Denied) => (Arc::clone(directory), self.attributes(directory).await?),
             Err(error) => return Err(error),
         };
@@ -110,7 +110,7 @@ impl<P: Platform> Volume<P> {
         Ok(DirectoryEntry { name: Bytes::from_static(name), fileid: inode.fileid(), cookie, object })
     }
 
-    /// The next names, from what is kept of the directory or from the directory.
+    /// The next names, from the kept listing or from the directory.
     async fn piece(
         &self,
         caller: &Caller,
@@ -127,7 +127,7 @@ impl<P: Platform> Volume<P> {
             return Ok(piece);
         }
         let _reading = directory.opening.lock().await;
-        // Somebody else may have read it meanwhile.
+        // Another caller may have read it meanwhile.
         if let Some(piece) = kept().filter(|_| !anew) {
             return Ok(piece);
         }
@@ -139,11 +139,11 @@ impl<P: Platform> Volume<P> {
         Ok(piece)
     }
 
-    /// A part of the directory that covers the cookie: all of it, unless it is huge. So what is kept of it serves
-    /// any other cookie.
+    /// A part of the directory after the cookie: all of it, unless it is huge. So the kept listing serves any other
+    /// cookie.
     async fn read_listing(&self, node: &Node, directory: &Arc<Inode<P>>, cookie: u64) -> Result<Listed, VolumeError> {
         let read = |window| {
-            // The kept listing has our changes from here on, whether or not this reading meets them.
+            // The kept listing gets our changes from here on, whether or not this read sees them.
             directory.listed().begin();
             self.tree.list(node, window)
         };
@@ -160,7 +160,7 @@ impl<P: Platform> Volume<P> {
         Ok(Listed::of(read(Window::large(cookie)).await?.0))
     }
 
-    /// Entries with what they name. Of a piece in doubt, those that are there.
+    /// Entries with their objects. For a doubtful piece, only the entries that still exist.
     async fn dressed(
         &self,
         caller: &Caller,
@@ -191,7 +191,7 @@ impl<P: Platform> Volume<P> {
                     continue;
                 };
                 let location = Location { parent: directory.identity, name: entry.name.clone() };
-                // One that is gone since is listed without its attributes.
+                // An entry whose object has gone since is listed without attributes.
                 if with_attributes && let Ok((handle, attributes)) = self.told_of(named, export, location).await {
                     entry.fileid = attributes.fileid;
                     entry.object = Some((handle, attributes));
@@ -202,7 +202,7 @@ impl<P: Platform> Volume<P> {
         Ok(dressed)
     }
 
-    /// What is told of an object that was seen at a place. It is not brought into memory for that.
+    /// The handle and attributes of an object seen at a location. This does not bring the object into memory.
     async fn told_of(
         &self,
         Named { identity, stat }: Named,
@@ -215,7 +215,7 @@ impl<P: Platform> Volume<P> {
         };
         self.sightings.found_at(&inode, location);
         if inode.differs(&stat, self.now()) {
-            // What was seen may be older than a change of ours: it only raises suspicion.
+            // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;
         }
         Ok((inode.handle, inode.attributes()))

@@ -1,8 +1,8 @@
 //! From names and mount paths to inodes.
 //!
 //! Owns: lookups, the way from a mount path to its directory.
-//! Does not own: what names named a moment ago (`objects::name_cache`), bringing an object into memory (`handles`).
-//! Invariants: an export is left by no name. MOUNT of a path tells a caller no more than LOOKUPs of its names.
+//! Does not own: recent results of lookups (`objects::name_cache`), bringing an object into memory (`handles`).
+//! Invariants: no name leads out of an export. A MOUNT of a path tells a caller no more than LOOKUPs of its names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,10 +23,9 @@ use crate::volume::Volume;
 const LINKS_MAX: usize = 40;
 
 impl<P: Platform> Volume<P> {
-    /// The directory that a mount path names: "" and "/" are the export where there is one; with
-    /// several the first name is the export's. Symbolic links are followed as if the export were all
-    /// there is: their "/" is its root, and so is what ".." leads to there. The caller needs the rights of
-    /// [`Volume::lookup_by`] at each name, and no right for an export's own root.
+    /// The directory at a mount path. "" and "/" are the export if there is only one; with several, the first name is
+    /// the export's. Symbolic links are followed inside the export: their "/" is its root, and ".." does not lead above
+    /// it. The caller needs the rights of [`Volume::lookup_by`] at each name, and no right for an export's own root.
     pub async fn mount_by(&self, caller: &Caller, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
         let names = names::components(path)?;
         let mut names = names.as_slice();
@@ -63,8 +62,8 @@ impl<P: Platform> Volume<P> {
         if inode.kind() == Kind::Directory { Ok(inode) } else { Err(VolumeError::NotDirectory) }
     }
 
-    /// As [`Volume::lookup`], if it was looked up less than `attributes_idle_centisecs` ago, nothing is
-    /// known to have changed in the directory since, and the attributes are known. Not for "." and "..".
+    /// As [`Volume::lookup`], from memory. The last lookup must be younger than `attributes_idle_centisecs`, the
+    /// directory unchanged since as far as known, and the attributes known. Not for "." and "..".
     pub fn try_lookup(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Option<(Arc<Inode<P>>, Attributes)> {
         let object = self.names.get(directory, name, self.now(), self.idle_ns())?;
         let inode = self.table.get(&object)?;
@@ -72,7 +71,7 @@ impl<P: Platform> Volume<P> {
         Some((inode, attributes))
     }
 
-    /// [`Volume::lookup`] by a caller, who must be allowed to search the directory.
+    /// [`Volume::lookup`] by a caller; the caller needs search permission on the directory.
     pub async fn lookup_by(
         &self,
         caller: &Caller,
@@ -85,7 +84,7 @@ impl<P: Platform> Volume<P> {
         self.find(caller, directory, name).await
     }
 
-    /// What `name` names in a directory, and its attributes.
+    /// The object called `name` in a directory, and its attributes.
     pub async fn lookup(
         &self,
         directory: &Arc<Inode<P>>,

@@ -1,15 +1,17 @@
-//! The users of the host that calls were carried out for, each with a number.
+//! The users of the host that have made calls, each with a number.
 //!
 //! Owns: the bounded map from credentials to a caller.
-//! Does not own: what was found out for a caller (`objects::rights`).
-//! Invariants: a number is given to one user with one set of groups, and never again. At most [`CALLERS_MAX`] are kept.
+//! Does not own: the rights found for a caller (`objects::rights`).
+//! Invariants: a number is given to one user with one set of groups, and never again. At most
+//! [`CALLERS_MAX`] are kept.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::tree::caller::{Caller, Credentials};
 
-/// Most users that are kept. One that comes again after it was dropped has a new number, and is asked for anew.
+/// Most users that are kept. A user that returns after it was dropped gets a new number, and new
+/// questions to the host.
 const CALLERS_MAX: usize = 1024;
 
 type Key = (u32, u32, Box<[u32]>);

@@ -1,8 +1,8 @@
 //! The engine's devices of a volume.
 //!
-//! Owns: which device of the host is which of the engine's.
-//! Does not own: how a device is made (the world's factory), what it does (the engine).
-//! Invariants: a device of the host is made once, when an object on it is met first.
+//! Owns: the map from the host's devices to the engine's.
+//! Does not own: the making of a device (the world's factory), its work (the engine).
+//! Invariants: a device of the host is added once, with the first object on it.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ impl Devices {
         Self { factory, met: Mutex::new(Vec::new()) }
     }
 
-    /// The engine's device for a device of the host, on which `node` is; made when it is met first.
+    /// The engine's device for a device of the host, on which `node` is; added on first use.
     pub(crate) fn get_or_add<P: Platform>(
         &self,
         engine: &Arc<Engine<P>>,

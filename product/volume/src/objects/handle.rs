@@ -1,10 +1,9 @@
 //! Handles: the bytes by which a client names an object, over renames and restarts.
 //!
 //! Owns: the layout of a handle, the key that marks our own.
-//! Does not own: where the key is kept (the world), identities (`tree::identity`), or how an object is found by
-//! its identity (`handles`).
-//! Invariants: a handle without the key's hash over every other byte of it is refused before
-//! anything in it is used.
+//! Does not own: the storage of the key (the world), identities (`tree::identity`), finding an object by its identity
+//! (`handles`).
+//! Invariants: a handle without the key's hash over all its other bytes is refused before anything in it is used.
 //!
 //! Layout, in bytes: version 1, export 2, file-system id 8, form 1, kind 1, the host's bytes 0 to
 //! 40, keyed hash 8. All numbers are big-endian.
@@ -25,7 +24,7 @@ const FIXED_BYTES: usize = 13;
 const HASH_BYTES: usize = 8;
 const _: () = assert!(FIXED_BYTES + IDENTITY_BYTES_MAX + HASH_BYTES <= HANDLE_BYTES_MAX);
 
-/// What a client is given to name an object by: at most 64 bytes.
+/// A client's name for an object: at most 64 bytes.
 #[derive(Clone, Copy)]
 pub struct FileHandle {
     bytes: [u8; HANDLE_BYTES_MAX],
@@ -53,7 +52,7 @@ impl fmt::Debug for FileHandle {
     }
 }
 
-/// The secret that marks handles as given out here. Kept over restarts, or clients must mount anew.
+/// The secret that marks handles as our own. It must survive restarts, or clients must mount anew.
 #[derive(Clone)]
 pub struct HandleKey {
     key: [u8; 16],
@@ -65,7 +64,7 @@ impl HandleKey {
         Self { key }
     }
 
-    /// The bits, to keep them.
+    /// The bits, for storage.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.key
     }
@@ -74,14 +73,14 @@ impl HandleKey {
     pub(crate) fn derived(&self, purpose: &str) -> [u8; 16] {
         let mut key = [0; 16];
         for (part, half) in key.chunks_exact_mut(8).enumerate() {
-            // No handle begins so: its first byte is its version.
+            // No handle begins like this: its first byte is its version.
             half.copy_from_slice(&self.hash(format!("{purpose} {part}").as_bytes()).to_le_bytes());
         }
         key
     }
 
-    /// The 16 bits by which handles name an export: a hash of its root's identity, so that they do
-    /// not depend on the order in which directories are exported.
+    /// The 16 bits by which handles name an export. They are a hash of its root's identity, so that they do not depend
+    /// on the order of the exports.
     pub(crate) fn export_tag(&self, root: &Identity) -> u16 {
         self.hash(self.encode(root, 0).as_slice()) as u16
     }
@@ -94,7 +93,7 @@ impl HandleKey {
         FileHandle { bytes: parts.bytes, len: parts.len as u8 }
     }
 
-    /// What is in a handle, if it is one that this key sealed.
+    /// The contents of a handle, if this key sealed it.
     pub(crate) fn open(&self, handle: &[u8]) -> Result<(Identity, u16), VolumeError> {
         let (identity, export) = peek(handle)?;
         let (body, hash) = handle.split_at(handle.len() - HASH_BYTES);
@@ -121,14 +120,14 @@ impl HandleKey {
     }
 }
 
-/// A number that is the same for the same handle and another for any other that was given out: its hash. Nothing of what
-/// is too short to have one.
+/// The hash of a handle as a number: equal for equal handles, and different for any two that were given out. `None` for
+/// bytes too short to have a hash.
 pub fn handle_number(handle: &[u8]) -> Option<u64> {
     handle.last_chunk().map(|hash| u64::from_be_bytes(*hash))
 }
 
-/// What a handle says, without a look at its hash: enough to find a cached object, whose own handle
-/// is then compared as a whole.
+/// The contents of a handle, without a check of its hash. They suffice to find a cached object, and then its whole
+/// handle is compared.
 pub(crate) fn peek(handle: &[u8]) -> Result<(Identity, u16), VolumeError> {
     let host_bytes = handle.len().checked_sub(FIXED_BYTES + HASH_BYTES).ok_or(VolumeError::BadHandle)?;
     if host_bytes > IDENTITY_BYTES_MAX || handle[0] != VERSION {

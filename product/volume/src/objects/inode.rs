@@ -1,12 +1,11 @@
-//! One object of the volume: what it is known by, its open file, its attributes.
+//! One object of the volume, with identity, open file and attributes.
 //!
-//! Owns: the attributes as told to clients, how they follow from the host's and from unwritten data,
-//! the engine's file of a regular file, when what is remembered of callers' rights is forgotten.
-//! Does not own: the table it is found in (`table`), calls to the host (the other modules).
-//! Invariants: `size`, `mtime` and `ctime` of what one call was told as *after* is what the next
-//! change is told as *before*; both are taken at the change, under one lock. Times never go back by our
-//! own doing. The state's lock is never held across an await or a host call. A file whose last name is
-//! gone is discarded with the last holder.
+//! Owns: the attributes as told to clients, computed from the host's and from unwritten data; the engine's file of a
+//! regular file; when remembered rights of callers are forgotten.
+//! Does not own: the table of inodes (`table`), calls to the host (the other modules).
+//! Invariants: the `size`, `mtime` and `ctime` that one call returned as *after* are the next change's *before*; both
+//! are taken at the change, under one lock. Our own changes never move times back. The state's lock is never held
+//! across an await or a host call. A file without a name is discarded with its last holder.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,14 +25,14 @@ use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::listed::Listing;
 
-/// Most descriptors that a file's bytes take beside the object's own: the one it was opened with, one
-/// past the host's cache, one through it.
+/// Most descriptors of a file's bytes beside the object's own: the one it was opened with, one past the host's cache,
+/// and one through that cache.
 const DESCRIPTORS_PER_FILE: usize = 3;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Most seconds by which a host's times may be behind those that clients were told because it keeps
-/// them coarsely; more, and its clock was set.
+/// Most seconds by which a host's coarse times may lag behind those told to clients; with a larger lag, its clock was
+/// set.
 const CLOCK_BEHIND_S_MAX: i64 = 2;
 
 /// An object of the volume: a file, a directory, a symbolic link, ... One for each host object.
@@ -48,75 +47,75 @@ pub struct Inode<P: Platform> {
     pub(crate) changing: TaskMutex<()>,
     /// Held while the file is being opened, or the directory read for a listing.
     pub(crate) opening: TaskMutex<()>,
-    /// Up to which change the host has made a directory or attributes durable.
+    /// The last change of a directory or of attributes that the host has made durable.
     pub(crate) durable: TaskMutex<u64>,
-    /// Counts our own changes, before and after each: what was seen of the host in between is void.
+    /// Counts our own changes, before and after each: answers of the host in between are void.
     pub(crate) changes: AtomicU64,
-    /// Used since the last search for something to drop.
+    /// Used since the last sweep of the table.
     pub(crate) recent: AtomicBool,
-    /// Whether it stands in the queue of those whose times are to be set.
+    /// Whether it is in the queue of files whose times must be set.
     pub(crate) settling: AtomicBool,
     state: Mutex<State>,
-    /// What the caller that was looked at last may do.
+    /// The rights of the caller that was checked last.
     remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
-    /// What is kept of a directory's listing.
+    /// The kept listing of a directory.
     pub(crate) listed: Mutex<Listing>,
     /// The engine's file, from the first use of its bytes.
     file: OnceLock<File>,
     /// The tree has said that it can be written.
     writable: AtomicBool,
     engine: Arc<Engine<P>>,
-    /// Descriptors held by all inodes; this one's share is given back with it.
+    /// Descriptors held by all inodes; the drop gives this inode's share back.
     descriptors: Arc<AtomicUsize>,
 }
 
-/// What changes under the state's lock.
+/// The part that changes, under the state's lock.
 pub(crate) struct State {
-    /// The host's attributes as last seen: the baseline to detect others' changes against.
+    /// The host's attributes as last seen: the baseline for detecting others' changes.
     pub(crate) stat: Stat,
     /// When the host was last asked.
     pub(crate) checked: Nanos,
-    /// The times as clients are told.
+    /// The times as told to clients.
     atime: Timestamp,
     mtime: Timestamp,
     ctime: Timestamp,
-    /// The size as clients were last told.
+    /// The size as last told to clients.
     size: u64,
-    /// What was written since `stat`.
+    /// The writes since `stat`.
     usage: Usage,
-    /// The bits that give rights are gone for clients, and from the host with what is written back: we
-    /// may not take them away there.
+    /// The setuid and setgid bits are gone for clients, and the writeback clears them on the host: we may not clear
+    /// them there.
     unprivileged: bool,
-    /// The host's modification time is not the client's: to be set once the file is clean.
+    /// The host's modification time is not the client's; it must be set once the file is clean.
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
     pub(crate) unflushed: bool,
     /// The last name is gone.
     pub(crate) removed: bool,
-    /// What the host said of callers' rights.
+    /// The host's answers about callers' rights.
     asked: Asked,
-    /// Where it was last found, for trees that cannot open identities.
+    /// The last known location, for trees that cannot open identities.
     pub(crate) location: Option<Location>,
 }
 
-/// What was known of an object right before the host was asked about it.
+/// The state of an object right before the host was asked about it.
 pub(crate) struct Look {
     changes: u64,
     usage: Mark,
-    /// The engine's count of changes, of a file that was open.
+    /// The engine's count of changes, if the file was open.
     pub(crate) written: Option<u64>,
 }
 
-/// What a look at the host says of an object that nobody here was changing.
+/// The host's answer compared with the baseline, if none of our changes was under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Seen {
-    /// As it was.
+    /// Unchanged.
     Same,
-    /// Others changed it: what is cached of its bytes is void.
+    /// Others changed it: its cached bytes are void.
     Foreign,
-    /// We were changing it: nothing can be said.
+    /// A change of ours was under way: no comparison is possible.
     Busy,
 }
 
@@ -171,7 +170,7 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// What it is. Never changes.
+    /// The kind of object. Never changes.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -211,13 +210,13 @@ impl<P: Platform> Inode<P> {
         self.file.get()
     }
 
-    /// The engine's file, if it is known that it can be written.
+    /// The engine's file, if the file is known to be writable.
     #[inline]
     pub(crate) fn writable_file(&self) -> Option<&File> {
         self.file.get().filter(|_| self.writable.load(Ordering::Acquire))
     }
 
-    /// Keeps an opened file. Called with `opening` held.
+    /// Stores the opened file. Called with `opening` held.
     pub(crate) fn opened(&self, file: File) {
         assert!(self.file.set(file).is_ok(), "a file is opened once");
         self.descriptors.fetch_add(DESCRIPTORS_PER_FILE, Ordering::Relaxed);
@@ -233,13 +232,13 @@ impl<P: Platform> Inode<P> {
     }
 
     pub(crate) fn used_now(&self) {
-        // A plain test first: the cache line stays shared among those that only read.
+        // A plain test first: the cache line stays shared among readers.
         if !self.recent.load(Ordering::Relaxed) {
             self.recent.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The count of changes, ordered after what was learnt of any that has ended.
+    /// The count of changes. The load is ordered after everything learnt from an ended change.
     pub(crate) fn changes_seen(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -248,15 +247,15 @@ impl<P: Platform> Inode<P> {
         self.file().is_none_or(File::is_clean)
     }
 
-    /// Whether it may be dropped and found again later with nothing lost.
+    /// Whether it may be dropped and found again later without loss.
     pub(crate) fn is_idle(&self) -> bool {
         let state = self.state();
         !state.unsettled && !state.unflushed && self.is_clean()
     }
 
-    /// Whether a write of this range need not ask the host first. The first write of a clean file asks if the host was
-    /// not asked for `idle_ns`. It always asks if it covers a part of a page: others may have changed the other part,
-    /// which is written back with it.
+    /// Whether a write of this range can go without a question to the host. The first write of a clean file asks if the
+    /// last answer is older than `idle_ns`. A write of a part of a page to a clean file always asks: others may have
+    /// changed the rest, and it is written back, too.
     pub(crate) fn may_become_dirty(&self, range: &Range<u64>, now: Nanos, idle_ns: u64) -> bool {
         let is_whole = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
         !self.is_clean() || (is_whole && self.is_fresh(&self.state(), now, idle_ns))
@@ -271,27 +270,27 @@ impl<P: Platform> Inode<P> {
         self.told(&mut self.state())
     }
 
-    /// The attributes now, unless the host was last asked `idle_ns` ago or longer, or has what was written and was
-    /// not asked since.
+    /// The attributes now. `None` if the host's last answer is `idle_ns` old or older, or if all writes are on the host
+    /// and it was not asked since.
     pub(crate) fn fresh_attributes(&self, now: Nanos, idle_ns: u64) -> Option<Attributes> {
         let mut state = self.state();
         self.is_fresh(&state, now, idle_ns).then(|| self.told(&mut state))
     }
 
-    /// Others may change owner and mode of a file that is not written yet, so the host is asked after it, too.
+    /// Others may change owner and mode of a file with unwritten data, so the age counts for such a file, too.
     fn is_fresh(&self, state: &State, now: Nanos, idle_ns: u64) -> bool {
         let is_told = !state.unsettled || !self.is_clean();
         is_told && now.since(state.checked) < idle_ns && !state.removed
     }
 
-    /// Whether a caller may, if that was found out in this epoch.
+    /// Whether a caller has this right, if that was found out in this epoch.
     #[inline]
     pub(crate) fn remembers_allowing(&self, caller: &Caller, epoch: u64, wanted: Use) -> Option<bool> {
         self.remembered.allows(caller.number(), epoch, wanted)
     }
 
-    /// What a caller may do, as a sum of uses, where that is known without asking the host: attributes that are
-    /// not too old, and mode bits that decide, or the host's word from before. Remembered.
+    /// A caller's rights, as a sum of uses, if they are known without asking the host. The attributes must be recent,
+    /// and the mode bits must decide, or the host must have answered before. Remembers the result.
     pub(crate) fn known_uses(&self, caller: &Caller, epoch: u64, now: Nanos, idle_ns: u64) -> Option<u8> {
         let user = caller.credentials()?;
         let state = self.state();
@@ -304,77 +303,77 @@ impl<P: Platform> Inode<P> {
         Some(uses)
     }
 
-    /// The rights of a caller as the host told them.
+    /// The rights of a caller as the host reported them.
     pub(crate) fn asked_rights(&self, caller: &Caller) -> Option<u8> {
         self.state().asked.get(caller.number())
     }
 
-    /// To be taken before the host is asked after rights.
+    /// Call it before the host is asked for rights.
     pub(crate) fn rights_forgotten(&self) -> u64 {
         self.state().asked.forgotten()
     }
 
-    /// Keeps what the host told, asked when `forgotten` stood; the sum of uses that follows from it.
+    /// Stores the host's answer to a question asked at `forgotten`; returns the resulting sum of uses.
     pub(crate) fn keep_asked(&self, caller: &Caller, rights: u8, forgotten: u64) -> u8 {
         let mut state = self.state();
         state.asked.keep(caller.number(), rights, forgotten);
         caller.credentials().map_or(u8::MAX, |user| rights::uses(&state.stat, user, rights))
     }
 
-    /// Forgets what callers may do.
+    /// Forgets all callers' rights.
     pub(crate) fn forget_rights(&self, state: &mut State) {
         state.asked.forget();
         self.remembered.forget();
     }
 
-    /// Whether all that was written is on the host, which was not asked since.
+    /// Whether all writes are on the host, and the host was not asked since.
     pub(crate) fn awaits_settling(&self) -> bool {
         let state = self.state();
         state.unsettled && !state.removed && self.is_clean()
     }
 
-    /// To be taken right before the host is asked.
+    /// Call it right before the host is asked.
     pub(crate) fn look(&self) -> Look {
-        // In this order: what is counted twice is told too much for a while, what were missed would be
-        // told too little.
+        // In this order: data counted twice makes the figure too large for a while, and missed data would make it too
+        // small.
         let changes = self.changes.load(Ordering::Acquire);
         let usage = self.state().usage.mark();
         let usage = usage.with_unwritten(self.file().map_or(0, File::dirty_bytes));
         Look { changes, usage, written: self.file().map(File::change_count) }
     }
 
-    /// The modification and the change time as clients are told.
+    /// The modification and the change time as told to clients.
     pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
         let state = self.state();
         (state.mtime, state.ctime)
     }
 
-    /// The change time as clients are told.
+    /// The change time as told to clients.
     pub(crate) fn change_time(&self) -> Timestamp {
         self.state().ctime
     }
 
-    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes take them, too: the thread
-    /// that writes bytes back cannot tell whose they are.
+    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes clear them, too: the
+    /// flusher cannot tell the writers of bytes apart.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
         let state = self.state();
         let mode = without_privileges(state.stat.mode);
         Some(mode).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
     }
 
-    /// The bits that give rights cannot be taken away by us: the host does when it gets the bytes.
+    /// We may not clear the setuid and setgid bits: the host does when it gets the bytes.
     pub(crate) fn loses_privileges(&self) {
         self.state().unprivileged = true;
     }
 
-    /// What a client is told; remembered as what it was told.
+    /// The attributes for a client; remembers the size that it was told.
     fn told(&self, state: &mut State) -> Attributes {
         self.told_of(state, u64::MAX)
     }
 
-    /// As [`Self::told`], after an operation that cannot have made the file larger than `size_max`: a write
-    /// under way makes it longer before its times tell, and what that client changed must not stand between the
-    /// before and the after of this one.
+    /// As [`Self::told`], after an operation that cannot have made the file larger than `size_max`. A write under way
+    /// makes the file longer before it updates the times. That other client's change must not appear between this
+    /// operation's before and after.
     fn told_of(&self, state: &mut State, size_max: u64) -> Attributes {
         let stat = state.stat;
         let size = self.file().map_or(stat.size, |file| file.size().min(size_max));
@@ -397,14 +396,14 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// Both sides of an operation that changed nothing.
+    /// Both sides of an operation without effect.
     pub(crate) fn unchanged(&self) -> Consistency {
         let mut state = self.state();
         let before = state.before();
         Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size)) }
     }
 
-    /// Marks a change of these bytes at `now`, by a client.
+    /// Records a client's write of these bytes at `now`.
     #[inline]
     pub(crate) fn written(&self, now: Timestamp, range: &Range<u64>) -> Consistency {
         let mut state = self.state();
@@ -413,8 +412,7 @@ impl<P: Platform> Inode<P> {
         self.bytes_changed(&mut state, now, size_max)
     }
 
-    /// Marks a size that a client has set, at `now`; with how the host has the file since, if that is
-    /// known.
+    /// Records a size that a client has set, at `now`, and the host's attributes since, if they are known.
     pub(crate) fn resized(&self, now: Timestamp, seen: Option<(Stat, Look)>) -> Consistency {
         let mut state = self.state();
         if let Some((stat, look)) = seen {
@@ -435,16 +433,16 @@ impl<P: Platform> Inode<P> {
         Consistency { before: Some(before), after: Some(self.told_of(state, size_max)) }
     }
 
-    /// Takes over what the host says after a change of ours to attributes, names or entries.
-    /// `times`: which of the access and modification times clients are to be told as the host has them.
-    /// Without a `look` from before, nothing is learnt of the storage that a file takes: the answer may
-    /// be older than one that was. Names are changed under their directories' locks and attributes under the
-    /// object's: each tells of its own, since the other's answer may be the newer one.
+    /// Takes over the host's answer after a change of ours to attributes, names or entries. `times` says which of the
+    /// access and modification times clients should see as the host has them. Without a `look` from before, the answer
+    /// does not count for the file's storage, since it may be older than an earlier one. Directories' locks protect
+    /// changes of names, and the object's lock changes of attributes. So each kind of change takes over only its own
+    /// part: the other part of the answer may be outdated.
     pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
         let (before, known) = (state.before(), state.stat);
-        // Our own change of a directory's entries is none of its rights.
+        // Our own change of a directory's entries does not affect rights on it.
         if times != Times::Entries || !state.gives_rights_as(&stat) {
             self.forget_rights(&mut state);
         }
@@ -464,7 +462,7 @@ impl<P: Platform> Inode<P> {
             Times::Keep => {}
             Times::Entries => {
                 state.mtime = stat.mtime.moved_past(state.mtime);
-                // Nothing of a directory is unwritten.
+                // A directory has no unwritten data.
                 state.stat.used = stat.used;
             }
             Times::Set { atime, mtime } => {
@@ -473,7 +471,7 @@ impl<P: Platform> Inode<P> {
                 }
                 if mtime {
                     state.mtime = stat.mtime;
-                    // Writeback to come will move the host's again.
+                    // Coming writeback will move the host's time again.
                     state.unsettled |= !self.is_clean();
                 }
             }
@@ -482,8 +480,7 @@ impl<P: Platform> Inode<P> {
         Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size.max(stat.size))) }
     }
 
-    /// Whether the host, asked at about `now`, says something else than the baseline, and that cannot be
-    /// our own writing back.
+    /// Whether the host's answer at about `now` differs from the baseline, and our own writeback cannot be the cause.
     pub(crate) fn differs(&self, stat: &Stat, now: Nanos) -> bool {
         let mut state = self.state();
         if state.is_like(stat) {
@@ -493,8 +490,8 @@ impl<P: Platform> Inode<P> {
         !state.unsettled && self.is_clean()
     }
 
-    /// Takes over what our own writing does not move: mode, owner and group. The host was asked at about `now` with
-    /// `changing` held, so nothing of ours moved them meanwhile.
+    /// Takes over the attributes that our writes do not change: mode, owner and group. The host was asked at about
+    /// `now` with `changing` held, so no change of ours affected them meanwhile.
     pub(crate) fn observe_rights(&self, stat: &Stat, now: Nanos) {
         let mut state = self.state();
         state.checked = now;
@@ -509,15 +506,15 @@ impl<P: Platform> Inode<P> {
         }
     }
 
-    /// Compares what the host says with the baseline; it was asked after `look`. For [`Seen::Foreign`] the
-    /// new attributes are taken over.
+    /// Compares the host's answer with the baseline; the host was asked after `look`. For [`Seen::Foreign`] it takes
+    /// over the new attributes.
     pub(crate) fn observe(&self, stat: Stat, look: &Look, now: Nanos) -> Seen {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) != look.changes || state.removed {
             return Seen::Busy;
         }
         if state.unsettled || !self.is_clean() {
-            // Writeback moves the host's times and size: only what it does not touch can be compared.
+            // Writeback moves the host's times and size: only the other attributes can be compared.
             let stat = Stat { size: state.stat.size, mtime: state.stat.mtime, ..stat };
             if stat.ctime != state.stat.ctime || !state.gives_rights_as(&stat) {
                 self.forget_rights(&mut state);
@@ -534,20 +531,20 @@ impl<P: Platform> Inode<P> {
         }
         self.forget_rights(&mut state);
         state.foreign();
-        // What its names named does not count any more.
+        // Earlier lookups of its names do not count any more.
         self.changes.fetch_add(1, Ordering::Release);
         Seen::Foreign
     }
 
-    /// The host's modification time was set to the client's after `look`, and this is how the file looks
-    /// now. Nothing if it was written to meanwhile.
+    /// The host's modification time was set to the client's after `look`, and `stat` is the file now. `None` if it was
+    /// written to meanwhile.
     pub(crate) fn settled(&self, stat: Stat, look: &Look, now: Nanos) -> Option<Seen> {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) != look.changes || !self.is_clean() {
             return None;
         }
-        // The host's clock has not passed what clients were told: it will have when it is tried again. Not
-        // if it was set back.
+        // The host's clock has not passed the time told to clients, but will have at the next try. If the clock was set
+        // back, the file does not wait for that.
         let behind = stat.ctime < state.ctime && state.ctime.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
         state.unsettled = behind;
         state.unprivileged = false;
@@ -562,7 +559,7 @@ impl<P: Platform> Inode<P> {
         Some(Seen::Foreign)
     }
 
-    /// The whole file was synced while `changes` stood.
+    /// The whole file was synced at this count of changes.
     pub(crate) fn flushed(&self, changes: u64) {
         let mut state = self.state();
         if self.changes.load(Ordering::Relaxed) == changes {
@@ -571,14 +568,14 @@ impl<P: Platform> Inode<P> {
     }
 }
 
-/// Which times a change moved.
+/// The times that a change moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Times {
-    /// The change time alone.
+    /// Only the change time.
     Keep,
-    /// A directory's modification time too.
+    /// A directory's modification time, too.
     Entries,
-    /// Those that were set.
+    /// The times that were set.
     Set {
         /// The access time.
         atime: bool,
@@ -596,18 +593,18 @@ impl State {
         (stat.size, stat.mtime, stat.ctime) == (self.stat.size, self.stat.mtime, self.stat.ctime)
     }
 
-    /// Whether mode bits give the same rights to the same users.
+    /// Whether the mode bits give the same rights to the same users.
     fn gives_rights_as(&self, stat: &Stat) -> bool {
         (stat.mode, stat.uid, stat.gid) == (self.stat.mode, self.stat.uid, self.stat.gid)
     }
 
-    /// Takes what the host said when it was asked after `look` for the baseline.
+    /// Makes the host's answer after `look` the new baseline.
     fn renew(&mut self, stat: Stat, look: &Look) {
         self.stat = stat;
         self.usage.renewed(look.usage);
     }
 
-    /// Others made it what the baseline is.
+    /// Takes the baseline over as others' change.
     fn foreign(&mut self) {
         let stat = self.stat;
         self.atime = stat.atime;

@@ -1,7 +1,7 @@
-//! Where objects were last seen: the way back from an identity to a name.
+//! The last known locations of objects: the way back from an identity to a name.
 //!
-//! Owns: a bounded map from identity to the directory and name it was found under.
-//! Does not own: checking that it is still there; whoever follows a location compares identities.
+//! Owns: a bounded map from identity to the directory and name where the object was found.
+//! Does not own: the check of a location (the code that follows one compares identities).
 //! Invariants: at most `entries_max` entries; used only where a tree cannot open identities.
 
 use bytes::Bytes;
@@ -47,12 +47,12 @@ impl Locations {
         self.dropped
     }
 
-    /// All of them; one may be there in an older form, too, which comes first.
+    /// All locations. An object may occur twice; its older location comes first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Identity, &Location)> {
         self.old.iter().chain(&self.young)
     }
 
-    /// How many there are, at most.
+    /// An upper bound on their number.
     pub(crate) fn len(&self) -> usize {
         self.old.len() + self.young.len()
     }

@@ -1,14 +1,14 @@
-//! The record of where objects are, for a server that comes after this one.
+//! The record of objects' locations, for a later server.
 //!
-//! Owns: the form of the record, reading it, what is still to be written.
-//! Does not own: the file (worlds, behind [`LocationStore`]), when it is written (`handles::keep`).
-//! Invariants: reading ends at the first entry that is not whole or not as it was written, and says where; all before
-//! it is used. An entry is only ever a hint: what it leads to is used if it is the object looked for. What waits to be
-//! written is bounded: beyond that the whole record is written anew.
+//! Owns: the format of the record, reading it, the entries still to be written.
+//! Does not own: the file (worlds, behind [`LocationStore`]), the moments of writes (`handles::keep`).
+//! Invariants: reading ends at the first incomplete or damaged entry, and reports that; all entries before it are used.
+//! An entry is only a hint: an object found by it is used if it has the wanted identity. The pending entries are
+//! bounded: beyond the bound the whole record is written anew.
 //!
-//! Form: 16 bytes of head; then entries, each a length in two bytes, that many bytes, and a checksum of four. The bytes
-//! are a kind, an object's identity and, for a place, its directory's identity and the name. Numbers are big-endian.
-//! Later entries about an object replace earlier ones.
+//! Format: a head of 16 bytes, then entries. An entry is its length in two bytes, its body, and a checksum of four
+//! bytes. The body is a kind, an object's identity and, for a place, its directory's identity and the name. Numbers are
+//! big-endian. Later entries about an object replace earlier ones.
 
 use std::hash::Hasher;
 use std::mem;
@@ -21,12 +21,12 @@ use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
 use crate::tree::names::NAME_BYTES_MAX;
 use crate::tree::pending::Pending;
 
-/// Where a record of places is kept between runs of a server. Only one server uses it.
+/// The storage of the record of locations between runs of a server. Only one server uses it.
 pub trait LocationStore: Send + Sync {
-    /// Adds bytes at the end. After an error it is not known how many of them are there.
+    /// Adds bytes at the end. After an error the number of bytes added is unknown.
     fn append(&self, bytes: Bytes) -> Pending<'_, ()>;
 
-    /// Puts these bytes in the place of all there are; at a crash either is there.
+    /// Replaces the whole contents; a crash leaves either the old or the new ones.
     fn replace(&self, bytes: Bytes) -> Pending<'_, ()>;
 }
 
@@ -40,25 +40,25 @@ const IDENTITY_HEAD_BYTES: usize = 8 + 1 + 1 + 1;
 const BODY_BYTES_MAX: usize = 1 + 2 * (IDENTITY_HEAD_BYTES + IDENTITY_BYTES_MAX) + NAME_BYTES_MAX;
 const _: () = assert!(BODY_BYTES_MAX <= u16::MAX as usize);
 
-/// Most bytes that wait to be written.
+/// Most pending bytes.
 const PENDING_BYTES_MAX: usize = 4 << 20;
-/// Entries beyond twice the places that are known, from which on the record is written anew.
+/// The record is written anew when its entries exceed twice the known places by this number.
 const SLACK_ENTRIES: u64 = 4_096;
 
-/// What is known of one object.
+/// The record's knowledge of one object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Entry {
-    /// It is there.
+    /// Its location.
     Place(Identity, Location),
     /// Its last name is gone.
     Gone(Identity),
 }
 
-/// What was read of a record.
+/// The result of reading a record.
 pub(crate) struct Read {
-    /// In their order.
+    /// The entries, in their order.
     pub(crate) entries: Vec<Entry>,
-    /// All of it was as it was written.
+    /// The record was undamaged and complete.
     pub(crate) whole: bool,
 }
 
@@ -103,8 +103,8 @@ fn split_identity(bytes: &[u8]) -> Option<(Identity, &[u8])> {
     Some((Identity::new(fsid, head[8], head[9], host), rest))
 }
 
-/// Not keyed: it is there to notice what a crash or a disk made of an entry, not an enemy, who could write to the
-/// record's directory.
+/// Not keyed: it detects damage by a crash or a disk. It is no protection from an attacker with access to the record's
+/// directory.
 fn checksum(body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = SipHasher24::new();
     hasher.write(body);
@@ -139,34 +139,34 @@ fn push(record: &mut Vec<u8>, entry: &Entry) {
     record.extend(sum);
 }
 
-/// A record that has these entries alone.
+/// A record of exactly these entries.
 pub(crate) fn written(entries: impl Iterator<Item = Entry>) -> Vec<u8> {
     let mut record = HEAD.to_vec();
     entries.for_each(|entry| push(&mut record, &entry));
     record
 }
 
-/// What is still to be written.
+/// The next write of the record.
 pub(crate) enum Due {
     /// Nothing.
     Nothing,
-    /// This, behind what is there.
+    /// Append these bytes.
     More(Bytes),
-    /// The whole record.
+    /// Write the whole record.
     All,
 }
 
-/// The end of a record that is being kept.
+/// The end of a record in use.
 pub(crate) struct LocationLog {
     pending: Vec<u8>,
     /// In the record, and pending.
     entries: u64,
-    /// What is there cannot be gone on with.
+    /// The record cannot be appended to.
     broken: bool,
 }
 
 impl LocationLog {
-    /// Behind a record of so many entries; one that is not `whole` is written anew first.
+    /// After a record of `entries`; a record that is not `whole` is first written anew.
     pub(crate) fn behind(entries: u64, whole: bool) -> Self {
         Self { pending: Vec::new(), entries, broken: entries == 0 || !whole }
     }
@@ -181,7 +181,7 @@ impl LocationLog {
         }
     }
 
-    /// What is to be written now, `known` being how many entries a new record would have.
+    /// The write to make now; `known` is the number of entries that a new record would have.
     pub(crate) fn take(&mut self, known: u64) -> Due {
         let nothing = self.pending.is_empty() && (!self.broken || self.entries == 0);
         if nothing {
@@ -194,12 +194,12 @@ impl LocationLog {
         Due::More(mem::take(&mut self.pending).into())
     }
 
-    /// The whole record is being written anew, with so many entries; what comes now goes behind it.
+    /// The whole record is being written anew, with `entries`; later entries are appended.
     pub(crate) fn begins_anew(&mut self, entries: u64) {
         *self = Self { pending: Vec::new(), entries, broken: false };
     }
 
-    /// It could not be written: nobody knows what is there.
+    /// The write failed: the contents of the record are unknown.
     pub(crate) fn failed(&mut self) {
         self.pending = Vec::new();
         self.broken = true;

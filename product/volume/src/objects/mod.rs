@@ -1,11 +1,11 @@
-//! What is kept of objects, in memory and not: each a thing with methods.
+//! The state of objects, in memory or not: each part a type with methods.
 //!
-//! Owns: inodes, the table they are found in, handles, what callers may do with each, what was seen of objects that are not in memory, names asked
-//! for a moment ago, pieces of listings, files that wait for their times, devices.
-//! Does not own: when the host is asked, and in what order (`handles`, `names`, `data`, `coherence`); nothing here
+//! Owns: inodes, the table of inodes, handles, callers' rights, sightings of objects that are not in memory, recent
+//! lookups, pieces of listings, files that wait for their times, devices.
+//! Does not own: the questions to the host and their order (`handles`, `names`, `data`, `coherence`). Nothing here
 //! knows of the volume.
-//! Invariants: everything is bounded. Nothing here waits or calls the host, but for the device that is made when
-//! an object on it is met first.
+//! Invariants: everything is bounded. Nothing here waits or calls the host, except for adding the device of the first
+//! object on it.
 
 pub(crate) mod callers;
 pub(crate) mod devices;

@@ -1,11 +1,11 @@
-//! What names named a moment ago, for lookups that ask the host nothing.
+//! Recent results of lookups, for lookups that ask the host nothing.
 //!
 //! Owns: a fixed number of entries, and when one does not count any more.
 //! Does not own: lookups (`names::lookup`), the objects (`table`); an entry keeps neither alive.
-//! Invariants: an entry counts only while its directory's count of changes is what it was before the
-//! host was asked, so any change of ours, or of others once it was seen, ends all entries of the
-//! directory at once; while none of ours is being made; and for the time of the knob
-//! `attributes_idle_centisecs` at most. What a name does not name is not kept.
+//! Invariants: an entry counts only while its directory's count of changes is the same as before the host was asked. So
+//! a change of ours, or a detected one of others, ends all entries of the directory at once. An entry does not count
+//! while a change of ours is under way, and lives at most for the knob `attributes_idle_centisecs`. Failed lookups are
+//! not kept.
 
 use std::sync::{Arc, Mutex, Weak};
 
@@ -16,12 +16,12 @@ use crate::lock::lock;
 use crate::objects::inode::Inode;
 use crate::tree::identity::Identity;
 
-/// Entries: about 130 bytes each with a usual name. One place each, whoever comes last has it.
+/// Entries: about 130 bytes each with a usual name. Each name has one place, and the last entry there stays.
 const NAMES_MAX: usize = 4096;
 const _: () = assert!(NAMES_MAX.is_power_of_two());
 
 struct Entry<P: Platform> {
-    /// Weak: the same object in memory, not one that was dropped and found again.
+    /// Weak: an inode that was dropped and found again does not count.
     directory: Weak<Inode<P>>,
     name: Bytes,
     object: Identity,
@@ -45,21 +45,21 @@ impl<P: Platform> NameCache<P> {
         &self.0[(spread >> 32) as usize % NAMES_MAX]
     }
 
-    /// Keeps what the host said. `changes` and `asked` are from before it was asked.
+    /// Stores the host's answer. `changes` and `asked` are from before the host was asked.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, name: Bytes, object: Identity, changes: u64, asked: Nanos) {
         let place = self.place(directory, &name);
         let entry = Entry { directory: Arc::downgrade(directory), name, object, changes, asked };
-        // What was there goes outside the lock.
+        // The old entry is dropped outside the lock.
         drop(lock(place).replace(entry));
     }
 
-    /// What the name named less than `idle_ns` ago and, as far as is known, still does.
+    /// The object of the name, if it was looked up less than `idle_ns` ago and the entry still counts.
     pub(crate) fn get(&self, directory: &Arc<Inode<P>>, name: &[u8], now: Nanos, idle_ns: u64) -> Option<Identity> {
         let place = lock(self.place(directory, name));
         let entry = place.as_ref()?;
         let here = entry.directory.as_ptr() == Arc::as_ptr(directory) && *entry.name == *name;
         let counts = entry.changes == directory.changes_seen() && now.since(entry.asked) < idle_ns;
-        // While a change of ours is being made, the host alone knows which of its names are new already.
+        // While a change of ours is under way, only the host knows which names are new already.
         (here && counts && directory.changing.try_lock().is_some()).then_some(entry.object)
     }
 }

@@ -1,8 +1,8 @@
 //! The pieces of directories that are kept between calls that list them.
 //!
-//! Owns: which directories have a piece, how many entries that are, who reads a large directory.
-//! Does not own: the pieces (each stands in its directory's inode), the order of entries (`tree::window`).
-//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list. The lock of the one is not held
+//! Owns: which directories have a piece, the number of entries kept, the turns for reading large directories.
+//! Does not own: the pieces (each is in its directory's inode), the order of entries (`tree::window`).
+//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, for any lists that clients make. The lock here is not held
 //! while that of a directory's piece is taken.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +20,7 @@ use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 /// Most entries kept over all directories: two full windows, some 40 MiB with usual names.
 const KEPT_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
 
-/// The directories of which a piece is kept, the latest last.
+/// The directories with a kept piece, the latest last.
 struct Kept<P: Platform> {
     directories: VecDeque<(Weak<Inode<P>>, usize)>,
     entries: usize,
@@ -50,7 +50,7 @@ impl<P: Platform> Pieces<P> {
         Arc::clone(lock(&self.large).entry(device).or_default())
     }
 
-    /// Keeps a piece, and lets the oldest others go where that is too much.
+    /// Keeps a piece, and drops the oldest others beyond the bound.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
         let mut kept = lock(&self.kept);
         kept.entries += listed.len();

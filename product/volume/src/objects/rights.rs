@@ -1,11 +1,11 @@
-//! What callers may do with an object: by its mode bits, by the host's word, and as remembered.
+//! Callers' rights on an object: by its mode bits, by the host's answer, and from memory.
 //!
-//! Owns: the kernel's rules about mode bits, NFS's two exceptions to them, what is remembered of the host's answers,
-//! the word that answers hits.
-//! Does not own: asking the host (`data::permission`), when what is known is too old (the epoch it is given).
-//! Invariants: mode bits decide only where no access control list can say otherwise: for root, for the owner, and
-//! where the group's bits, which bound such a list, are all 0. What is remembered of a caller is forgotten with any
-//! change of mode, owner or group that is noticed, and answers hits only within the epoch it was found out in.
+//! Owns: the kernel's rules about mode bits, NFS's two exceptions to them, the remembered answers of the host, the word
+//! that answers hits.
+//! Does not own: asking the host (`data::permission`), the age limit of rights (the epoch that callers pass).
+//! Invariants: mode bits decide only where no access control list can disagree: for root, for the owner, and where the
+//! group's bits, which bound such a list, are all 0. A detected change of mode, owner or group erases the remembered
+//! rights, and they answer hits only within their epoch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,31 +13,31 @@ use crate::tree::attributes::Kind;
 use crate::tree::caller::Credentials;
 use crate::tree::directory::Stat;
 
-/// Reading, as a host tells it in a caller's rights.
+/// Reading, as in the host's answer about a caller's rights.
 pub(crate) const READ: u8 = 1;
 /// Writing.
 pub(crate) const WRITE: u8 = 2;
 /// Executing a file, searching a directory.
 pub(crate) const EXECUTE: u8 = 4;
 
-/// What a caller wants of an object.
+/// A caller's use of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Use {
-    /// A file's bytes, or a directory's names.
+    /// Reading a file's bytes, or a directory's names.
     Read = 1,
-    /// To change a file's bytes or size.
+    /// Changing a file's bytes or size.
     Write = 2,
-    /// To look names up in a directory.
+    /// Looking names up in a directory.
     Search = 4,
-    /// To have what was written made durable.
+    /// Making written data durable.
     Commit = 8,
 }
 
-/// The rights that mode bits give, were there nothing else.
+/// The rights that mode bits give, ignoring access control lists.
 pub(crate) fn by_mode_alone(stat: &Stat, user: &Credentials) -> u8 {
     if user.is_root() {
-        // Root executes what anybody may.
+        // Root may execute a file that has any execute bit.
         let executes = stat.kind == Kind::Directory || stat.mode & 0o111 != 0;
         return READ | WRITE | if executes { EXECUTE } else { 0 };
     }
@@ -52,14 +52,15 @@ pub(crate) fn by_mode_alone(stat: &Stat, user: &Credentials) -> u8 {
     right(4, READ) | right(2, WRITE) | right(1, EXECUTE)
 }
 
-/// The rights that mode bits give, where nothing else can count.
+/// The rights that mode bits give, if nothing else can count.
 pub(crate) fn by_mode(stat: &Stat, user: &Credentials) -> Option<u8> {
     let certain = user.is_root() || user.uid == stat.uid || stat.mode & 0o070 == 0;
     certain.then(|| by_mode_alone(stat, user))
 }
 
-/// The uses that `rights` allow, as a sum. A server knows nothing of open files: whose file it is may read and write
-/// it as if it had been opened before its mode was set, and who may run a file may read it (RFC 1813, section 4.4).
+/// The uses that `rights` allow, as a sum. A server knows nothing of open files. So the owner of a file may always read
+/// and write it, as if it had been opened before its mode was set. A user with execute permission may read the file
+/// (RFC 1813, section 4.4).
 pub(crate) fn uses(stat: &Stat, user: &Credentials, rights: u8) -> u8 {
     let (mut reads, mut writes) = (rights & READ != 0, rights & WRITE != 0);
     if stat.kind == Kind::Regular {
@@ -74,15 +75,15 @@ pub(crate) fn uses(stat: &Stat, user: &Credentials, rights: u8) -> u8 {
         | one(reads || writes, Use::Commit)
 }
 
-/// Most callers whose rights are remembered beside one another.
+/// Most callers with remembered rights on one object.
 const ASKED_MAX: usize = 8;
 
-/// What the host said of callers' rights.
+/// The host's answers about callers' rights.
 #[derive(Default)]
 pub(crate) struct Asked {
-    /// Oldest first, which goes first.
+    /// Oldest first; the oldest is replaced first.
     answers: Vec<(u64, u8)>,
-    /// How often all was forgotten: an answer to an earlier question is not kept.
+    /// How often all answers were forgotten: an answer to an earlier question is not kept.
     forgotten: u64,
 }
 
@@ -91,12 +92,12 @@ impl Asked {
         self.answers.iter().find(|(known, _)| *known == caller).map(|(_, rights)| *rights)
     }
 
-    /// To be taken before the host is asked.
+    /// Call it before the host is asked.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Keeps an answer to a question that was asked when `forgotten` stood.
+    /// Stores an answer to a question that was asked at `forgotten`.
     pub(crate) fn keep(&mut self, caller: u64, rights: u8, forgotten: u64) {
         if self.forgotten != forgotten {
             return;
@@ -119,25 +120,25 @@ const EPOCH_BITS: u32 = 20;
 /// Callers with larger numbers are not remembered here.
 const NUMBER_BITS: u32 = 64 - EPOCH_BITS - USE_BITS;
 
-/// The uses that were allowed to the caller that was asked for last: one load answers a hit.
+/// The allowed uses of the last caller checked: one load answers a hit.
 #[derive(Default)]
 pub(crate) struct Remembered(AtomicU64);
 
 impl Remembered {
-    /// Of a caller with a number above 0: 0 stands for nothing.
+    /// The tag of a caller with a number above 0; a word of 0 means none.
     fn tag(caller: u64, epoch: u64) -> Option<u64> {
         let epoch = epoch & ((1 << EPOCH_BITS) - 1);
         (caller < 1 << NUMBER_BITS).then_some(caller << EPOCH_BITS | epoch)
     }
 
-    /// Whether the caller may, if that is remembered.
+    /// Whether the caller has this right, if it is remembered.
     #[inline]
     pub(crate) fn allows(&self, caller: u64, epoch: u64, wanted: Use) -> Option<bool> {
         let word = self.0.load(Ordering::Relaxed);
         (Some(word >> USE_BITS) == Self::tag(caller, epoch)).then_some(word & u64::from(wanted as u8) != 0)
     }
 
-    /// To be called with the object's state locked, as [`Remembered::forget`] is.
+    /// Called with the object's state locked, as [`Remembered::forget`] is.
     pub(crate) fn keep(&self, caller: u64, epoch: u64, uses: u8) {
         if let Some(tag) = Self::tag(caller, epoch) {
             self.0.store(tag << USE_BITS | u64::from(uses), Ordering::Relaxed);

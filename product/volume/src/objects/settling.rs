@@ -1,4 +1,4 @@
-//! Files whose modification time on the host is that of the writing back.
+//! Files whose modification time on the host is that of the writeback.
 //!
 //! Owns: the queue of such files, and whether a task goes through it.
 //! Does not own: the task (`coherence::settle`).
@@ -18,7 +18,7 @@ use crate::lock::lock;
 pub(crate) struct Settling<P: Platform>(Mutex<Queue<P>>);
 
 struct Queue<P: Platform> {
-    /// Weak: what waits here is kept by the table, which may have it cleaned to make room.
+    /// Weak: the table keeps these inodes, and may clean them to make room.
     inodes: VecDeque<Weak<Inode<P>>>,
     running: bool,
 }
@@ -30,7 +30,8 @@ impl<P: Platform> Default for Settling<P> {
 }
 
 impl<P: Platform> Settling<P> {
-    /// Queues a file that is to be settled, unless it is queued. True if the caller has to start the task.
+    /// Queues a file whose times must be set, unless it is queued. True if the caller has to start
+    /// the task.
     pub(crate) fn push(&self, inode: &Arc<Inode<P>>) -> bool {
         if !inode.state().unsettled || inode.settling.swap(true, Ordering::Relaxed) {
             return false;
@@ -44,14 +45,15 @@ impl<P: Platform> Settling<P> {
         lock(&self.0).inodes.len()
     }
 
-    /// Takes the first out; none if it was dropped since, or there is none.
+    /// Takes the first file out; `None` if it was dropped since, or if the queue is empty.
     pub(crate) fn pop(&self) -> Option<Arc<Inode<P>>> {
         let inode = lock(&self.0).inodes.pop_front()?.upgrade()?;
         inode.settling.store(false, Ordering::Relaxed);
         Some(inode)
     }
 
-    /// After a round: whether there are more. If not, whoever queues next has to start a new task.
+    /// Called after a round; returns whether there are more. If not, the next caller that queues a
+    /// file starts a new task.
     pub(crate) fn goes_on(&self) -> bool {
         let mut queue = lock(&self.0);
         queue.running = !queue.inodes.is_empty();

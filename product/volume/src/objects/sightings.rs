@@ -1,11 +1,11 @@
-//! What is known of where objects are that are not in memory, for trees that cannot open identities.
+//! Known locations of objects that are not in memory, for trees that cannot open identities.
 //!
-//! Owns: where objects were last seen, which are looked for, which are known to be gone, what makes a walk of the
-//! exports incomplete; what of it the record for a later server has to hear.
-//! Does not own: walks of the exports and following locations (`handles`). Of trees that open identities nothing
-//! is kept here.
-//! Invariants: all maps are bounded, but for what is looked for: that is bounded by those who wait. The three locks
-//! are short, and none is taken under another.
+//! Owns: objects' last locations; the objects wanted and those known to be gone; the events that make a walk of the
+//! exports incomplete; the news for the record of locations.
+//! Does not own: walks of the exports and following locations (`handles`). For trees that open identities, nothing is
+//! kept here.
+//! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The three locks are short, and
+//! none is taken under another.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -22,36 +22,35 @@ use crate::lock::lock;
 use crate::tree::directory::{Directory, Identified};
 use crate::tree::identity::{Identity, IdentityMap};
 
-/// Most objects whose place is remembered after they were dropped, where a tree cannot open
-/// identities.
+/// Most locations that are remembered after their objects were dropped, if a tree cannot open identities.
 const LOCATIONS_MAX: usize = 262_144;
 /// Most objects that are remembered to be gone.
 const GONE_MAX: usize = 65_536;
 
-/// While this stays the same, what a walk has met can be found by its location.
+/// While this value is unchanged, all objects that a walk has met can be found by their locations.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sight {
-    /// Changes of ours that leave something without a location.
+    /// Changes of ours after which an object has no known location.
     lost: u64,
     /// How often locations had to be dropped.
     dropped: u64,
 }
 
-/// Counts changes of ours that matter to walks.
+/// Counts our changes that matter to walks.
 #[derive(Default)]
 struct Moves {
     carried: AtomicU64,
     lost: AtomicU64,
 }
 
-/// What is looked for, and what need not be.
+/// The wanted objects, and those known to be gone.
 #[derive(Default)]
 struct Searches {
-    /// With how many wait for each.
+    /// The number of waiters for each.
     wanted: IdentityMap<u32>,
-    /// How many walks have begun.
+    /// The number of walks begun.
     begun: u64,
-    /// Objects whose last name we took, or saw taken, in two generations.
+    /// Objects that are known to have lost their last name, in two generations.
     gone: IdentityMap<()>,
     gone_before: IdentityMap<()>,
 }
@@ -61,7 +60,7 @@ impl Searches {
         self.gone.contains_key(identity) || self.gone_before.contains_key(identity)
     }
 
-    /// The object's last name is gone. With a kernel's handle its identity never comes back.
+    /// Records that the object has lost its last name. With a kernel's handle, its identity never comes back.
     fn set_gone(&mut self, identity: Identity) {
         if self.gone.len() >= GONE_MAX / 2 {
             self.gone_before = mem::take(&mut self.gone);
@@ -69,29 +68,29 @@ impl Searches {
         self.gone.insert(identity, ());
     }
 
-    /// An object of this identity was found: where identities are inode numbers, another one.
+    /// An object with this identity was found; with inode numbers as identities, it is a new object.
     fn set_found(&mut self, identity: &Identity) {
         self.gone.remove(identity);
         self.gone_before.remove(identity);
     }
 }
 
-/// Where objects were seen, and what need not be looked for.
+/// The known locations of objects, and the searches for others.
 pub(crate) struct Sightings {
     tree: Arc<dyn Directory>,
     locations: Mutex<Locations>,
     searches: Mutex<Searches>,
-    /// What the record of places has to hear, where there is one.
+    /// The news for the record of locations, if there is one.
     log: Mutex<Option<LocationLog>>,
-    /// Counts what makes a walk that has ended, or is being made, incomplete.
+    /// Counts the events that make an ended or current walk incomplete.
     moves: Moves,
 }
 
-/// Somebody waits for a walk to meet an identity.
+/// A caller's wait for a walk to meet an identity.
 pub(crate) struct Wanted<'a> {
     sightings: &'a Sightings,
     pub(crate) identity: Identity,
-    /// How many walks had begun before.
+    /// The number of walks begun before.
     pub(crate) begun: u64,
 }
 
@@ -118,12 +117,12 @@ impl Sightings {
         }
     }
 
-    /// Where an object was last seen.
+    /// The last location of an object.
     pub(crate) fn location(&self, identity: &Identity) -> Option<Location> {
         lock(&self.locations).get(identity).cloned()
     }
 
-    /// Takes over what a record says, which is kept from now on.
+    /// Takes over the entries of a record, and keeps the record from now on.
     pub(crate) fn recall(&self, read: Read) {
         let log = LocationLog::behind(read.entries.len() as u64, read.whole);
         for entry in read.entries {
@@ -147,7 +146,7 @@ impl Sightings {
         }
     }
 
-    /// What is to be written of the record now. If that is all of it, it is begun anew.
+    /// The next write of the record. If that is all of it, the record is begun anew.
     pub(crate) fn locations_due<P: Platform>(&self, table: &Table<P>) -> Due {
         let known = (lock(&self.locations).len() + table.len()) as u64;
         let mut log = lock(&self.log);
@@ -159,14 +158,14 @@ impl Sightings {
         due
     }
 
-    /// What was due could not be written.
+    /// The last write failed.
     pub(crate) fn locations_not_written(&self) {
         if let Some(log) = lock(&self.log).as_mut() {
             log.failed();
         }
     }
 
-    /// All that a record can say.
+    /// All entries for a new record.
     pub(crate) fn all_entries<P: Platform>(&self, table: &Table<P>) -> Vec<Entry> {
         let gone: Vec<Identity> = {
             let searches = lock(&self.searches);
@@ -184,7 +183,7 @@ impl Sightings {
         entries
     }
 
-    /// An object that is in memory was found there.
+    /// An object in memory was found there.
     pub(crate) fn found_at<P: Platform>(&self, inode: &Arc<Inode<P>>, location: Location) {
         if self.tree.opens(&inode.identity) {
             return;
@@ -208,7 +207,7 @@ impl Sightings {
         }
     }
 
-    /// Notes where the entries of a directory lead, as it was just read.
+    /// Records the locations of a directory's entries after a read of it.
     pub(crate) fn listed(&self, parent: Identity, entries: &[Identified]) {
         let mut locations = lock(&self.locations);
         for entry in entries {
@@ -216,7 +215,7 @@ impl Sightings {
         }
     }
 
-    /// An object is not where it was seen: so that it is not looked for there.
+    /// Removes an object's location, since the object is not there.
     pub(crate) fn not_there(&self, identity: &Identity) {
         lock(&self.locations).remove(identity);
     }
@@ -226,7 +225,7 @@ impl Sightings {
         lock(&self.searches).is_gone(identity)
     }
 
-    /// Keeps where an object that is being dropped was found.
+    /// Keeps the location of an object that is being dropped.
     pub(crate) fn remember<P: Platform>(&self, inode: &Arc<Inode<P>>) {
         if self.tree.opens(&inode.identity) {
             return;
@@ -237,7 +236,7 @@ impl Sightings {
         }
     }
 
-    /// No walk need look for an object any more: its last name is gone.
+    /// Records the loss of an object's last name: walks need not look for the object.
     pub(crate) fn remember_gone(&self, identity: &Identity) {
         if !self.tree.opens(identity) {
             lock(&self.searches).set_gone(*identity);
@@ -259,12 +258,12 @@ impl Sightings {
         }
         match table.get(identity) {
             Some(inode) => self.found_at(&inode, location),
-            // Dropped, and what it was known by is remembered already.
+            // It was dropped, with its location remembered already.
             None => self.seen_at(identity, location),
         }
     }
 
-    /// A directory was moved: a walk may miss what is in it.
+    /// A directory was moved: a walk may miss its contents.
     pub(crate) fn carried(&self) {
         self.moves.carried.fetch_add(1, Ordering::SeqCst);
     }
@@ -274,7 +273,7 @@ impl Sightings {
         self.moves.carried.load(Ordering::SeqCst)
     }
 
-    /// Something has no location any more that a walk gave it.
+    /// An object has lost a location that a walk gave it.
     pub(crate) fn lost_sight(&self) {
         self.moves.lost.fetch_add(1, Ordering::SeqCst);
     }
@@ -283,19 +282,19 @@ impl Sightings {
         Sight { lost: self.moves.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
     }
 
-    /// Has walks look for an object until what is given is dropped.
+    /// Makes walks look for an object until the returned value is dropped.
     pub(crate) fn want(&self, identity: Identity) -> Wanted<'_> {
         let mut searches = lock(&self.searches);
         *searches.wanted.entry(identity).or_insert(0) += 1;
         Wanted { sightings: self, identity, begun: searches.begun }
     }
 
-    /// What is looked for at this moment.
+    /// The objects wanted at this moment.
     pub(crate) fn wanted(&self) -> BTreeSet<Identity> {
         lock(&self.searches).wanted.keys().copied().collect()
     }
 
-    /// Counts a walk that begins, and gives its number.
+    /// Counts a walk that begins, and returns its number.
     pub(crate) fn begin_walk(&self) -> u64 {
         let mut searches = lock(&self.searches);
         searches.begun += 1;

@@ -1,9 +1,9 @@
 //! The inodes in memory: one for each host object, found by identity, dropped when idle.
 //!
 //! Owns: the sharded map, the count against the descriptors that may be held.
-//! Does not own: how an object that is not in it is found (`handles`), making dirty ones clean.
-//! Invariants: an identity has at most one inode that can be found. One is dropped only when nobody
-//! else holds it and everything known of it is on the host.
+//! Does not own: finding objects outside it (`handles`), making dirty ones clean.
+//! Invariants: an identity has at most one inode that can be found. An inode is dropped only if it has no other holder
+//! and all of its state is on the host.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use crate::tree::identity::{Identity, IdentityMap};
 const SHARDS: usize = 64;
 const _: () = assert!(SHARDS.is_power_of_two());
 
-/// Most inodes whatever the descriptor limit: about 0.8 KiB each.
+/// Most inodes for any descriptor limit: about 0.8 KiB each.
 const INODES_MAX: usize = 65_536;
-/// Fewest descriptors, so that deep trees and many clients still work where the limit is tiny.
+/// Fewest descriptors, so that deep trees and many clients still work with a tiny limit.
 const DESCRIPTORS_MIN: usize = 128;
 
 /// Most dirty inodes that are made clean at a time when room is needed.
@@ -34,11 +34,11 @@ pub(crate) struct Table<P: Platform> {
     hand: AtomicUsize,
 }
 
-/// What a search for something to drop found.
+/// The result of a search for inodes to drop.
 pub(crate) struct Sweep<P: Platform> {
-    /// Taken out of the table; let them go outside any lock.
+    /// Removed from the table; the caller drops them outside any lock.
     pub(crate) dropped: Vec<Arc<Inode<P>>>,
-    /// Unused, but not all of it is on the host.
+    /// Unused, but partly unwritten.
     pub(crate) unwritten: Vec<Arc<Inode<P>>>,
 }
 
@@ -65,7 +65,7 @@ impl<P: Platform> Table<P> {
         Some(inode)
     }
 
-    /// The inode of this identity: the one that is there, or the one that `make` makes.
+    /// The inode of this identity: the present one, or a new one by `make`. The flag tells a new one.
     pub(crate) fn get_or_insert(&self, identity: &Identity, make: impl FnOnce() -> Inode<P>) -> (Arc<Inode<P>>, bool) {
         let mut shard = self.shard(identity);
         if let Some(inode) = shard.get(identity) {
@@ -78,7 +78,7 @@ impl<P: Platform> Table<P> {
         (inode, true)
     }
 
-    /// Takes it out of the table: its last name is gone. Those who hold it keep it.
+    /// Removes an inode after the loss of its last name. Its holders keep it.
     pub(crate) fn forget(&self, inode: &Arc<Inode<P>>) {
         let mut shard = self.shard(&inode.identity);
         if shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode)) {
@@ -105,7 +105,7 @@ impl<P: Platform> Table<P> {
         shards.flat_map(|shard| shard.values().cloned().collect::<Vec<_>>()).collect()
     }
 
-    /// Inodes that nobody holds and nobody used since they were last looked at here or by a sweep.
+    /// Inodes without holders, and unused since the last look here or by a sweep.
     pub(crate) fn unused(&self) -> Vec<Arc<Inode<P>>> {
         let mut unused = Vec::new();
         for shard in &self.shards {
@@ -118,8 +118,7 @@ impl<P: Platform> Table<P> {
         unused
     }
 
-    /// Takes it out if nobody but the caller holds it and everything of it is on the host; `remember` is
-    /// called before.
+    /// Removes an inode that has no holder but the caller, if all of its state is on the host. Calls `remember` before.
     pub(crate) fn drop_idle(&self, inode: &Arc<Inode<P>>, remember: impl FnOnce(&Arc<Inode<P>>)) {
         let mut shard = self.shard(&inode.identity);
         let there = shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode));
@@ -131,9 +130,8 @@ impl<P: Platform> Table<P> {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Looks for inodes to drop until there is room again: an eighth. One that was used since the
-    /// last look is passed over once. `remember` is called for each one right before nobody finds it
-    /// any more.
+    /// Drops inodes until an eighth of the room is free. An inode used since the last look is passed over once. Calls
+    /// `remember` for each one right before it leaves the table.
     pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
         let mut sweep = Sweep { dropped: Vec::new(), unwritten: Vec::new() };
         let (mut inodes, mut descriptors) = (self.len(), self.descriptors.load(Ordering::Relaxed));
@@ -145,7 +143,7 @@ impl<P: Platform> Table<P> {
             let mut shard = self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
             let before = shard.len();
             shard.retain(|_, inode| {
-                // Nobody can come to hold it while the shard is locked.
+                // No caller can come to hold it while the shard is locked.
                 if Arc::strong_count(inode) > 1 || inode.recent.swap(false, Ordering::Relaxed) {
                     return true;
                 }

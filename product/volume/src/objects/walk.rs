@@ -1,8 +1,8 @@
-//! What the last walk of the exports found.
+//! The results of the last walk of the exports.
 //!
-//! Owns: when a walk ended, whether all was seen, what it met of what was looked for.
-//! Does not own: walking (`handles::search`), who waits for a walk (`sightings`).
-//! Invariants: what a walk met stays in memory until the next walk begins.
+//! Owns: when a walk ended, whether it saw everything, the wanted objects that it met.
+//! Does not own: walking (`handles::search`), the waiters for a walk (`sightings`).
+//! Invariants: the objects that a walk met stay in memory until the next walk begins.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::tree::identity::Identity;
 /// The last walk that was begun.
 pub(crate) struct Walk<P: Platform> {
     pub(crate) last: Option<Walked>,
-    /// What it met of what was wanted: kept in memory until those who wait have it.
+    /// The wanted objects that were met: kept in memory for their waiters.
     pub(crate) met: Vec<Arc<Inode<P>>>,
 }
 
@@ -28,12 +28,12 @@ impl<P: Platform> Default for Walk<P> {
 
 #[derive(Clone)]
 pub(crate) struct Walked {
-    /// Counts walks: it looked for everything that was wanted before it had this number.
+    /// The number of the walk: objects wanted before this number were looked for.
     pub(crate) number: u64,
     pub(crate) ended: Nanos,
-    /// It went to the end, and nothing of ours was carried past it.
+    /// It reached the end, and no directory of ours was carried past it.
     pub(crate) complete: bool,
-    /// Wanted and seen, but not where it was seen any more.
+    /// Wanted and seen, but already gone from there.
     pub(crate) missed: BTreeSet<Identity>,
     /// From before it began.
     pub(crate) sight: Sight,

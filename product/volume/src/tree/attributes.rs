@@ -1,7 +1,7 @@
-//! Attributes as clients see them, what changes them, and the moment before and after a change.
+//! Attributes as clients see them, changes of them, and the state before and after a change.
 //!
 //! Owns: the plain types, and how a time moves forward.
-//! Does not own: where the values come from (`objects::inode`), or how a protocol writes them.
+//! Does not own: the source of the values (`objects::inode`), the encoding in a protocol.
 //! Invariants: a time given to a client for its own change is later than the one before it.
 
 use afflux_engine::WallNanos;
@@ -37,13 +37,13 @@ impl Timestamp {
         i128::from(self.seconds) * i128::from(Self::SECOND_NANOS) + i128::from(self.nanos)
     }
 
-    /// The first time that is no earlier and of which every file system keeps all.
+    /// The first time that is no earlier and that every file system stores exactly.
     pub(crate) fn next_even_second(self) -> Self {
         let up = self.seconds.saturating_add(i64::from(self.nanos > 0));
         Self { seconds: up.saturating_add(up & 1), nanos: 0 }
     }
 
-    /// This time, or the nanosecond after `before` where that is later.
+    /// This time, or the nanosecond after `before` if that is later.
     #[must_use]
     pub fn moved_past(self, before: Self) -> Self {
         let next = if before.nanos + 1 < Self::SECOND_NANOS {
@@ -55,16 +55,16 @@ impl Timestamp {
     }
 }
 
-/// The mode bits by which whoever runs a file acts as its owner or its group.
+/// The setuid and setgid bits: a user who runs such a file acts as its owner or its group.
 const PRIVILEGES: u32 = 0o6000;
 
-/// A mode without the bits that let whoever runs the file act as its owner or its group. Kernels leave the group's bit
-/// to a writer of that group where the group may not execute the file; then it says nothing.
+/// A mode without the setuid and setgid bits. If the group may not execute the file, kernels leave the setgid bit to a
+/// writer of that group; there it gives no right.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
     mode & !PRIVILEGES
 }
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Kind {
     /// A file with bytes.
@@ -83,14 +83,14 @@ pub enum Kind {
     Socket,
 }
 
-/// What is known of an object, unwritten data included.
+/// The known attributes of an object, unwritten data included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attributes {
-    /// What it is.
+    /// The kind of object.
     pub kind: Kind,
     /// The permission bits: 0 to 0o7777.
     pub mode: u32,
-    /// How many names it has.
+    /// The number of names.
     pub links: u32,
     /// Its owner.
     pub uid: u32,
@@ -98,26 +98,26 @@ pub struct Attributes {
     pub gid: u32,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes of storage it takes; an estimate while data is unwritten.
+    /// Bytes of storage; an estimate while data is unwritten.
     pub used: u64,
     /// Major number of a device.
     pub device_major: u32,
     /// Minor number of a device.
     pub device_minor: u32,
-    /// The file system it is on; the same after a restart where the host's file system has an id.
+    /// The file system's id; the same after a restart if the host's file system has an id.
     pub fsid: u64,
-    /// Its number in the file system; never 0.
+    /// The number in the file system; never 0.
     pub fileid: u64,
-    /// When it was last read, as the host keeps it; reads from the cache do not move it.
+    /// The last read, as the host records it; reads from the cache do not change it.
     pub atime: Timestamp,
-    /// When its bytes, or a directory's entries, last changed.
+    /// The last change of its bytes, or of a directory's entries.
     pub mtime: Timestamp,
-    /// When anything of it last changed.
+    /// The last change of any part.
     pub ctime: Timestamp,
 }
 
 impl Attributes {
-    /// Those of an object of which nothing is unwritten.
+    /// The attributes of an object without unwritten data.
     pub(crate) fn of_host(identity: &Identity, stat: &Stat) -> Self {
         Self {
             kind: stat.kind,
@@ -138,7 +138,7 @@ impl Attributes {
     }
 }
 
-/// What weak cache consistency needs of the moment before an operation.
+/// The state before an operation that weak cache consistency needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before {
     /// The size in bytes.
@@ -160,8 +160,8 @@ pub struct Consistency {
 }
 
 impl Consistency {
-    /// This change and the `next` of the same object as one; without a before where others changed the
-    /// object in between, since clients would take that change for their own.
+    /// Joins this change and the `next` one of the same object. Without a before if others changed the object in
+    /// between, since clients would take that change for their own.
     pub(crate) fn then(self, next: Self) -> Self {
         let joined = match (self.after, next.before) {
             (Some(after), Some(before)) => {
@@ -173,13 +173,13 @@ impl Consistency {
     }
 }
 
-/// What came of an operation that changes an object, and the object before and after it.
+/// The result of an operation that changes an object, with the object before and after.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
-    /// What came of it.
+    /// The result.
     pub result: Result<T, VolumeError>,
-    /// The changed object's attributes; a directory's where names were changed. Given for failures
-    /// too, where they could be had.
+    /// The changed object's attributes; a directory's if names were changed. Given for failures, too, if they are
+    /// available.
     pub consistency: Consistency,
 }
 
@@ -189,24 +189,24 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What becomes of a time.
+/// A change of a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SetTime {
-    /// It stays.
+    /// The time stays.
     #[default]
     Keep,
-    /// It becomes the server's time.
+    /// The server's current time.
     ServerNow,
-    /// It becomes this.
+    /// This time.
     To(Timestamp),
 }
 
-/// What to change of an object's attributes; the default changes nothing.
+/// A change of an object's attributes; the default changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AttributeChange {
     /// New permission bits, 0 to 0o7777.
     pub mode: Option<u32>,
-    /// New owner; any but `u32::MAX`, which is nobody's: hosts take it for "no change".
+    /// New owner; not `u32::MAX`, since no user has it and hosts treat it as "no change".
     pub uid: Option<u32>,
     /// New group, likewise.
     pub gid: Option<u32>,
@@ -219,7 +219,7 @@ pub struct AttributeChange {
 }
 
 impl AttributeChange {
-    /// Refuses what no object can have. A size is looked at by whoever knows the object.
+    /// Refuses values that no object can have. The caller checks a size, since it knows the object.
     pub(crate) fn check(&self) -> Result<(), VolumeError> {
         if self.mode.is_some_and(|mode| mode > 0o7777) {
             return Err(VolumeError::Invalid { what: "permission bits above 0o7777" });
@@ -227,7 +227,7 @@ impl AttributeChange {
         if self.uid == Some(u32::MAX) || self.gid == Some(u32::MAX) {
             return Err(VolumeError::Invalid { what: "4294967295 as an owner or a group" });
         }
-        // The host would take some of these for 'now' or 'as it is'.
+        // The host would take some of these values for 'now' or 'unchanged'.
         let whole = |time| matches!(time, SetTime::To(time) if time.nanos >= Timestamp::SECOND_NANOS);
         if whole(self.atime) || whole(self.mtime) {
             return Err(VolumeError::Invalid { what: "1000000000 nanoseconds or more" });

@@ -1,8 +1,8 @@
-//! For whom an operation is carried out.
+//! The user of an operation.
 //!
-//! Owns: a user of the host with its groups, and what a caller may do at most.
-//! Does not own: who is believed to be whom (front ends), what a user may do with an object (`data::permission`, and
-//! the host).
+//! Owns: a user of the host with its groups, and the bounds on a caller's rights.
+//! Does not own: the trust in a caller's claim (front ends), a user's rights on an object (`data::permission`, and the
+//! host).
 //! Invariants: plain values that do not change. Two callers with one number are the same user with the same groups.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub struct Credentials {
     /// The user.
     pub uid: u32,
-    /// The group of what the user makes.
+    /// The group of new objects.
     pub gid: u32,
     /// Further groups, ascending, each once.
     pub groups: Box<[u32]>,
@@ -24,23 +24,23 @@ impl Credentials {
         self.gid == group || self.groups.binary_search(&group).is_ok()
     }
 
-    /// Whether permissions hold it back: root's do not.
+    /// Whether this is root: permissions do not restrict root.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
 }
 
-/// For whom an operation is carried out, and whether it may change anything.
+/// The user of an operation, and whether it may change anything.
 #[derive(Clone, Debug)]
 pub struct Caller {
     user: Option<Arc<Credentials>>,
-    /// By which what was found out for it is known again; 0 is the server.
+    /// Identifies the caller for remembered rights; 0 is the server.
     number: u64,
     read_only: bool,
 }
 
 impl Caller {
-    /// The server itself: the host alone says what its user may do.
+    /// The server itself: only the host restricts its user.
     pub const SERVER: Self = Self { user: None, number: 0, read_only: false };
 
     /// A user of the host, known by a `number` above 0.
@@ -48,18 +48,18 @@ impl Caller {
         Self { user: Some(user), number, read_only: false }
     }
 
-    /// The same, unable to change anything.
+    /// The same caller, unable to change anything.
     #[must_use]
     pub fn reading_only(self) -> Self {
         Self { read_only: true, ..self }
     }
 
-    /// Whose rights count; none where it is the server's own user.
+    /// The user whose rights count; none for the server's own.
     pub fn credentials(&self) -> Option<&Arc<Credentials>> {
         self.user.as_ref()
     }
 
-    /// Whether it must not change anything, whatever its user may do.
+    /// Whether it must not change anything, even if its user may.
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }

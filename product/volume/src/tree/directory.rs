@@ -1,9 +1,9 @@
 //! The seam between a volume and the tree of names behind it.
 //!
-//! Owns: what a world's tree must offer, and the plain values that pass.
+//! Owns: the interface of a world's tree, and the plain values that pass.
 //! Does not own: file bytes; a tree hands out a [`Backing`] and the engine's device does the rest.
-//! Invariants: every call is about one open object and at most one name in it, so an object that a
-//! tree has not handed out cannot be reached. A call that was begun ends, whoever still waits for it.
+//! Invariants: every call is about one open object and at most one name in it, so only objects that a tree has handed
+//! out can be reached. A call that has begun ends, even without a waiter.
 
 use std::any::Any;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::tree::identity::Identity;
 use crate::tree::pending::Pending;
 use crate::tree::window::Window;
 
-/// An open object of a tree, its descriptor or its place in a simulated one; and the user of the host that it is used
-/// for, where that is not the server's own.
+/// An open object of a tree: its descriptor, or its place in a simulated tree. With it comes the user of the host for
+/// its calls, unless the server's own user makes them.
 #[derive(Clone)]
 pub struct Node {
     object: Arc<dyn Any + Send + Sync>,
@@ -29,28 +29,28 @@ pub struct Node {
 }
 
 impl Node {
-    /// Wraps what the tree will get back.
+    /// Wraps the tree's own object.
     pub fn new(object: Arc<dyn Any + Send + Sync>) -> Self {
         Self { object, user: None }
     }
 
-    /// What was wrapped, if it was a `T`.
+    /// The wrapped object, if it is a `T`.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
         self.object.downcast_ref()
     }
 
-    /// What was wrapped, to keep, if it was a `T`.
+    /// A shared reference to the wrapped object, if it is a `T`.
     pub fn share<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(&self.object).downcast().ok()
     }
 
-    /// The same object, used for a caller: calls that change something, or ask after rights, are made as its user.
+    /// The same object for a caller: changes and questions about rights are made as the caller's user.
     #[must_use]
     pub fn used_by(&self, caller: &Caller) -> Self {
         Self { object: Arc::clone(&self.object), user: caller.credentials().cloned() }
     }
 
-    /// As which user of the host calls are to be made; none: as the server's own.
+    /// The user of the host for the calls; none for the server's own.
     pub fn user(&self) -> Option<&Arc<Credentials>> {
         self.user.as_ref()
     }
@@ -62,18 +62,18 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Which device of the host an object is on (`st_dev`): a mount point has its own.
+/// The host's device of an object (`st_dev`): a mount point has its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct DeviceKey(pub u64);
 
-/// An object as the host sees it: without what the engine has not written yet.
+/// An object as the host sees it, without data that the engine has not written yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stat {
-    /// What it is.
+    /// The kind of object.
     pub kind: Kind,
     /// The permission bits.
     pub mode: u32,
-    /// How many names it has.
+    /// The number of names.
     pub links: u32,
     /// Its owner.
     pub uid: u32,
@@ -81,15 +81,15 @@ pub struct Stat {
     pub gid: u32,
     /// Its size in bytes.
     pub size: u64,
-    /// Bytes of storage it takes.
+    /// Bytes of storage.
     pub used: u64,
     /// Major number, of a device node.
     pub device_major: u32,
     /// Minor number, of a device node.
     pub device_minor: u32,
-    /// The device it is on.
+    /// The device.
     pub device: DeviceKey,
-    /// Its number in its file system.
+    /// The number in the file system.
     pub fileid: u64,
     /// Access time.
     pub atime: Timestamp,
@@ -102,11 +102,11 @@ pub struct Stat {
 /// An object that was looked up or made.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// To use it with.
+    /// The open object.
     pub node: Node,
-    /// What it is known by.
+    /// The object's identity.
     pub identity: Identity,
-    /// Its attributes, taken after it was opened.
+    /// The attributes, taken after the object was opened.
     pub stat: Stat,
 }
 
@@ -121,27 +121,27 @@ pub struct Change {
 
 /// A regular file, opened for its bytes.
 pub struct Data {
-    /// What the device knows the file by. It serves writes too, once the tree has allowed them.
+    /// The device's name for the file. It serves writes, too, once the tree has allowed them.
     pub backing: Backing,
-    /// The file's attributes when it was opened; the size in it is what the engine starts with.
+    /// The file's attributes when it was opened; the engine starts with their size.
     pub stat: Stat,
-    /// Whether it is known that the file can be written.
+    /// Whether the file is known to be writable.
     pub writable: bool,
 }
 
-/// What is to be made.
+/// The kind of object to make.
 #[derive(Clone, Debug)]
 pub enum New {
     /// An empty regular file.
     Regular,
     /// An empty directory.
     Directory,
-    /// A symbolic link that says exactly this.
+    /// A symbolic link.
     Symlink {
-        /// What it says.
+        /// The exact target.
         target: Bytes,
     },
-    /// Something without bytes.
+    /// An object without bytes.
     Special(SpecialKind),
 }
 
@@ -168,17 +168,17 @@ pub enum SpecialKind {
     },
 }
 
-/// The end of the sync that makes a change durable, where the tree began one with the change.
+/// The end of the sync that makes a change durable, if the tree began one with the change.
 #[derive(Default)]
 pub struct Stable(Option<Pending<'static, ()>>);
 
 impl Stable {
-    /// No sync was begun: [`Directory::sync`] is to be called.
+    /// No sync was begun: the caller must call [`Directory::sync`].
     pub fn not_begun() -> Self {
         Self(None)
     }
 
-    /// A sync that was begun after the change, and goes on whether it is waited for or not.
+    /// A sync that was begun after the change, and goes on whether or not a caller waits for it.
     pub fn begun(sync: Pending<'static, ()>) -> Self {
         Self(Some(sync))
     }
@@ -194,11 +194,11 @@ impl fmt::Debug for Stable {
     }
 }
 
-/// What was made.
+/// A new object.
 pub struct Created {
     /// The object.
     pub found: Found,
-    /// A regular file's bytes: opened while it was made, so that they can be written whatever its mode.
+    /// A regular file's bytes, opened at its creation: writes succeed even if its mode forbids them.
     pub data: Option<Data>,
     /// The directory.
     pub parent: Change,
@@ -215,12 +215,12 @@ pub struct Changed {
     pub stable: Stable,
 }
 
-/// A name that was taken away.
+/// A removed name.
 #[derive(Debug)]
 pub struct Removed {
-    /// What it named.
+    /// The object.
     pub identity: Identity,
-    /// What it named, afterwards; `links` is 0 when that was its last name.
+    /// The object's attributes afterwards; `links` is 0 after the removal of the last name.
     pub stat: Stat,
     /// The directory.
     pub parent: Change,
@@ -228,12 +228,12 @@ pub struct Removed {
     pub stable: Stable,
 }
 
-/// A name that became another.
+/// A changed name.
 #[derive(Debug)]
 pub struct Renamed {
-    /// What it names, afterwards.
+    /// The moved object, afterwards.
     pub moved: (Identity, Stat),
-    /// What the new name named before, as it is now, if anything.
+    /// The object that had the new name before, as it is now, if any.
     pub replaced: Option<(Identity, Stat)>,
     /// The directory of the old name.
     pub from: Change,
@@ -243,7 +243,7 @@ pub struct Renamed {
     pub stable: Stable,
 }
 
-/// A name that was added to an object.
+/// A new name of an object.
 #[derive(Debug)]
 pub struct Linked {
     /// The object, afterwards.
@@ -254,23 +254,23 @@ pub struct Linked {
     pub stable: Stable,
 }
 
-/// What an entry names, without the means to use it.
+/// An entry's object, without the means to use it.
 #[derive(Clone, Copy, Debug)]
 pub struct Named {
-    /// What it is known by.
+    /// The object's identity.
     pub identity: Identity,
     /// Its attributes.
     pub stat: Stat,
 }
 
-/// An entry with what it names, for a search by identity.
+/// An entry with its object, for a search by identity.
 #[derive(Clone, Debug)]
 pub struct Identified {
     /// The entry's name.
     pub name: Bytes,
-    /// What it names.
+    /// The object's identity.
     pub identity: Identity,
-    /// Whether that is a directory.
+    /// Whether the object is a directory.
     pub directory: bool,
 }
 
@@ -283,7 +283,7 @@ pub struct Export {
     pub root: Found,
 }
 
-/// How much room a file system has.
+/// The space of a file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Space {
     /// Its size in bytes.
@@ -292,91 +292,91 @@ pub struct Space {
     pub free_bytes: u64,
     /// Bytes that the serving user may still use.
     pub available_bytes: u64,
-    /// How many files it can have.
+    /// Most files that it can have.
     pub total_files: u64,
-    /// How many more it can have.
+    /// Files that it can still have.
     pub free_files: u64,
-    /// How many more the serving user may make.
+    /// Files that the serving user may still make.
     pub available_files: u64,
 }
 
-/// What names a file system takes.
+/// A file system's limits on names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathLimits {
-    /// Most names an object can have.
+    /// Most names of an object.
     pub links_max: u32,
     /// Longest name in bytes.
     pub name_max: u32,
-    /// Longer names are refused, not cut.
+    /// Whether longer names are refused instead of cut.
     pub no_trunc: bool,
-    /// Names that differ in case only are one name.
+    /// Whether names that differ only in case are one name.
     pub case_insensitive: bool,
-    /// Names keep their case.
+    /// Whether names keep their case.
     pub case_preserving: bool,
 }
 
-/// A tree of names on a host. Names are single ones and have passed [`crate::tree::names`]; errors are the
-/// host's. Calls that take names or change entries refuse a directory that is no longer below an
-/// export (`Stale`). [`Directory::set`], [`Directory::access`], [`Directory::create`], [`Directory::remove`],
-/// [`Directory::rename`] and [`Directory::link`] are made as the user that the directory's node, or the only one, is
-/// used by ([`Node::user`]); of all others whoever calls has made sure that the user may. Calls that change something
-/// are told whether it is to be `durable`: then the tree may begin the sync by itself, and share it with others.
+/// A tree of names on a host. Names are single ones and have passed [`crate::tree::names`]; errors are the host's.
+/// Calls that take names or change entries refuse a directory that is no longer below an export (`Stale`).
+///
+/// Some calls are made as the user of the directory's node, or of the only node ([`Node::user`]): [`Directory::set`],
+/// [`Directory::access`], [`Directory::create`], [`Directory::remove`], [`Directory::rename`] and [`Directory::link`].
+/// Before any other call, the caller has checked the user's rights. Calls that change something have a parameter
+/// `durable`: if it is set, the tree may begin the sync itself, and share it with other changes.
 pub trait Directory: Send + Sync + 'static {
-    /// What is exported: at least one directory, none inside another.
+    /// The exports: at least one directory, none inside another.
     fn exports(&self) -> &[Export];
 
-    /// How many objects and files the volume may keep open at a time.
+    /// Most objects and files that the volume may keep open at a time.
     fn descriptors_max(&self) -> usize;
 
-    /// Whether [`Directory::open_identity`] can open this one while it lives; else it is found by its
-    /// names.
+    /// Whether [`Directory::open_identity`] can open this object during its life; if not, the volume finds it by name.
     fn opens(&self, identity: &Identity) -> bool;
 
-    /// Whether files that were moved out of the exports are refused, as directories always are. Then
-    /// [`Directory::stat`] says so, and is asked before anything of a file is served from memory that was
-    /// not asked after for a while.
+    /// Whether files that were moved out of the exports are refused, as such directories always are. Then
+    /// [`Directory::stat`] reports such a file. The volume calls it before it serves a file from memory, unless it has
+    /// done so recently.
     fn confines_files(&self) -> bool {
         false
     }
 
-    /// The object with this identity, wherever it is in an exported file system. `Stale` if it is
-    /// gone, `NotSupported` if it cannot be found this way.
+    /// The object with this identity, anywhere in an exported file system. `Stale` if it is gone, `NotSupported` if it
+    /// cannot be found this way.
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found>;
 
-    /// What `name` names. A symbolic link is itself, never what it says.
+    /// The object called `name`. A symbolic link is returned itself, never its target.
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found>;
 
-    /// What each of `names` names, in their order, without keeping it open.
+    /// The object of each of `names`, in their order, without keeping it open.
     fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>>;
 
-    /// The directory that `directory` is in; `Stale` when that is in no export. Not for a root.
+    /// The directory above `directory`; `Stale` if that is in no export. Not for a root.
     fn parent(&self, directory: &Node) -> Pending<'_, Found>;
 
-    /// Offers every entry but "." and ".." to the window, and says what the directory is.
+    /// Offers every entry but "." and ".." to the window, and returns the directory's attributes.
     fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)>;
 
-    /// Every entry but "." and ".." with what it names.
+    /// Every entry but "." and "..", with its object.
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>>;
 
-    /// The object now.
+    /// The object's current attributes.
     fn stat(&self, node: &Node) -> Pending<'_, Stat>;
 
-    /// Each object now, in their order; `None` where that cannot be told. All are on one device.
+    /// Each object's current attributes, in their order; `None` if they are not available. All are on one device.
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>>;
 
-    /// Changes attributes, all but the size (which must be `None`: bytes are the engine's), and
-    /// gives them as they are then.
+    /// Changes all given attributes but the size (which must be `None`: bytes are the engine's), and returns the new
+    /// ones.
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
 
-    /// Which of read 1, write 2, execute or search 4 the user may do.
+    /// The user's rights, as a sum of read 1, write 2, execute or search 4.
     fn access(&self, node: &Node) -> Pending<'_, u8>;
 
-    /// What a symbolic link says.
+    /// The target of a symbolic link.
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes>;
 
-    /// Opens a regular file's bytes. If it `must_write`, an error where the file cannot be written; that
-    /// is also asked of a file that is open already, whose backing is then used on. [`VolumeError::Leased`] at once
-    /// where a program of the host would have to be waited for.
+    /// Opens a regular file's bytes. With `must_write`, fails if the file cannot be written; a caller may ask this for
+    /// an open file, too, and then goes on with its backing. Returns [`VolumeError::Leased`] at once if a program of
+    /// the host has a lease on the file.
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data>;
 
     /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.
@@ -389,10 +389,10 @@ pub trait Directory: Send + Sync + 'static {
         durable: bool,
     ) -> Pending<'_, Created>;
 
-    /// Takes a name away: a directory's if `directory_wanted`, else anything else's.
+    /// Removes a name: a directory's if `directory_wanted`, otherwise any other object's.
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 
-    /// Gives what `from.1` names in `from.0` the name `to.1` in `to.0`, and takes that name from what has it.
+    /// Renames `from.1` in `from.0` to `to.1` in `to.0`; an object with the new name loses it.
     fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed>;
 
     /// Gives an object one more name.
@@ -401,33 +401,33 @@ pub trait Directory: Send + Sync + 'static {
     /// Makes the object's attributes, and a directory's entries, durable.
     fn sync(&self, node: &Node) -> Pending<'_, ()>;
 
-    /// Makes every change of names and attributes durable that was made before, on all file systems.
+    /// Makes every earlier change of names and attributes durable, on all file systems.
     fn sync_everything(&self) -> Pending<'_, ()>;
 
-    /// The room on the object's file system.
+    /// The space of the object's file system.
     fn space(&self, node: &Node) -> Pending<'_, Space>;
 
-    /// What names the object's file system takes.
+    /// The limits on names in the object's file system.
     fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits>;
 }
 
-/// A device for the engine, and the name to show it by.
+/// A device for the engine, and its name.
 pub struct NewDevice {
     /// Its name, for people.
     pub name: String,
-    /// It.
+    /// The device.
     pub device: Arc<dyn Device>,
-    /// What was kept of it by [`Engine::remembered`](afflux_engine::Engine::remembered); nothing if that is not known.
+    /// The device's record from [`Engine::remembered`](afflux_engine::Engine::remembered); empty if there is none.
     pub remembered: Remembered,
 }
 
 impl NewDevice {
-    /// One that nothing is known of.
+    /// A device without a record.
     pub fn unknown(name: String, device: Arc<dyn Device>) -> Self {
         Self { name, device, remembered: Remembered::new() }
     }
 }
 
-/// Makes the engine's device for a device of the host that the volume has met: told its key and an
-/// object on it. Called once a key, on a thread of the world; may block shortly.
+/// Makes the engine's device for a newly met device of the host, from its key and an object on it. Called once a key,
+/// on a thread of the world; may block shortly.
 pub type DeviceFactory = Box<dyn Fn(DeviceKey, &Node) -> Result<NewDevice, VolumeError> + Send + Sync>;

@@ -1,8 +1,8 @@
-//! What an object is known by, whatever its names.
+//! An object's identity, independent of its names.
 //!
 //! Owns: an object's identity, maps by it.
-//! Does not own: how a host finds an object by its identity (the tree), what clients are given (`objects::handle`).
-//! Invariants: equal identities are the same object, for as long as it lives.
+//! Does not own: finding an object by its identity on a host (the tree), handles for clients (`objects::handle`).
+//! Invariants: equal identities are the same object, while it lives.
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -10,7 +10,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 /// Most bytes that a host may use to identify an object in its file system.
 pub const IDENTITY_BYTES_MAX: usize = 40;
 
-/// What an object is known by, whatever its names: a file-system id and the host's own bytes.
+/// An object's identity, independent of its names: a file-system id and the host's own bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
     fsid: u64,
@@ -21,10 +21,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// An identity. `form` and `kind` are the world's to choose: how the bytes were made.
+    /// An identity. The world chooses `form` and `kind`, which tell how the bytes were made.
     ///
     /// # Panics
-    /// When there are more than [`IDENTITY_BYTES_MAX`] bytes.
+    /// If there are more than [`IDENTITY_BYTES_MAX`] bytes.
     pub fn new(fsid: u64, form: u8, kind: u8, host: &[u8]) -> Self {
         assert!(host.len() <= IDENTITY_BYTES_MAX, "{} bytes do not fit an identity", host.len());
         let mut bytes = [0; IDENTITY_BYTES_MAX];
@@ -52,8 +52,7 @@ impl Identity {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Sixty-four bits that spread identities over tables. Not keyed: the host, not the client,
-    /// chooses what goes in.
+    /// Sixty-four bits that spread identities over tables. Not keyed: the host, not the client, chooses the input.
     pub(crate) fn mixed(&self) -> u64 {
         let mut mixed = self.fsid ^ u64::from(self.kind);
         for chunk in self.bytes().chunks(8) {
@@ -79,7 +78,7 @@ impl Hash for Identity {
     }
 }
 
-/// Takes the one word that an [`Identity`] hashes to as it is.
+/// Passes on the one word that an [`Identity`] hashes to.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PassHasher(u64);
 

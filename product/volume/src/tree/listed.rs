@@ -1,10 +1,10 @@
 //! A part of a directory as it was read, with our own changes since.
 //!
-//! Owns: finding what follows a cookie, what our changes of names do to a listing that is kept or being read.
-//! Does not own: where names stand (`window`), which directories' parts are kept (`objects::pieces`).
+//! Owns: finding the entries after a cookie, our changes of names to a listing that is kept or being read.
+//! Does not own: the order of names (`window`), which directories' parts are kept (`objects::pieces`).
 //! Invariants: a kept part has each name of its range that the read found and the server has not removed since. It also
-//! has each name that the server has added since. Finding a cookie takes as many steps as the number of entries has bits.
-//! What was read stays as it is and changes stand beside it, so a change costs no more in a large directory.
+//! has each name that the server has added since. Finding a cookie takes as many steps as the number of entries has
+//! bits. Changes are stored beside the entries read, so a change costs no more in a large directory.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::window::{LAST_COOKIE, Placed, SLACK, Window, place};
 
-/// Most changes beside a part. With more it is read anew.
+/// Most changes beside a part. With more, the part is read anew.
 const CHANGES_MAX: usize = 4_096;
 
 /// One entry of a piece of a listing.
@@ -23,13 +23,13 @@ pub(crate) struct Entry {
     pub(crate) fileid: u64,
 }
 
-/// What follows a cookie.
+/// The entries after a cookie.
 pub(crate) struct Piece {
-    /// In their order.
+    /// The entries, in their order.
     pub(crate) entries: Vec<Entry>,
-    /// No more follow.
+    /// No more entries follow.
     pub(crate) last: bool,
-    /// Names are to be looked up before they are told.
+    /// Names must be looked up before they are given out.
     pub(crate) doubtful: bool,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Listed {
     doubtful: bool,
     entries: Vec<Placed>,
     names: Vec<u8>,
-    /// What has come to stand at a cookie since, or that nothing does.
+    /// The new entry at a cookie, or none after a removal.
     changes: BTreeMap<u64, Option<(Bytes, u64)>>,
 }
 
 impl Listed {
     pub(crate) fn of(mut window: Window) -> Self {
-        // Nothing to do where the tree has done it.
+        // Does nothing if the tree has done it.
         window.complete();
         let last = window.entries.last().map_or(window.after, |last| last.at.into());
         let upto = if window.is_cut() { last } else { u64::MAX };
@@ -54,7 +54,7 @@ impl Listed {
         Self { after, upto, doubtful, entries: window.entries, names: window.names, changes: BTreeMap::new() }
     }
 
-    /// Whether what follows `cookie` is known.
+    /// Whether the entries after `cookie` are known.
     pub(crate) fn covers(&self, cookie: u64) -> bool {
         self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
     }
@@ -98,7 +98,7 @@ impl Listed {
         Entry { cookie: entry.at.into(), name, fileid: entry.fileid }
     }
 
-    /// What stands at a cookie now.
+    /// The name at a cookie now.
     fn name_at(&self, at: u64) -> Option<&[u8]> {
         match self.changes.get(&at) {
             Some(changed) => changed.as_ref().map(|(name, _)| &**name),
@@ -106,7 +106,7 @@ impl Listed {
         }
     }
 
-    /// What stood there when it was read.
+    /// The entry at a cookie when the part was read.
     fn read_at(&self, at: u64) -> Option<Placed> {
         let found = self.entries.binary_search_by_key(&at, |entry| entry.at.into());
         found.ok().map(|index| self.entries[index])
@@ -118,7 +118,7 @@ impl Listed {
         (place..=place + SLACK).find(|at| self.name_at(*at) == Some(name))
     }
 
-    /// A name was added to the directory.
+    /// Adds a new name of the directory.
     fn insert(&mut self, name: &Bytes, fileid: u64) {
         let free = || (place(name)..=LAST_COOKIE).find(|at| self.name_at(*at).is_none());
         let Some(at) = self.find(name).or_else(free) else { return };
@@ -127,7 +127,7 @@ impl Listed {
         }
     }
 
-    /// A name was taken from the directory. Others keep their cookies.
+    /// Removes a name of the directory. Others keep their cookies.
     fn remove(&mut self, name: &[u8]) {
         let Some(at) = self.find(name) else { return };
         if self.read_at(at).is_some() {
@@ -137,33 +137,33 @@ impl Listed {
         }
     }
 
-    /// How many entries it takes room for.
+    /// The number of entries that it has room for.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 }
 
-/// What is kept of a directory's listing, and our changes of it while it is read.
+/// The kept listing of a directory, and our changes during a read of it.
 #[derive(Default)]
 pub(crate) struct Listing {
     kept: Option<Listed>,
-    /// Our changes since the reading under way began: names that were added, with what they name, and others that were
-    /// taken. None where it is not read, or what is read is not to be kept.
+    /// Our changes since the current read began: added names with their objects, and removed names. `None` if there is
+    /// no read, or if its result must not be kept.
     since: Option<Vec<(Bytes, Option<u64>)>>,
 }
 
 impl Listing {
-    /// What is kept.
+    /// The kept part.
     pub(crate) fn kept(&self) -> Option<&Listed> {
         self.kept.as_ref()
     }
 
-    /// A name was added to the directory.
+    /// Adds a new name of the directory.
     pub(crate) fn insert(&mut self, name: &Bytes, fileid: u64) {
         self.change(name, Some(fileid));
     }
 
-    /// A name was taken from the directory.
+    /// Removes a name of the directory.
     pub(crate) fn remove(&mut self, name: &Bytes) {
         self.change(name, None);
     }
@@ -179,12 +179,12 @@ impl Listing {
         self.since.take_if(|since| since.len() > CHANGES_MAX);
     }
 
-    /// Others changed the directory: what is kept does not count any more, nor does what is being read.
+    /// Others changed the directory: the kept part is void, and so is a current read.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 
-    /// Lets go of what is kept.
+    /// Drops the kept part.
     pub(crate) fn drop_kept(&mut self) {
         self.kept = None;
     }
@@ -194,7 +194,7 @@ impl Listing {
         self.since = Some(Vec::new());
     }
 
-    /// Keeps what was read since [`Listing::begin`], with our changes since then.
+    /// Keeps the part read since [`Listing::begin`], with our changes since then.
     pub(crate) fn keep(&mut self, mut listed: Listed) {
         let Some(since) = self.since.take() else { return };
         for (name, fileid) in &since {

@@ -1,8 +1,8 @@
-//! The seam to trees of names: what a world's tree must offer, and the plain values that pass.
+//! The seam to trees of names: the interface of a world's tree, and the plain values that pass.
 //!
-//! Owns: the trait, attributes, identities, which bytes are a name, how results come, the window in which a directory is listed,
-//! the listing that comes of it.
-//! Does not own: anything that is kept of objects (`objects`), the host's calls (worlds).
+//! Owns: the trait, attributes, identities, the rules for names, the form of results, the window for listing a
+//! directory, the resulting listing.
+//! Does not own: any state of objects (`objects`), the host's calls (worlds).
 //! Invariants: nothing here knows of the volume, the engine's pages or a protocol. Plain values, no locks.
 
 pub(crate) mod attributes;

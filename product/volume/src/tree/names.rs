@@ -1,16 +1,16 @@
-//! Which bytes are a name, and how a mount path falls into names.
+//! The bytes that are valid as a name, and the names in a mount path.
 //!
 //! Owns: the rules for one name and for a path given to MOUNT.
 //! Does not own: looking names up.
-//! Invariants: what passes `check_entry` names one entry of one directory to any host: it has no
-//! separator and is neither "." nor "..".
+//! Invariants: a name that passes `check_entry` is one entry of one directory on any host: it has
+//! no separator and is neither "." nor "..".
 
 use crate::error::VolumeError;
 
 /// Longest name in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Longest path that MOUNT takes, in bytes (RFC 1813, MNTPATHLEN).
+/// Longest path for MOUNT, in bytes (RFC 1813, MNTPATHLEN).
 pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
 
 /// Longest target of a symbolic link, in bytes: the host's `PATH_MAX` without its NUL.
@@ -30,7 +30,7 @@ pub(crate) fn check(name: &[u8]) -> Result<(), VolumeError> {
     Ok(())
 }
 
-/// Whether `name` can be given to or taken from an entry: as [`check`], and not "." or "..".
+/// Whether an entry can have the name: as [`check`], and not "." or "..".
 pub(crate) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
     check(name)?;
     if name == b"." || name == b".." {
@@ -39,7 +39,7 @@ pub(crate) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
     Ok(())
 }
 
-/// Whether `target` can be what a symbolic link says: 1 to 4,095 bytes, no NUL.
+/// Whether `target` can be the target of a symbolic link: 1 to 4,095 bytes, no NUL.
 pub(crate) fn check_target(target: &[u8]) -> Result<(), VolumeError> {
     if target.is_empty() {
         return Err(VolumeError::Invalid { what: "an empty link target" });

@@ -1,8 +1,8 @@
-//! What a call of a tree gives: its result later, or at once.
+//! The result of a tree's call: at once, or later.
 //!
-//! Owns: the two forms, a future on the heap and a call that is under way elsewhere with its result in its own memory.
-//! Does not own: what a call does, where it is made.
-//! Invariants: a call that was begun ends, whoever still waits for it.
+//! Owns: its two forms: a future on the heap, and a call made elsewhere that holds its result in its own memory.
+//! Does not own: the work of a call, the place where it is made.
+//! Invariants: a call that has begun ends, even without a waiter.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use crate::error::VolumeError;
 
-/// What a call of a tree gives.
+/// The result of a tree's call.
 pub struct Pending<'a, T>(Form<'a, T>);
 
 enum Form<'a, T> {
@@ -20,12 +20,12 @@ enum Form<'a, T> {
 }
 
 impl<'a, T> Pending<'a, T> {
-    /// By a future.
+    /// The result of a future.
     pub fn by(future: impl Future<Output = Result<T, VolumeError>> + Send + 'a) -> Self {
         Self(Form::Future(Box::pin(future)))
     }
 
-    /// At once.
+    /// A result that is known at once.
     pub fn now(result: Result<T, VolumeError>) -> Self
     where
         T: Send + 'a,
@@ -51,17 +51,17 @@ impl<T> Future for Pending<'_, T> {
     }
 }
 
-/// A call that somebody else makes, such as a thread, and that keeps its result: in the same memory as what is to be
-/// done, which may serve the next call.
+/// A call that another thread, for example, makes. The call stores its result in the same memory as its work, and the
+/// next call may reuse the memory.
 pub trait Call<R>: Send + Sync {
-    /// The result, once; until then the task is woken when it comes. The first poll begins the call.
+    /// The result, once; until then, its arrival wakes the task. The first poll begins the call.
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R>;
 
-    /// Nobody waits for it any more. Not begun, it is not made.
+    /// The waiter has gone. A call that has not begun is not made.
     fn let_go(&self);
 }
 
-/// Who waits for a [`Call`].
+/// The waiter for a [`Call`].
 pub struct Called<R>(Arc<dyn Call<R>>);
 
 impl<R> Called<R> {

@@ -1,12 +1,11 @@
 //! Reading a directory in pieces: cookies that outlive changes, restarts and our memory.
 //!
-//! Owns: where an entry stands in a listing, gathering a part of a directory, how large one is.
-//! Does not own: reading the directory (the tree), what was gathered (`listed`), handles and attributes of entries
+//! Owns: the position of an entry in a listing, gathering a part of a directory, the sizes of parts.
+//! Does not own: reading the directory (the tree), the gathered part (`listed`), handles and attributes of entries
 //! (`names::list`).
-//! Invariants: an entry's cookie depends on its name alone (but for the rare names that hash alike,
-//! which stand one after the other), so a listing goes on after the same cookie whatever came, went
-//! or was forgotten: it never starts again, never loops and never passes over a name that was there
-//! all the time. Cookies are below 2^31.
+//! Invariants: an entry's cookie depends on its name alone, except for the rare names that hash alike, which follow
+//! each other. So a listing goes on after the same cookie, even if entries came, went or were forgotten. It never
+//! starts again, never loops and never skips a name that was there all the time. Cookies are below 2^31.
 
 use std::hash::Hasher;
 
@@ -22,23 +21,22 @@ const FIRST_COOKIE: u64 = 3;
 const PLACES: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
 /// How far names that hash alike may push each other.
 pub(super) const SLACK: u64 = 64;
-/// No cookie is larger.
+/// The largest cookie.
 pub(crate) const LAST_COOKIE: u64 = (1 << 31) - 1;
 
 /// Most entries of a window at first. Most directories have fewer.
 const WINDOW_ENTRIES_MAX: usize = 65_536;
-/// Most entries of the window of a directory that has more. A larger one is read again for the next ones.
+/// Most entries of the window of a larger directory. Beyond them the directory is read again for the next entries.
 pub(crate) const LARGE_WINDOW_ENTRIES_MAX: usize = 524_288;
 
-/// Where a name stands, before names that hash alike are told apart. Unkeyed: it must be the same
-/// in every run.
+/// The position of a name, before names that hash alike are told apart. Unkeyed: it must be the same in every run.
 pub(super) fn place(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0, 0);
     hasher.write(name);
     FIRST_COOKIE + hasher.finish() % PLACES
 }
 
-/// An entry as the host lists it. The names of all entries stand in one piece of memory beside them.
+/// An entry as the host lists it. The names of all entries are in one piece of memory beside them.
 #[derive(Clone, Copy)]
 pub(super) struct Placed {
     /// A place; once the window is complete, the cookie.
@@ -57,12 +55,12 @@ impl Placed {
 /// The part of a directory after a cookie, gathered entry by entry in any order.
 pub struct Window {
     pub(super) after: u64,
-    /// How many entries are kept in the end.
+    /// The number of entries that are kept in the end.
     kept_max: usize,
-    /// Half as many again come together before those that are too many go.
+    /// Up to half as many again are gathered before the surplus is dropped.
     pub(super) entries: Vec<Placed>,
     pub(super) names: Vec<u8>,
-    /// None that stands behind this one will be kept.
+    /// No entry beyond this one will be kept.
     bound: u64,
     cut: bool,
     complete: bool,
@@ -74,14 +72,14 @@ impl Window {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }
 
-    /// As `new`, of a directory that has more entries than one keeps.
+    /// As `new`, for a directory with more entries than that keeps.
     pub(crate) fn large(after: u64) -> Self {
         Self::with_bound(after, LARGE_WINDOW_ENTRIES_MAX)
     }
 
-    /// As `new`, with another bound on what is kept.
+    /// As `new`, with another bound on the entries.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
-        // Names just before the cookie are kept too, to see whom they push.
+        // Names just before the cookie are kept, too, since they may push later ones.
         let kept_max = entries_max + 2 * SLACK as usize;
         Self {
             after,
@@ -95,7 +93,7 @@ impl Window {
         }
     }
 
-    /// Takes an entry if it is one of the next. Neither "." nor "..".
+    /// Takes an entry if it is one of the next. Not for "." and "..".
     pub fn offer(&mut self, name: &[u8], fileid: u64) {
         let at = place(name);
         if at + SLACK < self.after || at > self.bound {
@@ -110,8 +108,8 @@ impl Window {
         }
     }
 
-    /// Says that the directory may have changed, or may have been elsewhere, while it was read. The volume then looks
-    /// names up before it tells them.
+    /// Records that the directory may have changed, or may have been elsewhere, during the read. The volume then looks
+    /// names up before it gives them out.
     pub fn doubt(&mut self) {
         self.doubtful = true;
     }
@@ -120,12 +118,12 @@ impl Window {
         self.doubtful
     }
 
-    /// Whether there were more than are kept.
+    /// Whether the directory had more entries than are kept.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut || self.entries.len() > self.kept_max
     }
 
-    /// Lets go of those that are too many.
+    /// Drops the surplus entries.
     fn keep_next(&mut self) {
         if self.entries.len() > self.kept_max {
             let names = &self.names;
@@ -136,7 +134,7 @@ impl Window {
         }
     }
 
-    /// Lets go of the names of entries that went.
+    /// Drops the names of dropped entries.
     fn pack_names(&mut self) {
         let mut names = Vec::new();
         for entry in &mut self.entries {
@@ -147,7 +145,8 @@ impl Window {
         self.names = names;
     }
 
-    /// All were offered: gives them their cookies, in their order. For a tree to call where that may take a while.
+    /// After the last entry: gives the entries their cookies, in order. A tree calls it on a thread that may take a
+    /// while.
     pub fn complete(&mut self) {
         if self.complete {
             return;

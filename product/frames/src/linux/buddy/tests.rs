@@ -73,7 +73,7 @@ fn a_block_that_will_merge_soon_goes_to_the_tail() {
     let (mut rig, mut buddy) = Rig::new(1024);
     let singles: Vec<u32> = (0..8).map(|_| rig.take(&mut buddy, 0, Mobility::Movable).unwrap()).collect();
     assert_eq!(singles, [0, 1, 2, 3, 4, 5, 6, 7]);
-    // 6 and 7 merge to an order 1 block; then 4's merge with 5 would go on to order 2: 4 is kept back.
+    // 6 and 7 merge to a block of order 1. A merge of 4 with 5 would then go on to order 2, so 4 is kept back.
     rig.give(&mut buddy, 6, 0);
     rig.give(&mut buddy, 7, 0);
     rig.give(&mut buddy, 0, 0);
@@ -116,7 +116,7 @@ fn a_movable_request_that_may_not_steal_takes_of_the_smallest_block() {
     let (mut rig, mut buddy) = Rig::new(512);
     let all: Vec<u32> = (0..512).map(|_| rig.take(&mut buddy, 0, Mobility::Unmovable).unwrap()).collect();
     assert_eq!(all.len(), 512);
-    // An order 3 block and a single frame, both the unmovable class's.
+    // An order 3 block and a single frame, both of the unmovable class.
     for frame in 64..72 {
         rig.give(&mut buddy, frame, 0);
     }
@@ -133,7 +133,7 @@ fn fallback_prefers_the_nearer_class() {
     rig.take(&mut buddy, 10, Mobility::Reclaimable).unwrap();
     let reclaimable = rig.take(&mut buddy, 10, Mobility::Reclaimable).unwrap();
     rig.give(&mut buddy, reclaimable, 10);
-    // One order 10 block is reclaimable, one movable: the unmovable request takes the former.
+    // One order 10 block is reclaimable, one movable: the unmovable request takes the reclaimable one.
     assert_eq!(rig.take(&mut buddy, 10, Mobility::Unmovable), Some(reclaimable));
     assert!(rig.take(&mut buddy, 10, Mobility::Unmovable).is_some());
     assert_eq!(rig.take(&mut buddy, 0, Mobility::Unmovable), None, "exhausted");

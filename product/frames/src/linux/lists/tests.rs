@@ -23,7 +23,7 @@ fn the_drains_of_31_frames_are_those_of_the_kernels() {
     let mmu = "MMU".repeat(10) + "M";
     let rmu = "RMU".repeat(10) + "M";
     let rmr = "RMR".repeat(7) + "RM";
-    // Contents U/R/M; patch 1; patch 2 and its inner looks; the same with the shortcut; patch 2's order.
+    // Contents U/R/M; patch 1; patch 2 and its inner checks; the same with the shortcut; patch 2's order.
     let rows = [
         ([0, 0, 31], 92, (32, 20), (5, 29), &m[..]),
         ([31, 0, 0], 93, (33, 20), (3, 30), &u),

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// A small generator: the sequence is the seed's alone.
+/// A small generator; the sequence depends on the seed alone.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -14,7 +14,8 @@ impl Random {
     }
 }
 
-/// Random allocations and frees of all orders; some blocks are passed on for other threads to free.
+/// Random allocations and frees of all orders; some blocks are passed to other threads, which free
+/// them.
 pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mutex<Vec<(u32, Order)>>) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut held: Vec<(u32, Order)> = Vec::new();
@@ -53,8 +54,9 @@ pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mute
     held.iter().for_each(|(first, order)| magazines.free(*first, *order).expect("ours"));
 }
 
-/// One thread, four given CPUs, against a set of free frames: whatever comes is aligned and free, a
-/// failure for want of frames is right to the frame, and the counts agree after every step.
+/// One thread acts as four CPUs, against a set of free frames. Every allocated block is aligned and
+/// was free. A failure for want of frames is exact to the frame, and the counts agree after every
+/// step.
 #[test]
 fn behaves_as_a_set_of_free_frames() {
     for seed in 1..=40_u64 {
@@ -84,7 +86,7 @@ fn behaves_as_a_set_of_free_frames() {
                     }
                     None => {
                         let must = order == Order::SINGLE && above_mark && effort != Effort::NoRetry;
-                        // What is in this thread's own hand is out of reach of a given CPU.
+                        // A given CPU cannot reach the frames in this thread's own hand.
                         let hands: usize = magazines.hands.iter().map(Hands::len).sum();
                         let reachable = count - hands as u32 > marks.floor(effort);
                         assert!(!(must && reachable), "seed {seed} step {step}: {count} of {frames} free");

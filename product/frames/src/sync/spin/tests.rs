@@ -2,8 +2,8 @@ use std::cell::Cell;
 
 use super::{SpinGuard, SpinLock};
 
-/// Has `ask` once for every type, and a second time for those that threads may share: asked of
-/// such a type without saying which, it does not compile.
+/// Implemented once for every type, and a second time for types that threads may share. For such a
+/// type, `ask` without the parameter is ambiguous and does not compile.
 trait NotShared<Which> {
     fn ask() -> bool {
         true

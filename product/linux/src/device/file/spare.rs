@@ -1,9 +1,10 @@
-//! The descriptors that files of a pool have opened beside the one each was given.
+//! The descriptors that files of a pool have opened beside the given ones.
 //!
-//! Owns: how many there are, how many there may be, which files have some.
+//! Owns: their number, the bound on it, the files that have some.
 //! Does not own: the descriptors (each file its own).
-//! Invariants: above the bound, whoever opens another closes others' first, those of the files first that opened theirs
-//! longest ago; one that a request uses stays, so the bound is passed by what is in flight at most.
+//! Invariants: above the bound, a file that opens another descriptor first closes those of the files that opened theirs
+//! longest ago. Descriptors in use by requests stay open, so the number passes the bound by at most the requests in
+//! flight.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use super::HostFile;
 pub struct SpareDescriptors {
     max: usize,
     open: AtomicUsize,
-    /// Files that opened one, in that order; some have closed it since, some stand here twice.
+    /// Files that have opened a descriptor, oldest first. Some files have closed theirs since, some are listed twice.
     files: Mutex<VecDeque<Weak<HostFile>>>,
 }
 
@@ -25,17 +26,17 @@ impl SpareDescriptors {
         Arc::new(Self { max, open: AtomicUsize::new(0), files: Mutex::default() })
     }
 
-    /// How many there are.
+    /// Their number.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Closes all that no request uses.
+    /// Closes all descriptors that no request uses.
     pub fn close_all(&self) {
         self.close_until(0);
     }
 
-    /// Closes files' until there are no more than `most`, or all were looked at once.
+    /// Closes descriptors until no more than `most` are left, or until every file was tried once.
     fn close_until(&self, most: usize) {
         let mut left = self.files().len();
         while self.open() > most && left > 0 {
@@ -54,7 +55,7 @@ impl SpareDescriptors {
     }
 }
 
-/// A file's part in it.
+/// A file's part in the pool.
 pub(super) struct Spare {
     pool: Arc<SpareDescriptors>,
     file: Weak<HostFile>,
@@ -65,12 +66,12 @@ impl Spare {
         Self { pool: Arc::clone(pool), file }
     }
 
-    /// Another is about to be opened.
+    /// Makes room for a descriptor that the file is about to open.
     pub(super) fn make_room(&self) {
         self.pool.close_until(self.pool.max.saturating_sub(1));
     }
 
-    /// The host has no more.
+    /// Closes all idle ones, since the host has no more.
     pub(super) fn close_all(&self) {
         self.pool.close_all();
     }
@@ -78,7 +79,7 @@ impl Spare {
     pub(super) fn opened(&self) {
         self.pool.open.fetch_add(1, Ordering::Relaxed);
         let mut files = self.pool.files();
-        // Nobody closes any while there are few: what has closed its own must not pile up.
+        // Few descriptors mean that none are closed; files that have closed their own must not pile up in the list.
         if files.len() > 4 * self.pool.max.max(64) {
             files.retain(|file| file.upgrade().is_some_and(|file| file.lock().spare_count() > 0));
         }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A write up to `end` into a file of which `accepted` bytes are known, in pages.
+/// A write up to `end` into a file with `accepted` known bytes, both in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Page {
     end: u64,
@@ -37,7 +37,7 @@ fn the_first_makes_the_file_longer_itself_and_the_others_have_it_made() {
         assert_eq!(ends(turns.enter(Share::Longer, page(end))), []);
     }
     assert_eq!(ends(turns.leave(Share::Longer, PAGE_BYTES)), [(Begins::Leads(5 * PAGE_BYTES), 2)]);
-    // One that comes meanwhile may be further out.
+    // A write that comes meanwhile may end further out.
     assert_eq!(ends(turns.enter(Share::Longer, page(6))), []);
     let begun = ends(turns.grown(5 * PAGE_BYTES));
     assert_eq!(begun, [(TOGETHER, 3), (TOGETHER, 4), (TOGETHER, 5), (LONGER, 6)]);
@@ -70,7 +70,7 @@ fn where_one_failed_the_next_tries() {
         turns.enter(Share::Longer, page(end));
     }
     assert_eq!(ends(turns.leave(Share::Longer, 0)), [(Begins::Leads(3 * PAGE_BYTES), 2)]);
-    // The file could not be made longer: its own write did, which says nothing of the next.
+    // The extension failed: the leader's own write made the file longer, but only up to its own end.
     assert_eq!(ends(turns.leave(Share::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)]);
 }
 
@@ -83,7 +83,7 @@ fn a_file_is_made_as_long_as_was_accepted_up_to_a_bound_and_in_whole_pages() {
     assert_eq!(lengths(3 * PAGE_BYTES), 3 * PAGE_BYTES);
     assert_eq!(lengths(10 * PAGE_BYTES + 17), 10 * PAGE_BYTES);
     assert_eq!(lengths(1 << 40), 3 * PAGE_BYTES + AHEAD_BYTES);
-    // A device may be asked by somebody who does not say.
+    // A caller of the device may leave the accepted size unknown.
     assert_eq!(lengths(0), 3 * PAGE_BYTES);
 }
 

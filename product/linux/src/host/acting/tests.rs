@@ -31,7 +31,7 @@ fn is_root() -> bool {
     root
 }
 
-/// Those about files: chown, dac_override, dac_read_search, fowner, fsetid.
+/// The capabilities about files: chown, dac_override, dac_read_search, fowner, fsetid.
 const ABOUT_FILES: u64 = 0b11111;
 
 #[test]
@@ -63,7 +63,7 @@ fn a_panic_leaves_the_thread_itself() {
 
 #[test]
 fn what_the_kernel_does_not_take_is_not_called() {
-    // No user has this number; and who is not root can be nobody else.
+    // No user has this number; without root's rights any other number is refused, too.
     let nobodys = if geteuid().is_root() { ASK } else { geteuid().as_raw() + 1 };
     let before = identity();
     let acting = acting_as(nobodys, 0, &[]);

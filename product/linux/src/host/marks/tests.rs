@@ -3,8 +3,8 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::scratch::Scratch;
 
-/// Marks directories as a server of this process does. It sees its own marks of other calls as those of its own process,
-/// so that the tests look at what was found before that is taken for no other server.
+/// Marks directories as a server of this process does. Marks of other calls belong to this process too, and a server
+/// would not count them. So the tests look at the marks found before that filter.
 fn marked(path: &Path) -> (Marks, Option<&'static str>) {
     let mut marks = Marks::default();
     let root = open(CWD, path).unwrap();

@@ -20,7 +20,7 @@ fn what_is_changed_during_a_sync_shares_the_next_and_nothing_waits_for_company()
     let (mut syncs, mut later) = (Vec::new(), Vec::new());
     group.lead(|changed| {
         if syncs.is_empty() {
-            // During the first sync three more come; none of them has to lead, none is over with it.
+            // During the first sync three more come; none of them has to lead, none ends with this sync.
             for change in [2, 3, 4] {
                 let (round, leads) = group.ask([change]);
                 assert!(!leads && ended(&round).is_none());

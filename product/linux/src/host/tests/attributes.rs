@@ -1,4 +1,4 @@
-//! Attributes coherent with what is unwritten, and with what others do.
+//! Attributes agree with unwritten data, and with other programs' changes.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -42,7 +42,7 @@ fn the_host_gets_the_times_that_clients_were_told() {
     assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (told.mtime.seconds, i64::from(told.mtime.nanos)));
     let attributes = world.attributes(&file);
     assert_eq!((attributes.mtime, attributes.ctime), (told.mtime, told.ctime));
-    // A time set while data is unwritten survives the writing back.
+    // A time set while data is unwritten survives the writeback.
     world.write(&file, 0, &[2; 5000]).result.unwrap();
     let time = Timestamp { seconds: 1_000_000_000, nanos: 5 };
     let change = AttributeChange { mtime: SetTime::To(time), ..AttributeChange::default() };
@@ -73,21 +73,21 @@ fn the_storage_told_is_never_less_than_the_data_needs() {
     synced.result.unwrap();
     assert_eq!(synced.consistency.after.unwrap().used, used_on_host(&world, "file"));
     assert!(world.attributes(&file).used >= 10 * MIB);
-    // Less of it, at once: on the host, and of what is not there yet.
+    // A truncation shows at once, for blocks on the host and for bytes not yet written.
     let size = |size| AttributeChange { size: Some(size), ..AttributeChange::default() };
     let cut = world.set(&file, size(1000)).consistency.after.unwrap();
     assert_eq!((cut.size, cut.used), (1000, used_on_host(&world, "file")));
     world.write(&file, 0, &[8; 4 << 20]).result.unwrap();
     let cut = world.set(&file, size(5000)).consistency.after.unwrap();
     assert!(cut.used <= 8192 && cut.used >= 5000, "{}", cut.used);
-    // Written back without a sync: whoever asks then is told what the host says.
+    // After writeback without a sync, the host's answer counts.
     let other = world.create(&root, "other");
     world.write(&other, 0, &[9; 3 * MIB as usize]).result.unwrap();
     let device = world.volume.engine().status().devices[0].id;
     assert!(world.run(world.volume.engine().drain(device)).is_empty());
     assert!(world.lookup(&root, "other").unwrap().1.used >= 3 * MIB);
     assert_eq!(world.attributes(&other).used, used_on_host(&world, "other"));
-    // Holes are not told as data.
+    // Holes do not count as data.
     world.write(&other, 100 * MIB, &[1]).result.unwrap();
     let told = world.attributes(&other).used;
     assert!(told > 3 * MIB && told < 4 * MIB, "{told}");
@@ -99,7 +99,7 @@ fn what_was_synced_keeps_its_times_when_the_server_ends_at_once() {
     let root = world.root();
     let file = world.create(&root, "file");
     for round in 0..60u8 {
-        // Several within one tick of the host's clock.
+        // Several writes within one tick of the host's clock.
         for part in 0..=u64::from(round % 3) {
             world.write(&file, part * 5000, &[round; 5000]).result.unwrap();
         }
@@ -114,7 +114,7 @@ fn what_was_synced_keeps_its_times_when_the_server_ends_at_once() {
     }
 }
 
-/// Whether the host gives finer times to what was looked at: Linux does from 6.13 on.
+/// Whether the host gives finer times to files that were looked at: Linux does from 6.13 on.
 fn has_fine_times() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
@@ -149,7 +149,7 @@ fn bytes_that_change_take_away_the_right_to_act_as_the_owner() {
         let taken = world.run(world.volume.create(&root, b"file", how)).result.unwrap().1;
         assert_eq!(modes(&taken), (left, left), "{set:o} after a creation that found it");
     }
-    // What was written before the bits were set leaves them.
+    // Writes before the bits were set do not clear them.
     world.write(&file, 0, b"a program").result.unwrap();
     world.set(&file, mode(0o4755)).result.unwrap();
     world.sync(&file);
@@ -168,7 +168,7 @@ fn changes_by_others_are_seen() {
     let attributes = world.attributes(&file);
     assert_eq!(attributes.size, 14);
     assert_eq!(world.read(&file, 0, 100).0, b"second, longer");
-    // The same size and a time set back: the change time tells.
+    // The same size and a time set back: the change time shows the difference.
     let times = std::fs::metadata(world.host("file")).unwrap();
     std::fs::write(world.host("file"), b"third,, longer").unwrap();
     let opened = std::fs::File::options().write(true).open(world.host("file")).unwrap();
@@ -287,9 +287,9 @@ fn tending_lets_removed_files_and_programs_go() {
         names.filter(|name| name.starts_with(&inside) && *name != inside.components().as_path()).count()
     };
     assert!(held() >= 2);
-    // The engine remembers a file that was dirty until that would have expired.
+    // The engine remembers a file that was dirty until its data would have expired.
     world.volume.engine().set_knob(Knob::ExpireCentisecs, 1).unwrap();
-    // Used lately the first time, idle the second.
+    // The first call finds it used lately, the second finds it idle.
     world.run(world.volume.tend());
     world.run(world.volume.tend());
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
@@ -312,7 +312,7 @@ fn writes_take_the_rights_to_act_as_others_whoever_calls() {
     }
     let world = World::new();
     let root = world.root();
-    // Who writes to a file of this mode, and what is left of it.
+    // Each row: the writer's user and group, the file's mode, and the mode that the write leaves.
     for (number, (uid, gid, mode, left)) in [
         (0, 0, 0o6777, 0o777),
         (OWNER, 5, 0o6777, 0o777),

@@ -1,4 +1,4 @@
-//! What a local program changes of a file whose bytes are in the cache.
+//! Changes by a local program to a file whose bytes are in the cache.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -7,10 +7,10 @@ use afflux_volume::{Caller, Use, VolumeKnob};
 
 use super::*;
 
-/// The files' owner, who writes through the server.
+/// The files' owner; writes through the server.
 const OWNER: u32 = 4321;
 
-/// What reaches the host in one way each: whole blocks, a part of one, a longer file, a new size.
+/// Writes that reach the host in one way each: whole blocks, a part of one, a longer file, a new size.
 const CHANGES: [(&str, u64, &[u8]); 4] = [
     ("whole blocks", 0, &[7; 8192]),
     ("a part of a block", 5, &[7; 10]),
@@ -33,8 +33,8 @@ fn mode_of(world: &World, name: &str) -> u32 {
     fs::metadata(world.host(name)).unwrap().mode() & 0o7777
 }
 
-/// Gives a user's file to root, as a program that runs as root. By a process of its own: this one may not set the bits
-/// of a file for good.
+/// Gives a user's file to root, as a program that runs as root would. A process of its own does it: this process may
+/// not set the mode bits of a file for good.
 fn root_takes(world: &World, name: &str, mode: &str) {
     let path = world.host(name);
     chown(&path, Some(0), Some(0)).unwrap();
@@ -117,7 +117,7 @@ fn root_sets_the_groups_bit_on_what_other_groups_have() {
                 assert_eq!(mode_of(&world, name), 0o2755, "{name}");
             }
         }
-        // To others it is given in their own group alone.
+        // Other users get the bit in their own group alone.
         let owner = world.volume.caller(OWNER, OWNER + 1, &[]);
         let file = world.create(&root, "theirs");
         chown(world.host("theirs"), Some(OWNER), Some(OWNER)).unwrap();
@@ -145,7 +145,7 @@ fn a_changed_owner_counts_while_the_file_stays_dirty() {
     write(0).unwrap();
     chown(world.host("file"), Some(0), Some(0)).unwrap();
     fs::set_permissions(world.host("file"), Permissions::from_mode(0o4755)).unwrap();
-    // Written all the time, as a client may that wants nobody to look.
+    // Constant writes, as from a client that wants to hide the change.
     world.write(&file, 4, b"more").result.unwrap();
     let told = world.attributes(&file);
     assert_eq!((told.uid, told.gid, told.mode), (0, 0, 0o4755));
@@ -163,7 +163,7 @@ fn a_local_change_of_a_clean_file_survives_a_write_to_its_block() {
     world.write(&file, 0, &[b'a'; 8192]).result.unwrap();
     world.sync(&file);
     assert_eq!(world.read(&file, 0, 8192).0, [b'a'; 8192]);
-    // Nobody asks between the local change and the write: attributes are as fresh as they can be.
+    // No client asks between the local change and the write: attributes are as fresh as they can be.
     fs::write(world.host("file"), [b'b'; 8192]).unwrap();
     assert!(world.volume.try_write(&file, 10, b"client").is_none(), "the host is asked first");
     world.write(&file, 10, b"client").result.unwrap();
@@ -180,7 +180,7 @@ fn a_local_change_of_a_clean_file_survives_a_write_to_its_block() {
     expected.truncate(4100);
     expected.extend_from_slice(b"client");
     assert!(fs::read(world.host("file")).unwrap() == expected, "what was cut off stays away");
-    // Nor by a new size in the middle of a block.
+    // A new size in the middle of a block does not bring them back either.
     fs::write(world.host("file"), [b'c'; 50]).unwrap();
     let size = AttributeChange { size: Some(4200), ..AttributeChange::default() };
     world.set(&file, size).result.unwrap();

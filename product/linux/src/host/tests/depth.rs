@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
 
 use super::*;
 
-/// More than one path has room for steps.
+/// More steps than one path has room for.
 const DEPTH: usize = 2_500;
 
 /// Makes directories in one another, all called "d".
@@ -20,7 +20,7 @@ fn dig(world: &World) {
     }
 }
 
-/// A program of the host that copes with any depth.
+/// Removes the directories with a program of the host that copes with any depth.
 fn clear(world: &World) {
     assert!(std::process::Command::new("rm").arg("-rf").arg(world.host("d")).status().unwrap().success());
 }
@@ -52,7 +52,7 @@ fn a_directory_of_any_depth_is_used_by_few_calls() {
         });
         assert!(up <= 40, "'..' took {up} calls to climb");
         let (bottom, file) = (world.handle(&bottom), world.handle(&file));
-        // A new server has to find out how deep it is.
+        // A new server has to find out the depth of the file.
         let world = world.restarted();
         let found = climbed(&world, || assert_eq!(world.read(&world.resolve(&file).unwrap(), 0, 10).0, b"deep"));
         let again = climbed(&world, || {

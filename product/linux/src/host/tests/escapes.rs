@@ -112,7 +112,7 @@ fn a_directory_that_was_moved_out_leads_nowhere() {
     let other = world.create(&root, "other");
     assert_eq!(world.run(world.volume.link(&other, &moved, b"made")).result.err(), Some(VolumeError::Stale));
     assert_eq!(world.run(world.volume.rename(&root, b"other", &moved, b"x")).0.result.err(), Some(VolumeError::Stale));
-    // Nor is anything told of it, or changed on it.
+    // Nor can a client ask about it or change it.
     world.volume.engine().set_knob(afflux_volume::VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     let mode = std::fs::metadata(world.outside("elsewhere/moved")).unwrap().permissions();
     let change = AttributeChange { mode: Some(0o711), ..AttributeChange::default() };
@@ -128,7 +128,7 @@ fn a_directory_that_was_moved_out_leads_nowhere() {
     assert!(world.run(world.volume.attributes(&moved)).is_ok());
     assert!(world.lookup(&moved, "new").is_ok());
     std::fs::rename(world.host("again"), world.outside("elsewhere/moved")).unwrap();
-    // Its handle does not come back either.
+    // Nor does its handle come back.
     let handle = world.handle(&moved);
     drop(moved);
     let world = world.restarted();
@@ -162,7 +162,7 @@ fn renames_by_others_open_no_way_out() {
         match world.lookup(&b, "..") {
             Ok((parent, _)) => {
                 up += 1;
-                // Whatever it is, it is in the export, where no such name is.
+                // The parent is in the export in any case, and no such name is there.
                 assert!(world.lookup(&parent, "secret").is_err(), "reached the outside");
                 let above = world.lookup(&parent, "..");
                 assert!(
@@ -209,8 +209,7 @@ fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
     assert_eq!(quiet.entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), [b"stays"]);
 }
 
-/// Moves a directory out and in again until told to stop. While it is outside, and only then, there is
-/// "secret" in it.
+/// Moves a directory out and in again until `stop` is set. Only while it is outside does it contain "secret".
 fn move_out_and_in(world: &World, stop: &AtomicBool) -> u32 {
     let (inside, outside) = (world.host("moving"), world.outside("elsewhere/moving"));
     let (secret, seen) = (world.outside("elsewhere/secret"), world.outside("elsewhere/moving/secret"));

@@ -12,8 +12,7 @@ use super::*;
 
 const IMAGE_BYTES: u64 = 32 << 20;
 const DIRECTORIES: usize = 40;
-/// The file system is thawed after this long, whatever is still waiting, so that a server that hangs
-/// with it ends the test.
+/// The file system is thawed after this long in any case, so that a server that hangs with it ends the test.
 const FROZEN_MAX: Duration = Duration::from_secs(30);
 
 /// A file system of its own on a loop device, that can be frozen. Thawed and unmounted when dropped.
@@ -37,7 +36,7 @@ impl Loop {
         Self::made(&scratch.join("frozen"), IMAGE_BYTES, &["mkfs.ext4", "-q", "-F"])
     }
 
-    /// One of so many bytes, made by a program and its arguments, mounted at a new directory.
+    /// A file system of `bytes` bytes, made by `mkfs` and its arguments, mounted at a new directory.
     pub(super) fn made(mount: &Path, bytes: u64, mkfs: &[&str]) -> Result<Self, String> {
         let image = mount.with_extension("image");
         std::fs::File::create(&image).unwrap().set_len(bytes).unwrap();
@@ -46,7 +45,7 @@ impl Loop {
         Self::mounted(image, mount.to_owned(), "rw")
     }
 
-    /// What is in an image, mounted at a new directory with these options.
+    /// Mounts an image at a new directory with these options.
     pub(super) fn mounted(image: PathBuf, mount: PathBuf, options: &str) -> Result<Self, String> {
         std::fs::create_dir(&mount).unwrap();
         let device = run("losetup", &["-f".as_ref(), "--show".as_ref(), &image])?;
@@ -73,7 +72,7 @@ impl Drop for Loop {
             let _ = run("fsfreeze", &["-u".as_ref(), &self.mount]);
         }
         if self.mounted {
-            // The server's descriptors go a moment after it; lazily, the mount goes with the last.
+            // The server's descriptors are closed a moment later; a lazy unmount ends with the last of them.
             let _ = run("umount", &["-l".as_ref(), &self.mount]);
         }
         let _ = run("losetup", &["-d".as_ref(), self.device.as_ref()]);
@@ -196,14 +195,14 @@ fn a_frozen_file_system_does_not_hold_up_another() {
         watch.end();
         assert!(!watching.join().unwrap(), "the other export waited for the frozen one");
         file_system.thaw();
-        // What hung goes on.
+        // The calls that hung go on.
         while made.load(Ordering::SeqCst) < DIRECTORIES {
             std::thread::yield_now();
         }
     });
 }
 
-/// Whether a thread of this process waits for the disk in a call that it cannot be called back from.
+/// Whether a thread of this process waits for the disk in an uninterruptible call.
 fn waits(name: &str) -> bool {
     std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
@@ -211,7 +210,7 @@ fn waits(name: &str) -> bool {
     })
 }
 
-/// Every way in which a client gives something a name in a directory.
+/// Every way in which a client makes a name in a directory.
 fn make(volume: &Files, platform: &LinuxPlatform, way: usize, from: &Object, to: &Object) -> Result<(), VolumeError> {
     let none = AttributeChange::default();
     let file = || platform.block_on(volume.lookup(from, b"file")).unwrap().0;
@@ -224,8 +223,8 @@ fn make(volume: &Files, platform: &LinuxPlatform, way: usize, from: &Object, to:
     }
 }
 
-/// While the file system is frozen, a directory is moved out and something is made in it: both wait for the
-/// thaw after they have looked at everything, and then go on in an order of their own.
+/// While the file system is frozen, a directory is moved out and an object is made in it. Both calls wait for the thaw
+/// after their checks, and then go on in either order.
 #[test]
 fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
     let scratch = Arc::new(Scratch::new());
@@ -277,7 +276,7 @@ fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
         });
         let stays = moved.join("made").symlink_metadata().is_ok();
         match told {
-            // It was made before the move, as far as can be seen, and went along.
+            // As far as can be seen, it was made before the move, and went along.
             _ if first => counts[0] += 1,
             Ok(()) => panic!("round {round}, way {way}: made outside"),
             Err(VolumeError::Stale) => {
@@ -294,7 +293,7 @@ fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
     assert_eq!(counts[2], 0, "something of ours was left behind");
 }
 
-/// Thaws also when the test panics: only then those who wait can end.
+/// Thaws also when the test panics, since otherwise the waiting threads cannot end.
 struct ThawedWith<'a>(&'a Loop);
 
 impl Drop for ThawedWith<'_> {

@@ -9,7 +9,7 @@ fn by_name() -> HostOptions {
     HostOptions { by_handle: false, ..HostOptions::default() }
 }
 
-/// Every way in which handles are found again here.
+/// Every way in which these tests find handles again.
 fn ways() -> Vec<HostOptions> {
     vec![HostOptions::default(), by_name()]
 }
@@ -28,7 +28,7 @@ fn handles_survive_renames_and_restarts() {
         renamed.0.result.unwrap();
         assert!(Arc::ptr_eq(&world.resolve(&handles[2]).unwrap(), &file));
         drop((root, deep, file));
-        // Renamed by others, while nobody serves.
+        // Another program renames it while no server runs.
         let world = world.restarted();
         std::fs::rename(world.host("one"), world.host("uno")).unwrap();
         assert!(world.volume.try_resolve(&handles[2]).is_none());
@@ -143,7 +143,7 @@ fn a_file_that_was_moved_out_is_served_by_its_handle_unless_that_is_to_be_checke
         std::fs::rename(&outside, world.host("again")).unwrap();
         world.lookup(&root, "again").unwrap();
         assert_eq!(read(), Ok(b"bytes".to_vec()), "checked: {subtree_check}");
-        // So it is under another of its names once that was looked up.
+        // After a lookup, the file is also served under a second name.
         std::fs::hard_link(world.host("again"), world.host("linked")).unwrap();
         std::fs::remove_file(world.host("again")).unwrap();
         let _ = read();
@@ -191,7 +191,7 @@ fn what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
     std::fs::remove_dir(path("gone".to_owned())).unwrap();
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // They get the numbers that were freed.
+        // The new directories get the inode numbers that were freed.
         let make = |maker: u32| {
             while !ended.load(Ordering::Relaxed) {
                 (0..8).for_each(|at| std::fs::create_dir(path(format!("{maker} {at}"))).unwrap());

@@ -1,5 +1,5 @@
-//! What a sync that is shared makes durable: looked for in a copy of the disk, made while the file system is mounted, as
-//! a failure of power would leave it.
+//! The changes that a shared sync makes durable. The tests look for them in a copy of the disk, made while the file
+//! system is mounted, as a power failure would leave it.
 
 use afflux_volume::{Directory, New, Node, Stable};
 use futures_util::future::join_all;
@@ -10,14 +10,14 @@ use crate::host::journal::Covers;
 
 const DIRECTORIES: usize = 16;
 
-/// How a file system is made, and how changes are shared on it.
+/// The command that makes a file system, and how changes share syncs on it.
 type Kind = (&'static str, u64, &'static [&'static str], Option<Covers>);
 
 const EXT4: Kind = ("ext4", 64 << 20, &["mkfs.ext4", "-q", "-F"], Some(Covers::Everything));
 const WITHOUT_JOURNAL: Kind = ("bare", 64 << 20, &["mkfs.ext4", "-q", "-F", "-O", "^has_journal"], None);
 const XFS: Kind = ("xfs", 320 << 20, &["mkfs.xfs", "-q"], Some(Covers::Earlier));
 
-/// A server on a file system of its own; none, with the reason said, where that cannot be made.
+/// A server on a file system of its own; none, after a printed reason, if that cannot be made.
 fn served(scratch: &Arc<Scratch>, (name, bytes, mkfs, covers): Kind) -> Option<(World, Loop)> {
     if !is_root() {
         println!("skipped: mounting a file system takes root");
@@ -33,7 +33,7 @@ fn served(scratch: &Arc<Scratch>, (name, bytes, mkfs, covers): Kind) -> Option<(
     Some((world, made))
 }
 
-/// Every kind of change in directories of their own at the same time, and then what a power failure leaves.
+/// Makes every kind of change in separate directories at the same time, and checks them after a power failure.
 fn changes_are_in_a_copy(kind: Kind) {
     let scratch = Arc::new(Scratch::new());
     let Some((world, file_system)) = served(&scratch, kind) else { return };
@@ -59,7 +59,7 @@ fn changes_are_in_a_copy(kind: Kind) {
     let copy = scratch.path().join("copy.image");
     run("cp", &["--sparse=always".as_ref(), &file_system.image, &copy]).unwrap();
     let copied = scratch.path().join("copy");
-    // XFS has to be told that another of the same identity is mounted.
+    // XFS needs an option to mount a second file system with the same identity.
     let options = if kind.0 == "xfs" { "nouuid" } else { "rw" };
     let _mounted = Loop::mounted(copy, copied.clone(), options).unwrap();
     for number in 0..DIRECTORIES {
@@ -85,7 +85,7 @@ fn on_xfs_all_changes_that_share_a_sync_are_durable() {
     changes_are_in_a_copy(XFS);
 }
 
-/// Names that were answered before they were durable are so after [`Volume::sync_names`].
+/// Names that were answered before they were durable are durable after [`Volume::sync_names`].
 fn names_are_in_a_copy_after_they_were_synced_together(kind: Kind) {
     let scratch = Arc::new(Scratch::new());
     let Some((world, file_system)) = served(&scratch, kind) else { return };
@@ -134,6 +134,6 @@ fn without_a_journal_a_change_of_one_directory_brings_its_sync_and_one_of_two_do
         world.run(world.tree.rename((&one.found.node, names.0), (to, names.1), true)).unwrap()
     };
     assert!(begun(&rename(&one.found.node, "below", "there").stable));
-    // Which of the two goes first is the volume's to say.
+    // The volume decides which of the two syncs goes first.
     assert!(!begun(&rename(&two.found.node, "there", "there").stable));
 }

@@ -18,7 +18,7 @@ fn created_files_have_the_mode_asked_for_whatever_the_mask() {
         let (file, attributes) = made.result.unwrap();
         assert_eq!(attributes.mode, mode);
         assert_eq!(std::fs::metadata(world.host(&name)).unwrap().permissions().mode() & 0o7777, mode);
-        // Its maker may write whatever the mode.
+        // The creator may write to it whatever its mode.
         world.write(&file, 0, b"written").result.unwrap();
         world.sync(&file);
         let (before, after) = (made.consistency.before.unwrap(), made.consistency.after.unwrap());
@@ -66,7 +66,7 @@ fn exclusive_creation_knows_its_verifier_over_a_restart() {
     let world = world.restarted();
     let file = exclusive(&world, verifier).unwrap().0;
     assert_eq!(exclusive(&world, [9; 8]).err(), Some(VolumeError::Exists));
-    // The client sets the times: the verifier is used up.
+    // The client sets the times, and so overwrites the stored verifier.
     let times = AttributeChange { atime: SetTime::ServerNow, mtime: SetTime::ServerNow, ..AttributeChange::default() };
     world.set(&file, times).result.unwrap();
     assert_eq!(exclusive(&world, verifier).err(), Some(VolumeError::Exists));
@@ -124,7 +124,7 @@ fn rename_replaces_and_keeps_who_holds_the_old() {
     let over_full = world.run(world.volume.rename(&root, b"other", &root, b"directory")).0.result;
     assert_eq!(over_full, Err(VolumeError::NotEmpty));
     assert_eq!(world.run(world.volume.rename(&root, b"gone", &root, b"x")).0.result, Err(VolumeError::NotFound));
-    // Two names of one file: nothing happens, both stay.
+    // Both names are of one file: nothing happens, and both stay.
     world.run(world.volume.link(&new, &directory, b"twin")).result.unwrap();
     world.run(world.volume.rename(&directory, b"inside", &directory, b"twin")).0.result.unwrap();
     assert!(world.lookup(&directory, "inside").is_ok() && world.lookup(&directory, "twin").is_ok());
@@ -192,7 +192,7 @@ fn symbolic_links_keep_their_text() {
 
 #[test]
 fn listings_tell_of_objects_what_lookups_do() {
-    // Right after a change entries are opened; once the directory has been left alone for a while they are not.
+    // Right after a change entries are opened; once the directory has rested for a while they are not.
     for left_alone_ms in [0, 30] {
         let world = World::new();
         std::fs::create_dir(world.host("directory")).unwrap();

@@ -1,4 +1,4 @@
-//! What can be exported, and the key.
+//! Which directories can be exported, and the key.
 
 use std::os::unix::fs::PermissionsExt;
 

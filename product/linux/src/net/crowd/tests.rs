@@ -12,7 +12,7 @@ fn member(number: u64, party: Party, active_ns: u64) -> Member {
     Member { number, party, idle: true, stalled: false, leaving: false, active_ns }
 }
 
-/// So many connections of a party, at work.
+/// Connections of a party, all at work.
 fn at_work(party: Party, numbers: std::ops::Range<u64>) -> Vec<Member> {
     numbers.map(|number| Member { idle: false, ..member(number, party, 1_000 + number) }).collect()
 }
@@ -22,12 +22,12 @@ fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
     let choose = |members: &[Member], party| choose(members, party, &limits(4, 3));
     let four = [member(0, B, 1), member(1, A, 7), member(2, A, 5), member(3, A, 6)];
     assert_eq!(choose(&four[..3], B), Choice::Serve);
-    // Full: the only one of `B` is older than all, and stays.
+    // All places are taken: the only connection of `B` is the oldest, and stays.
     assert_eq!(choose(&four, B), Choice::MakeRoom(2));
     assert_eq!(choose(&four, C), Choice::MakeRoom(2));
     // A party at its own bound makes room itself, even if there is room for others.
     assert_eq!(choose(&four[1..], A), Choice::MakeRoom(2));
-    // One at a time is told to go.
+    // Only one connection at a time is told to go.
     let leaving = four.map(|member| Member { leaving: member.number == 3, ..member });
     assert_eq!(choose(&leaving, B), Choice::Wait);
 }
@@ -41,21 +41,21 @@ fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_bef
     assert_eq!(choose(&members, C), Choice::MakeRoom(3));
     members[4].idle = true;
     assert_eq!(choose(&members, C), Choice::MakeRoom(4));
-    // Idle and stalled connections of a smaller party stay while a larger one is there.
+    // Idle and stalled connections of a smaller party stay while there is a larger one.
     let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
     (members[5].idle, members[6].stalled) = (true, true);
     assert_eq!(choose(&members, C), Choice::MakeRoom(0));
-    // The party with the most makes room for itself by a stalled connection, not by one at work.
+    // The party with the most connections makes room for itself by a stalled one, not by one at work.
     assert_eq!(choose(&members, A), Choice::Refuse);
     members[2].stalled = true;
     assert_eq!(choose(&members, A), Choice::MakeRoom(2));
-    // As many as one may have.
+    // A party with all the connections that it may have.
     let mut members = [at_work(A, 0..6), at_work(B, 6..7)].concat();
     assert_eq!(choose(&members, A), Choice::Refuse);
     members[6].idle = true;
     assert_eq!(choose(&members, A), Choice::Refuse, "another's is none of its business");
     assert_eq!(choose(&members, B), Choice::Serve);
-    // None has two more: an idle one of anybody who has as many.
+    // No party has two more than the newcomer's: an idle connection of a party with as many goes.
     let mut members: Vec<_> =
         (0..8).flat_map(|uid| at_work(Party::User(uid + 1), uid.into()..u64::from(uid) + 1)).collect();
     assert_eq!(choose(&members, Party::User(100)), Choice::Refuse);
@@ -63,7 +63,7 @@ fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_bef
     assert_eq!(choose(&members, Party::User(100)), Choice::MakeRoom(1));
 }
 
-/// Parties come one after the other, each with as many connections as it gets, all at work for ever.
+/// Parties come one after the other. Each gets as many connections as it can, all at work for ever.
 #[test]
 fn no_number_of_parties_takes_all_places_from_the_next() {
     let limits = limits(1_024, 768);

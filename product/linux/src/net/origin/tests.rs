@@ -37,12 +37,12 @@ fn every_kind_of_address_has_its_user() {
 fn what_nobody_holds_is_an_orphan_by_every_kind_of_address() {
     let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
     for (listen, connect) in [("127.0.0.1:0", None), ("[::1]:0", None), ("[::]:0", Some(v4))] {
-        // Closed by its process, with the peer's side still open: the kernel gives a user all the same.
+        // Closed by its process, with the peer's side still open: the kernel gives a user nevertheless.
         let (mut client, accepted) = connected(listen, connect);
         client.write_all(b"x").unwrap();
         drop(client);
         assert_eq!(origin_of_peer(&accepted), Origin::Orphan, "{listen}");
-        // Both have closed, so that the kernel keeps nothing but the addresses for a while, or nothing at all.
+        // Both sides have closed, so the kernel keeps only the addresses for a while, or nothing at all.
         let (client, mut accepted) = connected(listen, connect);
         let (its, own) = (accepted.peer_addr().unwrap(), accepted.local_addr().unwrap());
         client.shutdown(Shutdown::Write).unwrap();
@@ -54,12 +54,12 @@ fn what_nobody_holds_is_an_orphan_by_every_kind_of_address() {
         client.shutdown(Shutdown::Write).unwrap();
         assert_eq!(origin_of_peer(&accepted), us(), "{listen}");
     }
-    // Nothing but a listener at the address.
+    // Only a listener is at the address.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let other = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1);
     let mut origins = Origins::new();
     assert_eq!(origins.of(listener.local_addr().unwrap(), other).unwrap(), Origin::Orphan);
-    // An answer that came too late is not taken for another's.
+    // An answer that came too late is not taken for the next one.
     let question = socket_question(origins.sequence, listener.local_addr().unwrap(), other);
     let netlink = origins.sockets.as_ref().unwrap();
     sendto(netlink, &question, SendFlags::empty(), &SocketAddrNetlink::new(0, 0)).unwrap();
@@ -68,7 +68,7 @@ fn what_nobody_holds_is_an_orphan_by_every_kind_of_address() {
     assert_eq!(found.unwrap(), us());
 }
 
-/// Addresses of this host beside loopback's, with the interfaces of those of a link.
+/// Addresses of this host besides loopback's; link-local ones with their interfaces.
 fn own_addresses() -> Vec<SocketAddr> {
     let v6 = std::fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
     let v6 = v6.lines().map(|line| {
@@ -97,13 +97,13 @@ fn an_address_of_this_host_is_not_elsewhere_though_no_socket_is_there() {
             assert_eq!(origins.of(mapped, own).unwrap(), Origin::Orphan, "{mapped}");
         }
     }
-    // The end of the connection itself is here, whatever the kernel says of the address.
+    // The connection's own end is on this host, whatever the kernel says about the address.
     let elsewhere = ["198.51.100.7:700", "[2001:db8::7]:700", "[::ffff:198.51.100.7]:700"].map(text);
     for address in elsewhere {
         assert_eq!(origins.of(address, own).unwrap(), Origin::Elsewhere, "{address}");
         assert_eq!(origins.of(address, SocketAddr::new(address.ip(), 2049)).unwrap(), Origin::Orphan);
     }
-    // A kernel that does not tell of sockets, or of addresses.
+    // A kernel that does not report sockets, or addresses.
     let mut origins = Origins { sockets: Err(Errno::PROTONOSUPPORT), ..Origins::new() };
     assert_eq!(origins.are_known(), Err(Errno::PROTONOSUPPORT));
     assert_eq!(origins.of(loopback[0], own).unwrap(), Origin::Orphan);

@@ -6,7 +6,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Takes more, a step at a time, until there is none; says how much it has then.
+/// Takes more, a step at a time, until no more is left; returns the bytes held then.
 fn take_all(room: &Room, share: &Share, step: u64, max: u64) -> u64 {
     while room.try_hold(share, share.held() + step, 0, max) {}
     share.held()
@@ -19,10 +19,10 @@ fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
     // 64 MiB without 603 units are 26 MiB.
     assert!((12 * MIB..=13 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
     assert!((5 * MIB..=7 * MIB).contains(&take_all(&room, &two, MIB, max)), "half of the rest: {}", two.held());
-    // All at once is not more than step by step.
+    // Taking all at once gives no more than taking it step by step.
     let three = Share::new();
     assert!(!room.try_hold(&three, 5 * MIB, 0, max) && room.try_hold(&three, 3 * MIB, 0, max));
-    // Those that come when much is taken have their units, and all together hold no more than the bound.
+    // Connections that come when much is taken have their units, and all together hold no more than the bound.
     let crowd: Vec<_> = (0..600).map(|_| Share::new()).collect();
     assert!(crowd.iter().all(|share| room.try_hold(share, UNIT_BYTES, 0, max)));
     while crowd.iter().any(|share| room.try_hold(share, share.held() + UNIT_BYTES, 0, max)) {}
@@ -46,7 +46,7 @@ fn those_that_want_much_get_equal_parts() {
     for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
         let room = Room::new(connections as usize);
         let shares: Vec<_> = (0..connections).map(|_| Share::new()).collect();
-        // In turns, as connections of the same speed do.
+        // By turns, as connections of the same speed would.
         let step = UNIT_BYTES;
         while shares.iter().filter(|share| room.try_hold(share, share.held() + step, 0, max)).count() > 0 {}
         let part = (max - connections * UNIT_BYTES) / (connections + 1) + UNIT_BYTES;
@@ -80,7 +80,7 @@ fn those_that_wait_are_woken_in_turn() {
     let holder = Share::new();
     let flags: Vec<_> = (0..3 * WAKES_MAX).map(|_| Arc::new(Flag(AtomicU64::new(0)))).collect();
     for _ in 0..3 {
-        // Those that were woken in vain wait again, behind the others.
+        // Connections that were woken in vain wait again, behind the others.
         for (number, flag) in flags.iter().enumerate() {
             room.wait(number as u64 + 1, &Waker::from(Arc::clone(flag)));
         }
@@ -93,8 +93,8 @@ fn those_that_wait_are_woken_in_turn() {
     assert_eq!(room.waiters(), 0);
 }
 
-/// Connections of several threads take, keep and give back at random: the bound holds at every moment,
-/// and when all have gone nothing is taken.
+/// Connections of several threads take, keep and give back at random. The bound holds at every moment, and once all
+/// have gone nothing is taken.
 #[test]
 fn random_threads_never_take_more_than_the_bound() {
     let max = 16 * MIB;

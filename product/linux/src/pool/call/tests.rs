@@ -3,7 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 
-/// Waits for a word if it is to, and says its number.
+/// Waits for a word if asked to, and returns its number.
 struct Say {
     number: u32,
     gate: Option<Receiver<()>>,
@@ -51,7 +51,7 @@ fn a_call_that_is_over_leaves_its_memory_to_the_next() {
     assert_eq!(wait(calls.run_on(&pool, Lane::default(), say(1))), 1);
     let first = memory(&calls);
     for number in 2..10 {
-        // The pool's thread lets go of a call after it has told the result.
+        // The pool's thread drops a call after it has given the result.
         while Arc::strong_count(&calls.0.lock().unwrap()[0]) > 1 {
             std::thread::yield_now();
         }
@@ -81,7 +81,7 @@ fn nobody_gets_the_result_of_a_call_that_was_let_go() {
     let mut abandoned = calls.run_on(&pool, Lane::default(), work);
     begin(&mut abandoned);
     drop(abandoned);
-    // It is queued or under way: another begins in memory of its own.
+    // The first call is queued or running, so the next one gets memory of its own.
     let mut next = calls.run_on(&pool, Lane::default(), say(2));
     begin(&mut next);
     assert_eq!(memory(&calls).len(), 2);
@@ -103,6 +103,6 @@ fn what_is_kept_is_bounded_and_holds_no_work() {
     let called: Vec<_> = (0..KEPT + 8).map(|_| calls.run_on(&pool, Lane::default(), Hold(Arc::clone(&held)))).collect();
     assert_eq!(calls.0.lock().unwrap().len(), KEPT);
     drop(called);
-    // Never begun, and let go.
+    // The call never began, and was dropped.
     assert_eq!(Arc::strong_count(&held), 1);
 }

@@ -30,7 +30,7 @@ fn what_was_written_is_read() {
     assert!(nothing.whole && nothing.entries.is_empty());
 }
 
-/// Where each entry ends in a record, the head first.
+/// The end of each entry in a record, after that of the head.
 fn ends(entries: &[Entry]) -> Vec<usize> {
     (0..=entries.len()).map(|count| written(entries[..count].iter().cloned()).len()).collect()
 }
@@ -75,7 +75,7 @@ fn what_is_new_is_written_behind_and_all_of_it_when_there_is_too_much() {
     let record = [written([place(2, 1, "a")].into_iter()), more.to_vec()].concat();
     assert_eq!(read(&record).entries, [place(2, 1, "a"), place(3, 1, "b")]);
 
-    // The same two over and over.
+    // The same two entries over and over.
     for _ in 0..SLACK_ENTRIES + 3 {
         log.add(&place(3, 1, "c"));
     }
@@ -86,7 +86,7 @@ fn what_is_new_is_written_behind_and_all_of_it_when_there_is_too_much() {
     log.add(&place(3, 1, "e"));
     assert!(matches!(log.take(2), Due::All), "nobody knows what is there");
 
-    // More than can wait.
+    // More entries than may be pending.
     log.begins_anew(0);
     for number in 0..100_000 {
         log.add(&place(number, 1, "a name of some length, as files have"));

@@ -31,7 +31,7 @@ fn user(uid: u32, gid: u32, groups: &[u32]) -> Credentials {
 
 #[test]
 fn the_first_class_that_a_user_is_in_decides() {
-    // The owner may less than the rest: it is the owner's class all the same.
+    // The owner has fewer rights than the others, but still the owner's bits count.
     let (owner, member) = (user(OWNER, 1, &[]), user(1, 1, &[3, GROUP]));
     let (first, other) = (user(1, GROUP, &[]), user(1, 1, &[]));
     for (mode, expected) in [

@@ -33,10 +33,10 @@ fn answers_that_come_late_only_tell_too_much() {
     let mut usage = Usage::default();
     let early = usage.mark();
     usage.wrote(&(0..MIB));
-    // The host has all of it, and says so.
+    // The host has all of the data, and its answer says so.
     usage.renewed(usage.mark());
     assert_eq!(usage.told(MIB, MIB), MIB);
-    // An answer from before.
+    // An earlier answer.
     usage.renewed(early);
     assert_eq!(usage.told(0, MIB), MIB);
 }

@@ -95,7 +95,7 @@ fn names_that_hash_alike_are_told_apart_even_across_windows() {
 
 #[test]
 fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
-    // Searched for among twelve million names. A client may go on with a cookie of a server that is long gone.
+    // Found among twelve million names. A client may go on with a cookie of a server that is long gone.
     let (place, names) = (221_740_257, ["n1963712", "n303265", "n6823465"].map(String::from));
     let mut after = PARENT_COOKIE;
     for (cookie, name) in (place..).zip(&names) {
@@ -154,7 +154,7 @@ fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
     expected.insert("added".to_owned());
     assert!(end && told == expected && entries.len() == 100);
     assert_eq!(entries.iter().find(|entry| entry.name == "file-7").unwrap().fileid, 9);
-    // What others changed meanwhile is in doubt.
+    // After others' changes a read in progress is not kept.
     listing.begin();
     listing.forget();
     listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
