@@ -1,7 +1,4 @@
-//! What cannot go on, in words.
-//!
-//! Owns: turning any error of a run into the experiment's. Does not own: which errors there are.
-//! Invariants: none.
+//! Turns any error of a run into the experiment's error.
 
 use crate::experiment::LabError;
 
