@@ -1,6 +1,4 @@
-//! First in, first out.
-//!
-//! Owns: the policy. Invariants: uses change nothing. Does not own: what a cache is (`mod`).
+//! First in, first out: uses change nothing.
 
 use super::Cache;
 use super::lists::Lists;

@@ -1,7 +1,4 @@
-//! The page that was used longest ago goes.
-//!
-//! Owns: the policy. Does not own: what a cache is (`mod`). Invariants: a page that was read ahead counts as used when
-//! it came.
+//! Evicts the least recently used page. A page that was read ahead counts as used at that time.
 
 use super::Cache;
 use super::lists::Lists;
