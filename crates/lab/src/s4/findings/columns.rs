@@ -1,13 +1,10 @@
-//! Columns of s4: the thresholds.
-//!
-//! Owns: what a column is called. Does not own: what stands in it.
-//! Invariants: a threshold has one name, in tables and in plots.
+//! Columns of s4: the thresholds. A threshold has the same name in tables and in plots.
 
 use report::{Align, Table};
 
 use crate::s4::plan::{Plan, Threshold};
 
-/// What a threshold is called.
+/// The title of a threshold.
 pub(super) fn column_title(threshold: Threshold) -> String {
     match threshold {
         Threshold::OFF => "off".to_owned(),
