@@ -1,4 +1,7 @@
-//! Locks that outlive a panic: a failed check inside a lock leaves nothing half done.
+//! Locks that outlive a panic.
+//!
+//! Owns: taking a lock. Does not own: the locked data.
+//! Invariants: a failed check inside a lock leaves nothing half done.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,7 @@
 //! The options and the report of a run.
+//!
+//! Owns: both types. Does not own: the run (`run`).
+//! Invariants: plain data.
 
 /// The report of a run.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! The load of this machine by other programs, and a sentence about it for measured results.
 //!
+//! Owns: reading the load, and the sentence. Does not own: the measurement.
 //! Invariants: the load is read before a measurement, so that the measurement itself does not count.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Words that the models of files share: moments, endings of changes, mismatches.
 //!
-//! Does not own: the rules about them (`file`, `stamps`).
+//! Owns: these words. Does not own: the rules about them (`file`, `stamps`).
 //! Invariants: moments of one file are ordered; moments of two files are unrelated.
 
 /// A moment in the order of a file's begins and ends.

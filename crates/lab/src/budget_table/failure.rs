@@ -1,4 +1,7 @@
 //! Turns any error of a run into the experiment's error.
+//!
+//! Owns: the conversion. Does not own: the errors.
+//! Invariants: none.
 
 use crate::experiment::LabError;
 

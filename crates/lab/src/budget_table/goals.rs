@@ -1,5 +1,6 @@
 //! The goals of the flush budget.
 //!
+//! Owns: the goals. Does not own: the figures.
 //! Invariants: 'met' is computed from rows of the run; a goal whose cell was not run has no row.
 
 use report::{Fields, Row};

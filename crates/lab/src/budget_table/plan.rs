@@ -1,6 +1,7 @@
 //! The options of a run, read and checked.
 //!
 //! Owns: the options with their ranges and defaults, the short form of a quick run, the order of the cells.
+//! Does not own: running the cells.
 //! Invariants: a plan that was read can be run.
 
 use super::case::{Case, LOADS, Load};

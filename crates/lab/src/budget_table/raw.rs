@@ -1,6 +1,7 @@
 //! A device's own throughput: requests of its preferred size, as many as it takes, no cache above it.
 //!
 //! Owns: the streams and the random writes that laws are measured against.
+//! Does not own: the devices.
 //! Invariants: the result depends on the device, its script, the order and the time alone.
 
 use std::sync::Arc;

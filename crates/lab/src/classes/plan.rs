@@ -1,6 +1,7 @@
 //! The plan: loads, places and ways to write.
 //!
 //! Owns: the options and their ranges, the short form, the expected time.
+//! Does not own: the runs.
 //! Invariants: an unusable value is refused before anything is set up.
 
 use std::path::PathBuf;

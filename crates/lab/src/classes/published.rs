@@ -2,6 +2,7 @@
 //! no longer submits its own pages, but has the flusher write as much of the oldest.
 //!
 //! Owns: the figures, and the versions of the kernel with each form.
+//! Does not own: our figures.
 //! Invariants: the figures are of DONTCACHE on another machine, before and after the change.
 
 use report::{Align, Table};

@@ -1,6 +1,7 @@
 //! Times of calls: a histogram of fixed size.
 //!
 //! Owns: the buckets, percentiles.
+//! Does not own: the timed calls.
 //! Invariants: a percentile is at most a 32nd above the truth and never below it; the longest time is exact.
 
 /// Buckets in a doubling.

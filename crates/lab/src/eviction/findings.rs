@@ -1,6 +1,6 @@
 //! The findings of the experiment: tables, plots and sentences.
 //!
-//! Does not own: the figures.
+//! Owns: their arrangement and wording. Does not own: the figures.
 //! Invariants: if the default is behind another policy of the engine, a sentence says where and by how much.
 
 use engine::eviction::EvictionKind;

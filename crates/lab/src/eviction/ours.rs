@@ -1,6 +1,6 @@
 //! The engine's own eviction policies and page states, behind the study's cache trait.
 //!
-//! Owns: the frame of each page.
+//! Owns: the frame of each page. Does not own: the policies and the page states.
 //! Invariants: no page is dirty; pages that cannot be evicted occur in the runs on devices only (`device_time`).
 
 use engine::eviction::{Admitted, EvictionKind, Offline};

@@ -1,6 +1,7 @@
 //! The plan: the races, and the subjects that run them.
 //!
 //! Owns: the options and their ranges, the short form.
+//! Does not own: the runs.
 //! Invariants: an unusable value is refused before anything is set up.
 
 use std::path::PathBuf;

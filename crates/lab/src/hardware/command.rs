@@ -1,5 +1,6 @@
 //! Runs programs of the host to their end.
 //!
+//! Owns: running a program and reading its output. Does not own: the choice of programs.
 //! Invariants: an error names the program, its arguments and the printed text.
 
 use std::process::Command;

@@ -1,4 +1,7 @@
 //! The error of a failed setup of hardware.
+//!
+//! Owns: the error. Does not own: its causes.
+//! Invariants: it names the failed step and the host's message.
 
 /// The reason why hardware could not be set up.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! A mount of the kernel's debugging file system.
 //!
+//! Owns: the mount. Does not own: the files in it.
 //! Invariants: unmounted when the value is dropped, and by a shell if the process dies.
 
 use std::path::{Path, PathBuf};

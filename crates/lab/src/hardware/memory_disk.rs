@@ -1,6 +1,7 @@
 //! A disk in memory: a loop device over a file on a tmpfs of its own, with ext4.
 //!
 //! Owns: the tmpfs, the file, the loop device, its ext4, both mounts.
+//! Does not own: the data on it.
 //! Invariants: all its memory is allocated before its first use; if the process dies, a shell takes everything down.
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Figures printed in seed S0: the table of write speeds, and one typical run under perf stat.
 //!
+//! Owns: the figures. Does not own: our figures.
 //! Invariants: as printed (800 MB: the printed difference is 14.275, the columns' is 14.125).
 
 /// One size of the table: MiB, then mean and standard deviation in MiB/s of 2.6.31-rc3 and patched.

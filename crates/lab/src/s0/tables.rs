@@ -1,5 +1,6 @@
 //! The tables of speeds: all sizes, one part changed at a time, beside other tasks' dirty pages.
 //!
+//! Owns: their arrangement. Does not own: the runs, the sentences.
 //! Invariants: a gain is against the unchanged `linux-2.6.31`, at the same size on the same machine.
 
 use report::{Align, Cell as Text, Table};

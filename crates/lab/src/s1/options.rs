@@ -1,4 +1,7 @@
-//! The options of s1: names, ranges, defaults. The values of a case are in range.
+//! The options of s1.
+//!
+//! Owns: names, ranges, defaults. Does not own: reading a value (`options`), the cases.
+//! Invariants: the values of a case are in range.
 
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::machine::Queue;

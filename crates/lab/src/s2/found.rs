@@ -1,6 +1,7 @@
 //! The findings of the experiment: tables, bars, sentences, and a description of this machine.
 //!
-//! Does not own: the figures. Invariants: if the intervals overlap, it says that there is no significant difference.
+//! Owns: their arrangement and wording. Does not own: the figures.
+//! Invariants: if the intervals overlap, it says that there is no significant difference.
 
 use report::{Align, Bar, Bars, Cell, Quantity, Table};
 

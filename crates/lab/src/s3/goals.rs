@@ -1,5 +1,6 @@
 //! The goals of s3.
 //!
+//! Owns: the goals. Does not own: the figures.
 //! Invariants: 'met' is computed from cells of the run. A goal has no line if its cells were not run, or were not run
 //! under the published load.
 

@@ -1,6 +1,7 @@
 //! The options of s3, read and checked.
 //!
 //! Owns: the options with their ranges and defaults, the part of each file to read.
+//! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
 use linux_policies::reclaim::{RECLAIM_POLICIES, ReclaimPolicy, reclaim_policy};

@@ -2,6 +2,7 @@
 //! delays", linux-kernel, 28 and 29 April 2011, and the follow-up of the same week.
 //!
 //! Owns: the figures as printed, and the machine and load that they were measured with.
+//! Does not own: our figures.
 //! Invariants: nothing here is rounded or corrected. If two runs or two tasks are printed, both are here.
 
 use super::kernel::{Load, MEMORY_BYTES};

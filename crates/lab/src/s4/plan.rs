@@ -1,6 +1,7 @@
 //! The options of s4, read and checked.
 //!
 //! Owns: the options with their ranges and defaults, the short form of a quick run.
+//! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
 use engine::settings::{Knob, TableKnob};

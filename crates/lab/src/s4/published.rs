@@ -1,6 +1,6 @@
 //! The table of seed S4: the patch "dirty_background_centisecs" of 16 September 2012, linux-kernel.
 //!
-//! Owns: the figures as printed.
+//! Owns: the figures as printed. Does not own: our figures.
 //! Invariants: nothing here is rounded or corrected.
 
 use super::plan::Threshold;

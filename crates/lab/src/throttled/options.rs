@@ -1,4 +1,7 @@
-//! The options of `throttled`: names, ranges, defaults, help. An option of a single case says so.
+//! The options of `throttled`.
+//!
+//! Owns: names, ranges, defaults, help. Does not own: the use of values in the cases.
+//! Invariants: an option of a single case says so.
 
 use crate::experiment::OptionInfo;
 use crate::options::{self, TypedOption};

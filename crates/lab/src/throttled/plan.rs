@@ -1,6 +1,7 @@
 //! The plan: the jobs in groups that run together, the rates, the memory.
 //!
 //! Owns: the built-in jobs, reading the options.
+//! Does not own: the runs.
 //! Invariants: both sides have the same plan.
 
 use std::io::Read;

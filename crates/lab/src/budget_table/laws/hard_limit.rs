@@ -4,7 +4,7 @@
 //! writer above the limit waited for the device (`mm/page-writeback.c`). The amount is a choice: enough for a fast
 //! disk's queue, and 2.7 s of a slow disk. The flusher writes from a quarter of it on.
 //!
-//! Does not own: an order among the waiting writers.
+//! Owns: the limit. Does not own: an order among the waiting writers.
 //! Invariants: each writer passes the limit by at most one write.
 
 use engine::Nanos;

@@ -1,5 +1,6 @@
 //! ARC as published (Megiddo and Modha, FAST '03, figure 4).
 //!
+//! Owns: the policy. Does not own: the cache trait (`mod`).
 //! Invariants: the lists are the published ones, of pages used once and of pages used again, each with its ghost. The
 //! paper covers demand reads alone. Here a page read ahead always enters the list of pages used once, whatever the
 //! ghosts hold, and its first use leaves it there.

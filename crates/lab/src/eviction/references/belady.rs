@@ -2,6 +2,7 @@
 //! better.
 //!
 //! Owns: the policy and the list of all touches, from which it knows the future.
+//! Does not own: the cache trait (`mod`).
 //! Invariants: touches come in the order of that list.
 
 use std::collections::BinaryHeap;

@@ -1,4 +1,6 @@
-//! First in, first out: uses change nothing.
+//! First in, first out.
+//!
+//! Owns: the policy. Does not own: the cache trait (`mod`). Invariants: uses change nothing.
 
 use super::Cache;
 use super::lists::Lists;

@@ -1,5 +1,6 @@
 //! Lists of pages, each page on one at most, with links by page number.
 //!
+//! Owns: the links, and the list of each page. Does not own: the meaning of a list.
 //! Invariants: a page is on the list that `on` returns. List 0 is none.
 
 const NONE: u32 = u32::MAX;

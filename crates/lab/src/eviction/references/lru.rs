@@ -1,4 +1,7 @@
-//! Evicts the least recently used page. A page that was read ahead counts as used at that time.
+//! Evicts the least recently used page.
+//!
+//! Owns: the policy. Does not own: the cache trait (`mod`).
+//! Invariants: a page that was read ahead counts as used at that time.
 
 use super::Cache;
 use super::lists::Lists;

@@ -1,6 +1,7 @@
 //! One run: readers that start one after the other, kswapd, and an interactive task with little and frequent work.
 //!
 //! Owns: the sequence of a run, and its figures.
+//! Does not own: the form of figures, the published ones.
 //! Invariants: each figure is counted in the run. The same load and policy give the same figures.
 
 use std::future::poll_fn;

@@ -1,4 +1,7 @@
-//! Columns of s4: the thresholds. A threshold has the same name in tables and in plots.
+//! Columns of s4: the thresholds.
+//!
+//! Owns: the titles of columns. Does not own: the cells.
+//! Invariants: a threshold has the same name in tables and in plots.
 
 use report::{Align, Table};
 

@@ -1,5 +1,6 @@
 //! The findings of s4's measured part: a table, a plot, sentences.
 //!
+//! Owns: their arrangement and wording. Does not own: the figures.
 //! Invariants: a sentence that names a figure takes it from the copies; the paragraph about the limits of the
 //! experiment comes last.
 

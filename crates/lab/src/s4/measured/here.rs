@@ -1,7 +1,7 @@
 //! Our server inside this process, with limiters of our own: the parts of `serve`, a slow device in front of the real
 //! one, and a slow way to its port.
 //!
-//! Owns: the wiring, the order of the stop.
+//! Owns: the wiring, the order of the stop. Does not own: the parts.
 //! Invariants: accepted data are written before the value is gone; the client connects to the relay.
 
 use std::fs;
