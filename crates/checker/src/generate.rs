@@ -212,14 +212,14 @@ fn draw_policy(random: &mut Random) -> Option<String> {
     random.chance(500).then(|| name.to_owned())
 }
 
-/// The policy's default in half of the runs. This draw has its own generator, so that other draws stay the same.
+/// The policy's default in half of the runs. Drawn from a separate generator, so that other draws stay the same.
 fn draw_eviction(seed: u64) -> Option<EvictionKind> {
     let mut random = Random::new(seed).fork(0xe71c);
     random.chance(500).then(|| random.pick(&EvictionKind::ALL))
 }
 
-/// Whether work on many pages releases the lock after each page. This draw has its own generator, so that other
-/// draws stay the same.
+/// Whether work on many pages releases the lock after each page. Drawn from a separate generator, so that other draws
+/// stay the same.
 fn draw_short_holds(scenario: &mut Scenario) {
     let mut random = Random::new(scenario.seed).fork(0x401d);
     if random.chance(400) {
@@ -245,7 +245,7 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
 pub fn generate(seed: u64) -> Scenario {
     let mut random = Random::new(seed).fork(0x9e7e);
     let random = &mut random;
-    // Every other seed runs without faults, so that faults do not excuse errors that occur without them.
+    // Every other seed runs without faults. Otherwise faults would excuse errors of a sound disk, too.
     let tame = random.chance(500);
     let mut scenario = Scenario {
         seed,

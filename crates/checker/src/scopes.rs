@@ -27,7 +27,7 @@ fn operation(number: u64) -> Op {
     }
 }
 
-/// The number of combinations of so many operations.
+/// The number of combinations of `operations` operations.
 pub fn count(operations: u32) -> u64 {
     // The first operation is always on the first file.
     MACHINES * EACH * (2 * EACH).pow(operations.saturating_sub(1))

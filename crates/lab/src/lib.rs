@@ -1,9 +1,9 @@
 //! The experiments: their runs, the published figures, the results.
 //!
-//! Owns: a module for each experiment, and the parts that they share: the trait (`experiment`), a simulated machine of
-//! 2009 (`machine`), typed options (`options`), fixed prose (`prose`), slow hardware for measured runs (`hardware`),
-//! the host's memory and load (`host_memory`, `host_load`), files written side by side (`contenders`), confidence in a
-//! mean (`statistics`).
+//! Owns: a module for each experiment, and the shared parts. These are the trait (`experiment`), a simulated machine of
+//! 2009 (`machine`), typed options (`options`), fixed prose (`prose`) and the confidence in a mean (`statistics`).
+//! Measured runs share slow hardware (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files
+//! written side by side (`contenders`).
 //! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
 //! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
 //! shown beside it and never in its place.

@@ -159,8 +159,8 @@ pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, Lab
     Ok(model)
 }
 
-/// A built-in rotating disk with a queue of so many write requests of at most so many bytes. As in Linux, the queue has
-/// as many places for reads beside those for writes.
+/// A built-in rotating disk with a limited queue of write requests. As in Linux, the queue has as many places for reads
+/// beside those for writes.
 pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> {
     let allocation = if queue.at_submission { "at-submission" } else { "delayed" };
     let changes = [

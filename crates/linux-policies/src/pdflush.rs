@@ -7,8 +7,8 @@
 //! The background job asks for 1,024 pages of any device, in the order of the devices. It repeats this until the dirty
 //! pages are below the threshold. After a round with fewer pages it waits up to 100 ms if queues were congested or
 //! files had more, and ends otherwise. The periodic job does the same for files older than the expiry, for as many
-//! pages as are dirty plus one for each dirty file. It runs again one interval after its start, but no sooner than 1 s
-//! after its end.
+//! pages as are dirty plus one for each dirty file. The next run begins one interval after the start of the last, but
+//! no sooner than 1 s after the end.
 //!
 //! A thread never waits for a request. It passes over a congested device. A file whose device becomes congested keeps
 //! its remaining dirty pages, and goes to the young end of the list of dirty files (`redirty_tail`). In background
@@ -18,8 +18,8 @@
 //! Not modelled: pages that are skipped because their buffers are locked, after which the kernel waits, too.
 //!
 //! Owns: the pool, the two jobs, the rules of putting back. Does not own: lists, requests, congestion marks.
-//! Invariants: the rounds of a job end: from each device, a round takes at most one file more than there are dirty ones.
-//! A task keeps the engine alive.
+//! Invariants: the rounds of a job end: from each device, a round takes at most one file more than there are dirty
+//! ones. A task keeps the engine alive.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -179,7 +179,7 @@ impl Pool {
                 }
                 self.wait(flush).await;
             }
-            // A round without progress counts, too, so that this loop ends whatever the devices do.
+            // A round without progress counts, too, so that this loop always ends.
             left = left.saturating_sub((SLICE_PAGES - control.pages).max(1));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: the definition of each load.
 //! Does not own: the list of loads (`case`), the writers (`rig`), copies over NFS (`copy`).
-//! Invariants: all writers begin at once, on an empty machine; a device's throughput is what its disk wrote.
+//! Invariants: all writers begin at once, on an empty machine; a device's throughput counts the writes of its disk.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

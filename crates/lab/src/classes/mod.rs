@@ -1,5 +1,5 @@
 //! The four loads by which the kernel's RWF_DONTCACHE was judged in 2026: one writer, four, 32 files, and two classes
-//! of writers that compete. They run through the engine, and beside it through the ways that this kernel has.
+//! of writers that compete. They run through the engine, and for comparison through each way of this kernel.
 //!
 //! Published: the posts' figures before and after the change by which the writer no longer flushes its own pages. They
 //! are from another machine and have a table of their own. Nothing is fitted or predicted.
@@ -116,7 +116,7 @@ impl Experiment for Classes {
     }
 }
 
-/// Sets up the places of the plan. Removes a place that is not to be had from the plan, and reports why.
+/// Sets up the places of the plan. Removes an unavailable place from the plan, and reports the reason.
 fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
     let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
     let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };

@@ -44,7 +44,7 @@ pub(crate) struct Stream {
     pub(crate) time: Option<Duration>,
     /// Bytes a second; `None`: full speed.
     pub(crate) rate: Option<u64>,
-    /// Calls after this time count as those of a writer that has used up its allowance.
+    /// Calls after this time count as those of a writer that has reached its dirty limit.
     pub(crate) settled_after: Duration,
 }
 

@@ -26,7 +26,7 @@ const CPUS: usize = 4;
 /// Clients, each with one page request at a time.
 const CLIENTS: usize = 8;
 
-/// One policy on one device, with one generator and one cache size.
+/// A policy on a device, with a generator and a cache size.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) device: String,

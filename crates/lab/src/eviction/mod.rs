@@ -26,7 +26,7 @@ use ratios::{Cell, ENGINES, POLICIES};
 
 /// The seed of all touches.
 const SEED: u64 = 1;
-/// In the second part, a cache holds one of these parts of the pages.
+/// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
 const PARTS: TypedOption<u64> = options::number(

@@ -28,7 +28,7 @@ pub(super) enum Race {
     Burst,
 }
 
-/// The limit of the device's dirty bytes, and who sets it.
+/// The setter of the device's dirty limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
     /// No limit for the device.

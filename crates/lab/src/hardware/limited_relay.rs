@@ -143,7 +143,7 @@ impl Bucket {
         Arc::new(Self { bits_per_s: bits_per_s.max(1), passed_at: Mutex::new(Instant::now()) })
     }
 
-    /// The time of so much payload on the wire.
+    /// The time of `payload_bytes` on the wire.
     pub(super) fn time(&self, payload_bytes: usize) -> Duration {
         let bits = payload_bytes as u64 * 8 * FRAME_BYTES / FRAME_PAYLOAD_BYTES;
         Duration::from_secs_f64(bits as f64 / self.bits_per_s as f64)

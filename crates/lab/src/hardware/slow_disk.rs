@@ -1,7 +1,7 @@
 //! A disk with a byte rate: a loop device over a file, throttled by the kernel's block layer.
 //!
 //! The throttle keeps its requests in a list without a bound, which no disk has. So there is a form with a queue: a
-//! loop device over the throttled one, whose requests are few and small.
+//! loop device with few and small requests over the throttled one.
 //!
 //! Owns: the file, the loop devices, the ext4, the mount, the throttle.
 //! Does not own: the data on it.
@@ -260,7 +260,7 @@ impl Drop for SlowDisk {
         if let Some(number) = self.fresh {
             run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
         }
-        // Dropped last: while the guard exists, it would take down whatever this function failed to.
+        // Dropped last: if the process dies before, the guard takes down the rest.
         drop(self.guard.take());
     }
 }

@@ -150,8 +150,8 @@ fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
     assert_eq!(got, b"back");
 }
 
-/// Another test may hold such a copy in a process that it is just starting. The test asks the socket whether it
-/// listens, since another program may have its port by then.
+/// Another test may hold such a copy, in a process during its start. The test asks the socket whether it listens, since
+/// another program may have its port by then.
 #[test]
 fn a_relay_that_is_dropped_takes_no_connection_though_its_listener_was_copied() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

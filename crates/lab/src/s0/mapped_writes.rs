@@ -4,8 +4,9 @@
 //! Its disk has had all completions for a long time, so its share is the whole limit. Each run has a new writer, as a
 //! new process would be; the count of all dirtying goes on from run to run. The time of a run covers the storing,
 //! without the writeback after it: otherwise every size would give the disk's rate. Fitted: 10.4 µs to fault in and
-//! fill a page (the published 400 MB row); a disk of 54 MiB/s (in the first model, to the rows of 700 to 900 MB before
-//! the patch); the page cache's part of the 3 GB, of which a fifth may be dirty (the 600 MB row before it).
+//! fill a page (the published 400 MB row). The disk's 54 MiB/s were fitted in the first model, to the rows of 700 to
+//! 900 MB before the patch. The page cache's part of the 3 GB, of which a fifth may be dirty, was fitted to the 600 MB
+//! row before the patch.
 //!
 //! Owns: the runs of one variant at one size. Does not own: the machine, the laws.
 //! Invariants: a run ends.

@@ -7,9 +7,9 @@
 //! snapshot, whichever counters the law uses.
 //!
 //! The kernels of S0 read shared words at the point where the law needs them. A second measurement imitates this on one
-//! cache line, to whose words two threads add. It reads the words in the groups in which each form reads the dirty
-//! counters. Between groups it does some arithmetic, during which another thread may take the line away. The cost of
-//! the arithmetic alone is subtracted.
+//! cache line. Two threads add to the words of the line. It reads the words in the groups in which each form reads the
+//! dirty counters. Between groups it does some arithmetic, during which another thread may take the line away. The cost
+//! of the arithmetic alone is subtracted.
 //!
 //! Owns: the measurement, its rows and findings. Does not own: the laws, the snapshot.
 //! Invariants: threads end before this returns. A figure is the median of short rounds, with its quartiles, since a

@@ -59,7 +59,7 @@ pub(super) fn disk(name: &str, queue: Queue, cache_kib: u64) -> Result<Model, La
     Ok(model)
 }
 
-/// CPU time as measured by S1's reviewer: so many milliseconds for each submitted megabyte.
+/// CPU time as measured by S1's reviewer: `ms_per_mb` for each submitted megabyte.
 pub(super) fn submission_costs(ms_per_mb: f64) -> CostTable {
     let list = [
         (CostOf::Counter(Counter::PageOut), ms_per_mb, "S1: 0.01 s for 4 MiB on a 2 GHz laptop; or less"),

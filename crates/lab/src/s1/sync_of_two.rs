@@ -1,8 +1,8 @@
 //! sync(2) over disks A and B with 100,000 dirty pages each: one after the other, or begun on both first.
 //!
 //! According to S1's reviewer, sync's first pass starts writing on every device without waiting, and its second pass
-//! waits. The first pass here is what the second would be alone, a sync of each disk's file, begun on both at once. The
-//! disks are those of two-superblocks.
+//! waits. Here the first pass is a sync of each disk's file, begun on both at once; without it the second pass would
+//! sync them one by one. The disks are those of two-superblocks.
 //!
 //! Owns: the case. Does not own: the machine, the policies, how the engine syncs a file.
 //! Invariants: nothing is written before the sync, and no page is dirtied meanwhile.
@@ -38,7 +38,7 @@ pub(super) enum Passes {
     Two,
 }
 
-/// Dirties so many pages of a file on each disk.
+/// Dirties `pages` of a file on each disk.
 fn dirty(machine: &Machine, pages: u64) -> Result<[File; 2], LabError> {
     let files = [0, 1].map(|disk| machine.file(disk).0);
     let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));

@@ -27,7 +27,7 @@ pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
 /// Most operations of a counting run.
 const OPERATIONS_MAX: u64 = 10_000_000;
 
-/// The two runs do these fractions of a sample.
+/// The two runs do a 40th and an 8th of a sample.
 const FEW: u64 = 40;
 const MANY: u64 = 8;
 

@@ -133,7 +133,7 @@ impl Variant {
 pub(super) struct Plan {
     /// The requested load, with whole files.
     pub(super) load: Load,
-    /// One part in so many of each file is read, and of the start.
+    /// A run reads one `part`-th of each file; the start is shortened in the same way.
     pub(super) part: u64,
     pub(super) variants: Vec<Variant>,
 }

@@ -254,7 +254,7 @@ fn figures_of_a_part_are_those_of_whole_files_and_those_of_a_wait_are_not() {
     cell.outcome.interactive_ns = (1..=100).map(|ms| ms * 1_000_000).collect();
     cell.outcome.tasks = [30, 10, 20].map(|ms| TaskAccount { reclaim_ns: ms, ..TaskAccount::default() }).to_vec();
     assert_eq!((cell.count("allocstall"), cell.ipis()), (8000.0, 128.0));
-    // A reader starts once, so this count does not depend on the part of its file that it reads.
+    // A reader starts once, so this count does not depend on the part of the file.
     cell.outcome.counts.push(("slab_alloc_fail", 7));
     assert_eq!((cell.count("nr_alloc_fail"), cell.count("slab_alloc_fail")), (87.0, 7.0));
     // A thousand reclaims of 28 ms by a thousand readers.

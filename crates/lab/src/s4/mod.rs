@@ -1,7 +1,7 @@
 //! Experiment s4: a background threshold in time, `dirty_background_centisecs`, per device.
 //!
-//! A client copies a file to an NFS server. It sends a window of data, then COMMITs and waits. A server that begins to
-//! write only then leaves its disk idle while it receives, and its link idle while it writes. A threshold in
+//! A client copies a file to an NFS server. It sends a window of data, then COMMITs and waits. If a server begins to
+//! write only then, its disk idles during the transfer, and its link idles during the writes. A threshold in
 //! centiseconds of the disk's time makes the server write earlier. (Seed S4, posted to linux-kernel on 16 September
 //! 2012.)
 //!

@@ -31,7 +31,7 @@ use crate::experiment::LabError;
 
 /// Time between two looks at the cache.
 const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
-/// The check of a copy on the disk reads one MiB in so many.
+/// The check of a copy on the disk reads one MiB of this many.
 const CHECKED_MIB_IN: usize = 16;
 /// Most looks: five hours of virtual time.
 const LOOKS_MAX: usize = 400_000;
@@ -176,7 +176,7 @@ impl Machine {
         })
     }
 
-    /// Checks the committed file on the disk: its length, and the pages of every so many MiB.
+    /// Checks the committed file on the disk: its length, and the pages of one MiB in [`CHECKED_MIB_IN`].
     fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
         let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
         let durable = self.disk.durable_size(file);

@@ -58,7 +58,7 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
 }
 
-/// Writes for so many seconds, then syncs.
+/// Writes for `seconds`, then syncs.
 pub(super) fn run(
     form: &Form,
     rate: &Rate,

@@ -48,7 +48,7 @@ fn written_bytes(disk: &SlowDisk) -> u64 {
     sectors.unwrap_or(0) * 512
 }
 
-/// Makes a file of so many bytes, all of them written.
+/// Makes a file of `bytes`, all of them written.
 fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;

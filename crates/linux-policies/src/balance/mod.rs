@@ -138,7 +138,7 @@ impl Balance {
         Self { form, parts: Parts::of(form), woken_by }
     }
 
-    /// Sets or clears these parts, whatever the form has.
+    /// Sets or clears these parts of the form.
     pub(crate) fn changed(mut self, changes: &[(Part, bool)]) -> Self {
         self.parts = changes.iter().fold(self.parts, |parts, (part, on)| parts.set(*part, *on));
         self

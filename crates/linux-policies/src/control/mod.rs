@@ -208,7 +208,7 @@ impl Control {
         (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
     }
 
-    /// The length of a sleep of so many ticks. Since Linux 4.8 the timer wheel rounds up, so that no timer is early.
+    /// The length of a sleep of `pause` ticks. Since Linux 4.8 the timer wheel rounds up, so that no timer is early.
     /// The sleeper wakes at the tick after the last, up to a tick late, which the next pause makes up for (from memory
     /// of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
     fn sleep_ns(&self, view: &View, pause: u64) -> u64 {

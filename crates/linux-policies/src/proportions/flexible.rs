@@ -1,4 +1,4 @@
-//! Flexible proportions: fractions of recent events, whose counts are halved every period.
+//! Flexible proportions: fractions of recent events. All counts are halved every period.
 //!
 //! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c` (kernel-facts, section
 //! 6.3). The global count starts at 1. A completed page counts 1 in the device's count and in the global one. Every 3 s

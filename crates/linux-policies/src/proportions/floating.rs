@@ -1,4 +1,4 @@
-//! Floating proportions: fractions of recent events, whose counts are halved every half period of events.
+//! Floating proportions: fractions of recent events. All counts are halved every half period of events.
 //!
 //! Linux 2.6.24 to 3.5, `lib/proportions.c`, from memory. A period is 2^shift events of all devices together. For
 //! devices the shift is 2 + log2(dirty limit − 1), so a period is two to four times the limit. A local count is halved

@@ -1,7 +1,7 @@
 //! kswapd: one task that brings free frames back above the high mark.
 //!
 //! kswapd scans like a task, priority by priority, but always completes a pass. After a pass it ends if more than the
-//! high mark is free. It starts afresh if it has freed 32 pages, so that its priority does not rise while other tasks
+//! high mark is free. It starts afresh after 32 freed pages, so that its priority does not rise while other tasks
 //! allocate. If passes free little, it waits for devices, unless less than the min mark is free. With enough free
 //! frames it sleeps a tenth of a second, looks again, and only then sleeps until it is woken.
 //!

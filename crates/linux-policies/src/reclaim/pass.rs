@@ -1,9 +1,9 @@
 //! One pass of a scan: a share of each list, in batches.
 //!
 //! Priority p takes 1/2^p of each list. The active list takes part only while it is longer than the inactive one. The
-//! first pass scans all of its share, whatever the target. In a later pass, a task stops early once this pass by itself
-//! has freed the whole target; kswapd never does. So a reclaim frees a sum of whole passes: 163, 490, 1,144, 2,452,
-//! 5,069 pages of a list of 670,000.
+//! first pass scans all of its share, even beyond the target. In a later pass, a task stops early once this pass by
+//! itself has freed the whole target; kswapd never does. So a reclaim frees a sum of whole passes: 163, 490, 1,144,
+//! 2,452, 5,069 pages of a list of 670,000.
 //!
 //! Owns: the shares, the batches, the stop within a pass, the wait of tasks while too many pages are isolated.
 //! Does not own: the stop between passes (`policy`).

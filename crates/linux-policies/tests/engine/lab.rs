@@ -50,7 +50,7 @@ pub(crate) fn slow() -> DiskOptions {
 }
 
 impl Lab {
-    /// An engine with so many frames over these disks under the policy, with the kernel's knobs and `knobs`.
+    /// An engine with `frames` over these disks under the policy, with the kernel's knobs and `knobs`.
     pub(crate) fn new(name: &str, seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
         let world = World::new(WorldOptions::seed(seed));
         let setup = Setup::of(name).unwrap().with_knobs(knobs).unwrap();

@@ -2,8 +2,8 @@
 //!
 //! Owns: the policy. Does not own: the cache trait (`mod`).
 //! Invariants: the lists are the published ones, of pages used once and of pages used again, each with its ghost. The
-//! paper covers demand reads alone. Here a page read ahead always enters the list of pages used once, whatever the
-//! ghosts hold, and its first use leaves it there.
+//! paper covers demand reads alone. Here a page read ahead always enters the list of pages used once, without a look at
+//! the ghosts. The first use of the page leaves it there.
 
 use super::Cache;
 use super::lists::Lists;

@@ -6,8 +6,7 @@
 //! own. Of 32 pages, one follows the rules of `s3-window`, one these rules with the growing probation. The others
 //! follow the leader that misses less (set dueling: Qureshi and others, ISCA 2007; Jaleel and others, ISCA 2010).
 //!
-//! Owns: the policy, on exact ghosts. Does not own: the engine's `s3-window`, whose rules are written here a second
-//! time.
+//! Owns: the policy, on exact ghosts. Does not own: the engine's `s3-window`; its rules are written a second time here.
 //! Invariants: the share of frames of each part is fixed, so a leader pays for its own rule.
 
 use super::Cache;

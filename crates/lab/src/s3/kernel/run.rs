@@ -1,4 +1,4 @@
-//! One run: readers that start one after the other, kswapd, and an interactive task with little and frequent work.
+//! One run: readers that start one after the other, kswapd, and a small interactive task.
 //!
 //! Owns: the sequence of a run, and its figures.
 //! Does not own: the form of figures, the published ones.

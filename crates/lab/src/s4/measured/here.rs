@@ -122,7 +122,7 @@ fn slow_devices(platform: LinuxPlatform, bytes_per_s: u64) -> DeviceFactory {
     })
 }
 
-/// Checks that files of so many bytes fit into the directory.
+/// Checks that `bytes` fit into the directory.
 pub(super) fn room_for(bytes: u64, directory: &Path) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let free = crate::hardware::free_bytes(directory).map_err(|error| error.to_string())?;

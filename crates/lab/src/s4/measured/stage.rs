@@ -22,7 +22,7 @@ use crate::s4::plan::{Limiters, Plan};
 pub(super) enum Subject {
     /// nfs-ganesha.
     Ganesha,
-    /// Our server with the simulated one's thresholds, and the knob at so many centiseconds.
+    /// Our server with the simulated one's thresholds, and the knob in centiseconds.
     Knob(u64),
     /// Our server with its defaults.
     Plain,
