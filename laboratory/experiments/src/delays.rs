@@ -1,15 +1,15 @@
-//! What callers waited for, as rows carry it: the engine's delay accounting.
+//! The waits of callers, in the form of a row: the engine's delay accounting.
 //!
-//! Owns: its form in a row, by device or by who waited. Does not own: the accounting (`engine`).
-//! Invariants: what nobody waited for is left out.
+//! Owns: the form in a row, by device or by caller. Does not own: the accounting (`engine`).
+//! Invariants: empty entries are left out.
 
 use afflux_engine::{Delay, DelayTimes, DeviceId, Engine, Platform, WaitTimes, Whose};
 use afflux_workloads::simulation::DeviceOutcome;
 use serde_json::{Map, Value, json};
 
-/// Calls for no caller in particular.
+/// The key for calls without a caller.
 const NOBODY: &str = "nobody in particular";
-/// Callers that are not told apart: too many came after them.
+/// The key for callers that the accounting does not tell apart, because there were too many.
 const OTHERS: &str = "others";
 
 fn times(times: &WaitTimes) -> Value {
@@ -23,7 +23,7 @@ fn times(times: &WaitTimes) -> Value {
     })
 }
 
-/// Waits for throttle, reclaim, read and sync since the engine was made, by the devices' numbers.
+/// Waits for throttle, reclaim, read and sync since the engine was made, by the number of the device.
 pub(crate) fn delays<P: Platform>(engine: &Engine<P>, devices: &[DeviceId]) -> Value {
     let of = |device: &DeviceId| {
         let waits = engine.waits(*device).unwrap_or_default();
@@ -44,7 +44,7 @@ fn kinds(waits: impl Fn(Delay) -> WaitTimes) -> Value {
     Value::Object(waited.map(|(name, waits)| (name.to_owned(), times(&waits))).collect::<Map<_, _>>())
 }
 
-/// What each caller of a real engine waited for a device, by its name.
+/// The waits of each caller of a real engine for a device, by the caller's name.
 pub(crate) fn delays_by_caller<P: Platform>(engine: &Engine<P>, device: DeviceId) -> Value {
     let told = engine.waits(device).unwrap_or_default().delays;
     let who = |whose: &Whose| match whose {
@@ -55,7 +55,7 @@ pub(crate) fn delays_by_caller<P: Platform>(engine: &Engine<P>, device: DeviceId
     by_caller(accounts.chain([(OTHERS.to_owned(), &told.others)]))
 }
 
-/// The same of a simulated run.
+/// The waits of each caller in a simulated run.
 pub(crate) fn simulated_delays_by_caller(device: &DeviceOutcome) -> Value {
     let accounts = device.delays.iter().map(|one| (one.who.clone(), &one.times));
     by_caller(accounts.chain([(OTHERS.to_owned(), &device.delays_of_others)]))

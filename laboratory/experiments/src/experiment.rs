@@ -1,9 +1,8 @@
-//! What an experiment is: a name, options, rows as they come, and findings at the end.
+//! The trait of an experiment: a name, options, rows while it runs, and findings at the end.
 //!
 //! Owns: the trait and its data; reading options by name.
-//! Does not own: which experiments there are (`lib.rs`), how rows and findings are shown (`report` and
-//! the command).
-//! Invariants: every figure reaches the reader as a [`Row`]; findings only arrange rows that were given.
+//! Does not own: the list of experiments (`lib.rs`), how rows and findings are shown (`report` and the command).
+//! Invariants: every figure reaches the reader as a [`Row`]; findings only arrange rows that were reported.
 
 use afflux_engine::settings::did_you_mean;
 use afflux_report::{Figure, Row, Table};
@@ -11,67 +10,67 @@ use afflux_report::{Figure, Row, Table};
 /// Most values in a list.
 const LIST_MAX: usize = 32;
 
-/// What a switch that was given reads as.
+/// The text of a switch that was given.
 pub const SWITCH_ON: &str = "yes";
 
 /// One option of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionInfo {
-    /// Its name, as in `--NAME VALUE`.
+    /// The name, as in `--NAME VALUE`.
     pub name: &'static str,
-    /// What the value is, for the help: `RATE`, `LIST`. Empty for a switch, which is given without one and reads as
+    /// The kind of value, for the help: `RATE`, `LIST`. Empty for a switch, which takes no value and reads as
     /// [`SWITCH_ON`].
     pub value: &'static str,
-    /// The value unless given, as text.
+    /// The default, as text.
     pub default: &'static str,
-    /// What it does.
+    /// The help text.
     pub doc: &'static str,
 }
 
-/// What a run was asked for.
+/// The request for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Less of everything: for a look, not for a figure.
+    /// Less of everything: enough for a look, not for a figure.
     pub quick: bool,
-    /// On the hardware of this machine, beside or in place of the simulation.
+    /// Whether to run on the hardware of this machine, beside or in place of the simulation.
     pub measured: bool,
-    /// Options given, by name.
+    /// Options given, by name, each with its value.
     pub given: Vec<(String, String)>,
 }
 
-/// Told while an experiment runs.
+/// Observes an experiment while it runs.
 pub trait Watch {
-    /// A figure is there.
+    /// Reports a row.
     fn row(&mut self, row: &Row);
-    /// What is being done, and how much of all is done (0 to 1).
+    /// Reports the current step, and the share of the whole run that is done (0 to 1).
     fn step(&mut self, what: &str, done: f64);
-    /// Something that is to be read once, wherever the output goes: how long it will take.
+    /// Reports a remark to show once, wherever the output goes, such as the expected time.
     fn remark(&mut self, _: &str) {}
 }
 
-/// What an experiment found, arranged for a reader.
+/// The findings of an experiment, arranged for a reader.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// The answer to what the experiment asks, in a sentence with its figures.
+    /// The answer to the experiment's question, in a sentence with its figures.
     pub answer: String,
-    /// The published table and ours side by side, and others.
+    /// Tables, first the published figures and ours side by side.
     pub tables: Vec<Table>,
-    /// Tables that few look at: on the page they are folded.
+    /// Tables that few readers need; the page folds them.
     pub details: Vec<Table>,
     /// Plots, for the page.
     pub figures: Vec<Figure>,
-    /// What this shows and what it does not: a sentence or a few each.
+    /// The conclusions and their limits, in a sentence or a few each.
     pub says: Vec<String>,
 }
 
-/// Why an experiment did not run to its end.
+/// The reason why an experiment did not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// There is no such experiment.
     #[error("there is no experiment '{name}'{near}; there are {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// Names near to it, as a question.
         near: String,
@@ -83,7 +82,7 @@ pub enum LabError {
     NoOption {
         /// The experiment.
         experiment: &'static str,
-        /// What was given.
+        /// The given name.
         name: String,
         /// Names near to it, as a question.
         near: String,
@@ -95,33 +94,33 @@ pub enum LabError {
     Value {
         /// The option.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is wrong, and what would be allowed.
+        /// The reason, and the values that are allowed.
         why: String,
     },
-    /// A part of it failed.
+    /// A part of the run failed.
     #[error("{0}")]
     Failed(String),
 }
 
 /// An experiment.
 pub trait Experiment: Sync {
-    /// Its name, as in `afflux-lab run NAME`.
+    /// The name, as in `afflux-lab run NAME`.
     fn name(&self) -> &'static str;
-    /// What it is about, in one line.
+    /// The subject, in one line.
     fn about(&self) -> &'static str;
-    /// What of the run without options was fitted to what was published, and what is predicted, in one line.
+    /// In one line: which parts of the default run were fitted to published figures, and which are predicted.
     fn fitted(&self) -> &'static str;
-    /// The thread that it repeats: title, who, list, date. Or where its question is from if it is from no thread.
+    /// The thread that the experiment repeats: title, author, list, date. If there is none, the source of its question.
     fn thread(&self) -> &'static str;
-    /// What a reader of its page cannot know: words, names and units, as Markdown, a heading with a paragraph each.
+    /// The words, names and units of the page that need an explanation, as Markdown: a heading with a paragraph each.
     fn words(&self) -> &'static str;
-    /// Its options.
+    /// The options.
     fn options(&self) -> &'static [OptionInfo];
-    /// Whether it can be run on hardware.
+    /// Whether it can run on hardware.
     fn can_measure(&self) -> bool;
-    /// Runs it; blocks, for minutes at times. Rows are given to `watch` as they come.
+    /// Runs the experiment and passes rows to `watch` as they come. Blocks, at times for minutes.
     ///
     /// # Errors
     /// When an option cannot be used, or a run fails.
@@ -157,19 +156,19 @@ impl Request {
         given.map_or(option.default, |(_, value)| value)
     }
 
-    /// That value, read by `read`.
+    /// The text of `option`, read by `read`.
     ///
     /// # Errors
-    /// [`LabError::Value`] with what `read` found wrong.
+    /// [`LabError::Value`] with the error of `read`.
     pub fn value<T>(&self, option: &OptionInfo, read: impl Fn(&str) -> Result<T, String>) -> Result<T, LabError> {
         let text = self.text(option);
         read(text).map_err(|why| LabError::Value { name: option.name, value: text.to_owned(), why })
     }
 
-    /// That value as a list, its parts separated by commas, each there once and read by `read`.
+    /// The text of `option` as a list: its parts are separated by commas, distinct, and read by `read`.
     ///
     /// # Errors
-    /// [`LabError::Value`] with what `read` found wrong.
+    /// [`LabError::Value`] with the error of `read`.
     pub fn list<T>(&self, option: &OptionInfo, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, LabError> {
         self.value(option, |text| {
             let parts: Vec<&str> = text.split(',').map(str::trim).collect();

@@ -1,12 +1,11 @@
-//! How busy this machine is with others, said of what is measured on it.
+//! The load of this machine by other programs, and a sentence about it for measured results.
 //!
-//! Owns: asking, the sentence.
-//! Does not own: what is measured.
-//! Invariants: what is measured itself is not counted: it is asked before.
+//! Owns: reading the load, and the sentence. Does not own: the measurement.
+//! Invariants: the load is read before a measurement, so that the measurement itself does not count.
 
 use std::fs;
 
-/// How busy the machine was with others lately, if that is more than a tenth of a CPU; and its CPUs.
+/// The recent load by other programs, if it is more than a tenth of a CPU; and the number of CPUs.
 pub(crate) fn load() -> Option<(f64, usize)> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split_whitespace().next()?.parse().ok()?;
@@ -14,7 +13,7 @@ pub(crate) fn load() -> Option<(f64, usize)> {
     (load > 0.1).then_some((load, cpus))
 }
 
-/// What is said where others were at work.
+/// A sentence for measurements on a busy machine.
 pub(crate) fn busy(load: Option<(f64, usize)>) -> Option<String> {
     load.map(|(load, cpus)| {
         format!(

@@ -1,8 +1,8 @@
-//! What the kernel of this machine says of its memory, and having it find some.
+//! The memory of this machine: its figures in the kernel, and warming it up.
 //!
 //! Owns: reading `/proc/meminfo` and a device's part in debugfs, touching memory ahead of a measurement.
-//! Does not own: what is measured, the file system debugfs (`hardware`).
-//! Invariants: nothing is changed but that memory was touched.
+//! Does not own: the measurement, the file system debugfs (`hardware`).
+//! Invariants: nothing changes except that memory was touched.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use crate::hardware::KernelDebug;
 
 const PAGE_BYTES: u64 = 4096;
 
-/// The first number on the line that begins with this.
+/// The first number on the line that begins with `name`.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What the kernel lets be dirty on the whole machine now, in bytes.
+/// The kernel's current dirty threshold for the whole machine, in bytes.
 pub(crate) fn dirty_limit_bytes() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     field(&text, "nr_dirty_threshold ").map(|pages| pages * PAGE_BYTES)
 }
 
-/// Has the kernel find so much memory and touch it, and gives it back at once. Memory that was not used for a
-/// while costs a virtual machine a fault of its host a page, and finding it takes reclaim; both are no part of
-/// what is compared. Nothing happens where less than twice as much is to be had.
+/// Allocates and touches that much memory, and frees it at once. In a virtual machine, each page that was not used for
+/// a while costs a fault of the host, and finding such a page takes reclaim. Neither belongs to the comparison. Does
+/// nothing if less than twice as much is available.
 pub(crate) fn warm_memory(bytes: u64) {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if field(&text, "MemAvailable:").unwrap_or(0) * 1024 < 2 * bytes {
@@ -38,28 +38,28 @@ pub(crate) fn warm_memory(bytes: u64) {
     std::hint::black_box(&memory);
 }
 
-/// Where dirty bytes are looked up.
+/// The source of a count of dirty bytes.
 pub(crate) enum Dirty {
-    /// The device's own, in this file of debugfs.
+    /// The device's own count, in this file of debugfs.
     Device(PathBuf),
-    /// All of the machine's less so many.
+    /// The whole machine's count, less this many bytes.
     Machine(u64),
 }
 
-/// Dirty on the whole machine, those being written included.
+/// Dirty bytes of the whole machine, those under writeback included.
 fn machine_dirty() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     (field(&text, "Dirty:").unwrap_or(0) + field(&text, "Writeback:").unwrap_or(0)) * 1024
 }
 
 impl Dirty {
-    /// Of the device with this number, as `7:0`, where debugfs has it; else of the machine, from now on.
+    /// The count of the device with this number, as `7:0`, if debugfs has it. Otherwise the machine's, from now on.
     pub(crate) fn of(number: &str, debug: Option<&KernelDebug>) -> Self {
         let path = debug.map(|debug| debug.path().join("bdi").join(number).join("stats"));
         path.filter(|path| path.exists()).map_or_else(|| Self::Machine(machine_dirty()), Self::Device)
     }
 
-    /// Dirty, and written since the device was there; the latter only if debugfs tells.
+    /// Dirty bytes, and the bytes written since the device exists if debugfs has them.
     pub(crate) fn bytes(&self) -> (u64, Option<u64>) {
         match self {
             Self::Machine(before) => (machine_dirty().saturating_sub(*before), None),

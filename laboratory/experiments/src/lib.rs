@@ -1,10 +1,12 @@
-//! The experiments: what is run, what was published, what came out.
+//! The experiments: their runs, the published figures, the results.
 //!
-//! Owns: one module an experiment, what an experiment is (`experiment`), a simulated machine of 2009
-//! (`machine`), how values of options are read (`options`), fixed prose (`prose`), the slow hardware that measured runs need (`hardware`), what a host says of its memory and of its load (`host_memory`, `host_load`), files written to side by side (`contenders`), how sure a mean is (`statistics`).
-//! Does not own: the engine, the simulator, how rows and plots are drawn (`report`).
-//! Invariants: a figure comes from a run, simulated or measured, and says which; what was published
-//! stands beside it and never in its place.
+//! Owns: a module for each experiment, and the shared parts. These are the trait (`experiment`), a simulated machine of
+//! 2009 (`machine`), typed options (`options`), fixed prose (`prose`) and the confidence in a mean (`statistics`).
+//! Measured runs share slow hardware (`hardware`), the host's memory and load (`host_memory`, `host_load`) and files
+//! written side by side (`contenders`).
+//! Does not own: the engine, the simulator, the drawing of rows and plots (`report`).
+//! Invariants: a figure comes from a run, and says whether the run was simulated or measured. A published figure is
+//! shown beside it and never in its place.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
 //! A machine of 2009 in the simulator: one of the kernels' policies over simulated disks, with writers.
 //!
-//! Owns: putting engine, policy, virtual CPUs and disks together; streams of writes; who submitted what.
-//! Does not own: what an experiment varies or reports, the policies, the disks' models.
-//! Invariants: every figure is counted in the run: by the engine, the disks, the virtual CPUs, or at the
-//! seam between engine and disk. The same options give the same run.
+//! Owns: putting engine, policy, virtual CPUs and disks together; streams of writes; counts of submissions by task.
+//! Does not own: the parameters and results of an experiment, the policies, the disks' models.
+//! Invariants: every figure is counted in the run: by the engine, the disks, the virtual CPUs, or between engine and
+//! disk. The same options give the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -28,26 +28,26 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Bytes of the megabyte of disks and networks.
 pub(crate) const MB: f64 = 1e6;
 
-/// What a machine is made from.
+/// The parameters of a machine.
 pub(crate) struct MachineOptions {
-    /// Everything is drawn from this.
+    /// The seed of all random choices.
     pub(crate) seed: u64,
     /// Virtual CPUs.
     pub(crate) cpus: usize,
-    /// What work costs them.
+    /// Costs of work on the virtual CPUs.
     pub(crate) costs: CostTable,
     /// Bytes of page frames.
     pub(crate) memory_bytes: u64,
-    /// The policy in force, and the knobs that it starts with.
+    /// The policy in force, with its initial knobs.
     pub(crate) setup: Setup,
-    /// Knobs beside these, each as `KNOB=VALUE`.
+    /// Further knobs, each as `KNOB=VALUE`.
     pub(crate) knobs: Vec<String>,
     /// The disks, and the queue in front of each.
     pub(crate) disks: Vec<Model>,
     pub(crate) queue: Queue,
 }
 
-/// A machine that runs.
+/// A running machine.
 pub(crate) struct Machine {
     pub(crate) world: World,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
@@ -56,7 +56,7 @@ pub(crate) struct Machine {
     pub(crate) devices: Vec<DeviceId>,
 }
 
-/// How far a writer is.
+/// The progress of a writer.
 #[derive(Default)]
 pub(crate) struct Progress {
     ended: AtomicBool,
@@ -69,7 +69,7 @@ impl Progress {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// When that was; 0 before.
+    /// The instant of the end; 0 before.
     pub(crate) fn ended_ns(&self) -> u64 {
         self.ended_ns.load(Ordering::Relaxed)
     }
@@ -80,26 +80,26 @@ impl Progress {
     }
 }
 
-/// What was submitted to a disk, and by whom.
+/// The writes submitted to a disk, and the tasks that submitted them.
 #[derive(Clone, Default)]
 pub(crate) struct Submitted {
     /// Write requests.
     pub(crate) requests: u64,
-    /// Their bytes.
+    /// Bytes of these requests.
     pub(crate) bytes: u64,
-    /// How often a write was of another file than the one submitted before it.
+    /// The number of writes to another file than the write before.
     pub(crate) file_switches: u64,
     /// Bytes by the name of the task that submitted them.
     pub(crate) by_task: BTreeMap<&'static str, u64>,
-    /// For each second of the run: the tasks that submitted anything in it, by number.
+    /// For each second of the run, the numbers of the tasks that submitted anything in it.
     pub(crate) tasks_by_second: BTreeMap<u64, BTreeSet<u64>>,
-    /// When the first write was submitted, and the last.
+    /// Instants of the first and the last submission.
     pub(crate) first_ns: Option<u64>,
     pub(crate) last_ns: u64,
     last_file: Option<DiskFileId>,
 }
 
-/// A disk whose requests are noted on their way in.
+/// A disk that records its requests on their way in.
 pub(crate) struct WatchedDisk {
     pub(crate) disk: Arc<Disk>,
     limits: Limits,
@@ -112,7 +112,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl WatchedDisk {
-    /// What was submitted so far.
+    /// The submissions so far.
     pub(crate) fn submitted(&self) -> Submitted {
         lock(&self.submitted).clone()
     }
@@ -148,7 +148,7 @@ impl Device for WatchedDisk {
     }
 }
 
-/// A built-in disk, with changes.
+/// A built-in disk with changes.
 pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let choice = DeviceChoice { name: name.to_owned(), overrides: Vec::new() };
@@ -159,8 +159,8 @@ pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, Lab
     Ok(model)
 }
 
-/// A built-in rotating disk with a queue of so many write requests of at most so many bytes. Linux has
-/// as many places for reads beside those for writes.
+/// A built-in rotating disk with a limited queue of write requests. As in Linux, the queue has as many places for reads
+/// beside those for writes.
 pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> {
     let allocation = if queue.at_submission { "at-submission" } else { "delayed" };
     let changes = [
@@ -171,20 +171,20 @@ pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> 
     model(name, &changes)
 }
 
-/// What stands between engine and disk.
+/// The queue between engine and disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
-    /// Most write requests in it.
+    /// Most write requests in the queue.
     pub(crate) nr_requests: u64,
-    /// Most that one carries; they are not merged into larger ones.
+    /// Most KiB in one request; requests are not merged into larger ones.
     pub(crate) request_kib: u64,
-    /// Requests that who had to wait for one takes in a row; the kernel's is 32.
+    /// The number of requests in a row that a task gets after it had to wait for one; the kernel's is 32.
     pub(crate) batch: u64,
-    /// Space is given out as requests are submitted, not in chunks of a file.
+    /// Whether space is allocated as requests are submitted, instead of in chunks of a file.
     pub(crate) at_submission: bool,
 }
 
-/// Costs by hand: what, and how many nanoseconds (per page, byte, request, step) with where that is from.
+/// Costs set by hand: the kind of work, its nanoseconds (per page, byte, request, step), and the source of the figure.
 pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
     let cost = |(of, ns, source): &(CostOf, f64, &str)| Cost {
         of: *of,
@@ -195,13 +195,13 @@ pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
 }
 
 impl Machine {
-    /// Puts it together; nothing runs yet.
+    /// Builds the machine; nothing runs yet.
     pub(crate) fn new(options: MachineOptions) -> Result<Self, LabError> {
         Self::with(options, true)
     }
 
-    /// [`Machine::new`] with an engine that takes what a disk completed for durable and never has it empty
-    /// its cache: as in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
+    /// [`Machine::new`], but the engine treats completed writes as durable and never flushes a disk's cache. So it was
+    /// in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
     pub(crate) fn without_flushes(options: MachineOptions) -> Result<Self, LabError> {
         Self::with(options, false)
     }
@@ -236,7 +236,7 @@ impl Machine {
         (self.engine.open(self.devices[disk], inner.backing(id), 0), id)
     }
 
-    /// Forgets what memory has of a clean file, and opens it anew.
+    /// Drops the pages of a clean file from memory, and opens the file anew.
     pub(crate) fn reopen(&self, disk: usize, (file, id): &(File, DiskFileId)) -> File {
         let size = file.size();
         self.engine.discard(file);
@@ -257,7 +257,7 @@ impl Machine {
         self.run(self.platform.sleep_until(self.platform.now().after(ns)))
     }
 
-    /// Lets time pass until all writers have ended, which is looked at once in so long.
+    /// Lets time pass until all writers have ended, with a look every `look_ns`.
     pub(crate) fn until_ended(&self, writers: &[Arc<Progress>], look_ns: u64) -> Result<(), LabError> {
         while !writers.iter().all(|writer| writer.has_ended()) {
             self.sleep(look_ns)?;
@@ -265,7 +265,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A task that writes `bytes` to the file in calls of `call_bytes`, one after the other, as fast as it may.
+    /// A task that writes `bytes` to the file in calls of `call_bytes`, in sequence and at full speed.
     pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
         let (engine, platform, file) = (Arc::clone(&self.engine), Arc::clone(&self.platform), file.clone());
@@ -288,14 +288,14 @@ impl Machine {
         progress
     }
 
-    /// All disks together.
+    /// The progress of all disks together.
     pub(crate) fn sample(&self) -> Sample {
         let figures = self.disks.iter().map(|disk| disk.disk.figures());
         let (bytes, commands) = figures.fold((0, 0), |sum, it| (sum.0 + it.bytes.1, sum.1 + it.commands));
         Sample { seconds: self.now_ns() as f64 / 1e9, bytes, commands }
     }
 
-    /// What everything has counted so far.
+    /// All counts so far.
     pub(crate) fn tally(&self) -> Tally {
         Tally {
             at_ns: self.now_ns(),
@@ -327,7 +327,7 @@ pub(crate) struct Tally {
     delays: Value,
 }
 
-/// What happened between two instants.
+/// The activity between two instants.
 pub(crate) struct Span<'a> {
     from: &'a Tally,
     to: &'a Tally,
@@ -342,7 +342,7 @@ impl<'a> Span<'a> {
         (self.to.at_ns - self.from.at_ns) as f64 / Nanos::SECOND as f64
     }
 
-    /// How much of a counter.
+    /// The increase of a counter.
     pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.to.counters[counter as usize] - self.from.counters[counter as usize]
     }
@@ -362,7 +362,7 @@ impl<'a> Span<'a> {
         self.of_disks(|disk| disk.bytes.1.into())
     }
 
-    /// What was read from the disks, under the names of the experiment's metrics.
+    /// Adds the reads from the disks to the experiment's metrics.
     pub(crate) fn with_reading(&self, metrics: Fields) -> Fields {
         let bytes = self.of_disks(|disk| disk.bytes.0.into());
         metrics
@@ -375,7 +375,7 @@ impl<'a> Span<'a> {
         self.written_bytes() / MB / self.seconds()
     }
 
-    /// Share of the bytes submitted that tasks with names that begin so submitted.
+    /// The share of submitted bytes that came from tasks whose name begins with `name`.
     pub(crate) fn share_of_tasks(&self, name: &str) -> f64 {
         let begins = |submitted: &Submitted| {
             let own = submitted.by_task.iter().filter(|(task, _)| task.starts_with(name));
@@ -385,8 +385,8 @@ impl<'a> Span<'a> {
         own / self.of_submitted(|submitted| submitted.bytes).max(1.0)
     }
 
-    /// The mean over the whole seconds, or those touched if there is none, of how many tasks submitted anything,
-    /// on all disks together.
+    /// The mean number of tasks that submitted anything in a second, on all disks together. Averages over whole
+    /// seconds, or over all touched seconds if there is no whole one.
     pub(crate) fn submitters(&self) -> f64 {
         let mut seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
         if seconds.is_empty() {
@@ -400,7 +400,7 @@ impl<'a> Span<'a> {
         seconds.map(of_second).sum::<f64>() / count
     }
 
-    /// What the disks and CPUs did, under the names of the experiment's metrics.
+    /// The work of the disks and CPUs, as the experiment's metrics.
     pub(crate) fn metrics(&self, nr_requests: u64) -> Fields {
         let (seconds, commands) = (self.seconds(), self.of_disks(|disk| disk.commands.into()));
         let gb = (self.written_bytes() / 1e9).max(1e-9);
@@ -421,7 +421,8 @@ impl<'a> Span<'a> {
             .with("cpu_percent", rounded((self.to.cpu_ns - self.from.cpu_ns) as f64 / seconds / 1e7, 1))
     }
 
-    /// The engine's counters that moved, the bytes by submitter, and what callers waited until its end, by device.
+    /// The engine's counters that changed, the bytes by submitter, and the waits of callers by device until the end of
+    /// the span.
     pub(crate) fn engine(&self) -> Value {
         let moved = COUNTERS.iter().zip(self.from.counters.iter().zip(&self.to.counters));
         let moved = moved.filter(|(_, (from, to))| to > from);
@@ -437,13 +438,13 @@ impl<'a> Span<'a> {
     }
 }
 
-/// A figure with so many places behind the point.
+/// A figure with `places` digits after the point.
 pub(crate) fn rounded(value: f64, places: i32) -> f64 {
     let factor = 10_f64.powi(places);
     (value * factor).round() / factor
 }
 
-/// A row from a simulated run.
+/// A row of a simulated run.
 pub(crate) fn row(experiment: &str, variant: &str, params: Fields, metrics: Fields, published: Fields) -> Row {
     let (experiment, variant) = (experiment.to_owned(), variant.to_owned());
     Row { experiment, variant, params, metrics, published, source: Source::Simulated }

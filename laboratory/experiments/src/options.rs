@@ -1,9 +1,8 @@
-//! Options with the type of their value: name, unit, range and default stand in one place, and are read in
-//! one wording for all experiments.
+//! Typed options: name, unit, range and default are in one place, and all experiments refuse a value in the same words.
 //!
-//! Owns: the words in which a value is refused, which name the value and the range.
-//! Does not own: which options there are, and their ranges (the experiments).
-//! Invariants: what an option reads is in its range.
+//! Owns: the wording of a refusal, which names the value and the range.
+//! Does not own: the options and their ranges (the experiments).
+//! Invariants: the value of an option is in its range.
 
 use std::ops::RangeInclusive;
 
@@ -12,7 +11,7 @@ use afflux_simulator::catalogue::Unit;
 
 use crate::experiment::{LabError, OptionInfo, Request};
 
-/// An option, and how its value is read.
+/// An option, and how to read its value.
 pub(crate) struct TypedOption<T: 'static> {
     pub(crate) info: OptionInfo,
     reader: Reader<T>,
@@ -72,7 +71,7 @@ impl<T: Clone> TypedOption<T> {
         request.value(&self.info, |text| self.read(text))
     }
 
-    /// The value given, or nothing where the text is empty.
+    /// The given value, or `None` if the text is empty.
     ///
     /// # Errors
     /// [`LabError::Value`] when it is not in the range.
@@ -80,7 +79,7 @@ impl<T: Clone> TypedOption<T> {
         self.has_text(request).then(|| self.value(request)).transpose()
     }
 
-    /// The value given; without one the default, or `quick` in a quick run.
+    /// The given value. If there is none, the default, or `quick` in a quick run.
     ///
     /// # Errors
     /// [`LabError::Value`] when it is not in the range.
@@ -88,7 +87,7 @@ impl<T: Clone> TypedOption<T> {
         if request.quick && !request.gives(&self.info) { Ok(quick) } else { self.value(request) }
     }
 
-    /// The values given, or the defaults, each once.
+    /// The given values, or the defaults, each once.
     ///
     /// # Errors
     /// [`LabError::Value`] when one is not in the range.
@@ -96,7 +95,7 @@ impl<T: Clone> TypedOption<T> {
         request.list(&self.info, |text| self.read(text))
     }
 
-    /// The values given, or nothing where the text is empty.
+    /// The given values, or `None` if the text is empty.
     ///
     /// # Errors
     /// [`LabError::Value`] when one is not in the range.
@@ -113,7 +112,7 @@ impl<T: Clone> TypedOption<T> {
         !request.text(&self.info).is_empty()
     }
 
-    /// Reads one value; what is refused is said with what can be used.
+    /// Reads one value; an error names the values that are allowed.
     pub(crate) fn read(&self, text: &str) -> Result<T, String> {
         match &self.reader {
             Reader::Amount { what, examples, unit, range, of } => {

@@ -1,16 +1,15 @@
-//! Fixed prose of the pages: what is said whatever a run comes to.
+//! Fixed prose of the pages, for every run the same.
 //!
-//! The text stands in a Markdown file beside the module that says it, one paragraph under each heading.
+//! The text is in a Markdown file beside the module that uses it, one paragraph under each heading.
 //!
-//! Owns: finding a paragraph, filling in what depends on the run.
-//! Does not own: the texts, and which of them a page has (the experiments).
-//! Invariants: a paragraph that is asked for is there, or the crate does not build; what a run shows is
-//! said by code, from its rows.
+//! Owns: finding a paragraph, filling in the values of a run.
+//! Does not own: the texts, and the choice of texts for a page (the experiments).
+//! Invariants: a missing paragraph fails the build; sentences about results are made by code, from the rows.
 
-/// What a heading's line begins with.
+/// The start of a heading's line.
 const HEADING: &[u8] = b"\n## ";
 
-/// The paragraph under `## heading`; to be evaluated when the crate is built.
+/// The paragraph under `## heading`, meant to be evaluated at compile time.
 pub(crate) const fn section(text: &'static str, heading: &str) -> &'static str {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -42,7 +41,7 @@ const fn begins(bytes: &[u8], at: usize, with: &[u8]) -> bool {
     true
 }
 
-/// A paragraph as it stands in the file, its lines joined.
+/// A paragraph of the file, its lines joined.
 pub(crate) fn paragraph(section: &str) -> String {
     section.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
@@ -50,7 +49,7 @@ pub(crate) fn paragraph(section: &str) -> String {
 /// A paragraph with each `{name}` replaced by its value.
 ///
 /// # Panics
-/// When a name of the paragraph has no value, or a value has no place in it.
+/// If a name in the paragraph has no value, or a value has no place in the paragraph.
 pub(crate) fn filled(section: &str, values: &[(&str, &str)]) -> String {
     let (text, mut result) = (paragraph(section), String::new());
     let mut rest = text.as_str();

@@ -1,27 +1,27 @@
-//! How sure a mean is, and how often to repeat until it is sure enough.
+//! Confidence in a mean, and repetition until the mean is certain enough.
 //!
-//! The method of S2's author: variants take turns, so that what disturbs the machine disturbs all of
-//! them; each is repeated until the 99 % confidence interval of its mean (Student's t) reaches no
-//! further than 1 % of the mean to each side, or a bound on the rounds is met, which is then said.
+//! The method of S2's author: variants take turns, so that a disturbance of the machine affects all of them. Each is
+//! repeated until the 99 % confidence interval of its mean (Student's t) is at most 1 % of the mean to each side. If a
+//! bound on the rounds ends the repetition first, the result says so.
 //!
-//! Owns: the interval, the repetition, the comparison of two means; medians of few.
-//! Does not own: what is measured.
-//! Invariants: fewer than three samples give no interval; a variant is never dropped from the turns
-//! before all are sure, so that all have seen the same machine.
+//! Owns: the interval, the repetition, the comparison of two means; medians of few values.
+//! Does not own: the measurement.
+//! Invariants: fewer than three samples give no interval. A variant keeps its turns until all are certain, so that all
+//! see the same machine.
 
 /// Two-sided 99 % points of Student's t for 2 to 30 degrees of freedom (any table).
 const T99: [f64; 29] = [
     9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898,
     2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
 ];
-/// The same for any number above: a little wide, never narrow.
+/// The same for any larger number: a little wide, never narrow.
 const T99_MANY: f64 = 2.750;
 
 /// Samples of one variant.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<f64>);
 
-/// A mean and how sure it is.
+/// A mean and its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean of the samples.
@@ -30,17 +30,17 @@ pub struct Estimate {
     pub half_width: f64,
     /// The standard deviation of the samples.
     pub sd: f64,
-    /// How many samples.
+    /// The number of samples.
     pub samples: usize,
 }
 
 impl Samples {
-    /// Adds one.
+    /// Adds a sample.
     pub fn push(&mut self, sample: f64) {
         self.0.push(sample);
     }
 
-    /// All of them, in the order in which they came.
+    /// All samples, in the order in which they came.
     pub fn values(&self) -> &[f64] {
         &self.0
     }
@@ -65,18 +65,18 @@ impl Estimate {
         self.half_width <= share * self.mean.abs()
     }
 
-    /// Whether the two intervals do not overlap: only then is a difference worth a word.
+    /// Whether the two intervals do not overlap; only then is the difference significant.
     pub fn differs_from(&self, other: &Self) -> bool {
         (self.mean - other.mean).abs() > self.half_width + other.half_width
     }
 
-    /// By how many percent this mean is above `base`'s, or `None` where the intervals overlap.
+    /// The percentage by which this mean is above `base`'s, or `None` if the intervals overlap.
     pub fn gain_percent(&self, base: &Self) -> Option<f64> {
         self.differs_from(base).then(|| (self.mean / base.mean - 1.0) * 100.0)
     }
 }
 
-/// The median, the least and the most of few values; nothing of none.
+/// The median, the minimum and the maximum of a few values; `None` without values.
 pub fn median_and_range(mut values: Vec<f64>) -> Option<[f64; 3]> {
     values.sort_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
@@ -84,7 +84,7 @@ pub fn median_and_range(mut values: Vec<f64>) -> Option<[f64; 3]> {
     Some([f64::midpoint(low, high), least, most])
 }
 
-/// When to stop repeating.
+/// The end of a repetition.
 #[derive(Clone, Copy, Debug)]
 pub struct Repetition {
     /// Share of the mean that the interval may reach to each side.
@@ -96,13 +96,13 @@ pub struct Repetition {
 }
 
 impl Repetition {
-    /// As the author of S2 did, with a bound.
+    /// The rule of S2's author, with a bound.
     pub const PUBLISHED: Self = Self { within: 0.01, rounds_min: 5, rounds_max: 60 };
     /// For a quick look.
     pub const QUICK: Self = Self { within: 0.05, rounds_min: 3, rounds_max: 5 };
 }
 
-/// What came of it.
+/// The result of [`compare`].
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Samples of each variant, in the order of the variants.
@@ -111,8 +111,8 @@ pub struct Comparison {
     pub sure: bool,
 }
 
-/// Measures `variants` in turn, `measure(variant)` giving one sample. The first round only warms up.
-/// The order within a round turns, so that none always follows the same other.
+/// Measures `variants` in turn; `measure(variant)` returns one sample. The first round only warms up. The order within
+/// a round rotates, so that no variant always follows the same other.
 pub fn compare(variants: usize, repetition: Repetition, mut measure: impl FnMut(usize) -> f64) -> Comparison {
     for variant in 0..variants {
         measure(variant);

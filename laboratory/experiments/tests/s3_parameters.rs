@@ -1,4 +1,4 @@
-//! What s3 fits or computes beforehand has the effect that it is there for: by the experiment's rows.
+//! The fitted and computed parameters of s3 have their intended effect, by the experiment's rows.
 
 #![allow(clippy::unwrap_used, reason = "a test crate, also outside its test functions")]
 
@@ -40,16 +40,16 @@ fn readahead_fails_because_free_counts_lag() {
         rows(&[&load[..], drift].concat()).remove(0)
     };
     let [none, computed, most] = ["0", "48", "100"].map(|frames| base(&[("drift", frames)]));
-    // Readahead's alone, without those of slabs.
+    // Failures of readahead alone, without those of slabs.
     let failures = [&none, &computed, &most].map(|row| of(row, "nr_alloc_fail") - of(row, "slab_alloc_fail"));
     assert_eq!([&none, &computed, &most].map(|row| of(row, "drift_frames")), [0.0, 48.0, 100.0]);
     assert!(20.0 * failures[0] < failures[1] && 2.0 * failures[1] < failures[2], "{failures:?}");
-    // The kernel's formula is what is run unless another is asked for.
+    // The kernel's formula is the default.
     assert_eq!(base(&[]), computed);
 }
 
-/// The kernel's caches are asked for twice as large a part of their 28 objects as was scanned of all pages, and look at
-/// 128 objects at a time.
+/// The kernel's caches are scanned for twice the share of their 28 objects that was scanned of all pages, and scan 128
+/// objects at a time.
 #[test]
 fn caches_are_scanned_in_proportion_to_the_pages_that_are() {
     let load = [

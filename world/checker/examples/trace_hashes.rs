@@ -1,14 +1,14 @@
-//! What every policy does on every disk, as one number a run: before a change that is to leave behaviour alone,
-//! and after it.
+//! The behaviour of every policy on every disk, as one hash a run. Compare it before and after a change that should not
+//! alter behaviour.
 //!
 //!     cargo run -p afflux-checker --example trace_hashes > target/before
 //!
-//! A line is a run: policy, disk and workload (or the seed of a random scenario), the hash of its trace, and a
-//! hash of its figures: all counters, and the limits that the engine's status showed over the run. The
-//! run's trace is what happened and when, so equal lines are equal behaviour. A file of an earlier run as the
-//! only argument: prints the lines that moved, and fails if any did.
+//! Each line is a run: policy, disk and workload (or the seed of a random scenario), the hash of its trace, and a hash
+//! of its figures. The figures are all counters, and the limits in the engine's status over the run. The trace contains
+//! all events with their times, so equal lines are equal behaviour. With the file of an earlier run as its only
+//! argument, it prints the lines that differ, and fails if there are any.
 //!
-//! A handful of these runs is held in a file and compared by a test: `world/checker/tests/behaviour/main.rs`.
+//! A file keeps a handful of these runs, and a test compares them: `world/checker/tests/behaviour/main.rs`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
 
@@ -24,7 +24,7 @@ use runs::{runs_of, scenario_told};
 /// Seeds of random scenarios on disks of their own choice.
 const SEEDS: u64 = 1000;
 
-/// Every run: its name, and what it came to.
+/// Every run: its name and its result.
 fn runs(mut each: impl FnMut(String, String)) -> Result<(), String> {
     for (policy, model) in policies_and_models() {
         runs_of(policy, model, &mut each)?;

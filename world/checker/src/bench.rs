@@ -1,8 +1,7 @@
-//! A scenario's machine with its files, as all its tasks share them.
+//! A scenario's machine with its files, which all its tasks share.
 //!
-//! Owns: the files in their slots, who uses which, the first thing found wrong, what holds at any time.
-//! Does not own: what a task does (`ops`), the phases of a run (`run`), what the machine is made from
-//! (`machine`).
+//! Owns: the files in their slots, the users of each slot, the first failure, the rules that always hold.
+//! Does not own: the operations (`ops`), the phases of a run (`run`), the parts of the machine (`machine`).
 //! Invariants: the first failure is kept. A slot's file is replaced only while no task uses the slot.
 
 use std::collections::BTreeMap;
@@ -18,14 +17,14 @@ use crate::locking::lock;
 use crate::machine;
 use crate::text::{FailRequest, Scenario, fault_what};
 
-/// One file as the tasks share it. Discarding or reopening puts another in its slot.
+/// A file that the tasks share. Discarding or reopening puts another file in its slot.
 pub(crate) struct Shared {
     pub(crate) file: File,
     pub(crate) device: usize,
     pub(crate) disk_file: DiskFileId,
     pub(crate) model: Arc<Mutex<FileModel>>,
     pub(crate) discarded: AtomicBool,
-    /// Of the failed requests of its file on the disk, how many explain no error any more (`excuses`).
+    /// The number of the file's failed requests on the disk that no longer explain an error (`excuses`).
     pub(crate) failures_settled: AtomicU64,
 }
 
@@ -43,11 +42,11 @@ pub(crate) struct Bench {
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) slots: Vec<Mutex<Arc<Shared>>>,
     pub(crate) slot_use: Vec<Mutex<SlotUse>>,
-    /// What each task is doing, for the report of one that never ends.
+    /// The current operation of each task, for the report of a task that never ends.
     pub(crate) doing: Mutex<BTreeMap<usize, String>>,
     pub(crate) tasks: usize,
     pub(crate) tasks_left: AtomicU64,
-    /// Tasks that rest now, and rests that are over.
+    /// Tasks that rest now, and rests that have ended.
     pub(crate) resting: AtomicU64,
     pub(crate) rests: AtomicU64,
     pub(crate) versions: AtomicU64,
@@ -85,7 +84,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Turns the switches that the scenario turns.
+    /// Sets the scenario's rare paths and faults.
     fn force(&self, scenario: &Scenario) -> Result<(), String> {
         self.engine.seed_rare(scenario.seed);
         let mut built_in = self.engine.fail_allocation(scenario.fail_allocation);
@@ -103,7 +102,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What holds at any time. A bound that a knob moved holds for what comes after.
+    /// Checks the rules that always hold. After a knob moved a bound, the new bound holds.
     pub(crate) fn check_bounds(&self) {
         let status = self.engine.status();
         for (device, disk) in status.devices.iter().zip(&self.disks) {
@@ -131,7 +130,7 @@ impl Bench {
         self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// A new file on the disk, `size` bytes of a version of its own, opened in the engine.
+    /// A new file on the disk, with `size` bytes of a new version, opened in the engine.
     pub(crate) fn new_file(&self, device: usize, size: u64) -> Shared {
         let disk = &self.disks[device];
         let disk_file = disk.create_file();

@@ -1,11 +1,11 @@
-//! Which errors of a device have an excuse.
+//! Decides whether a device's error has a cause.
 //!
-//! Owns: the counts of failed requests when an operation begins and when it ends; the rule which of them explain its
-//! error.
+//! Owns: the counts of failed requests at the begin and the end of an operation, and the rule for the failures that
+//! explain its error.
 //! Does not own: the operations (`ops`); the counts themselves (the disk).
-//! Invariants: an error is explained by a failed request of the same file, since the operation began or while the file
-//! has been dirty. Failures of other files explain a writer's error alone, since it may find no room, and only while
-//! they go on.
+//! Invariants: a failed request of the same file explains an error if it failed since the operation began or while the
+//! file has been dirty. Failures of other files explain only a writer's error, since the writer may find no room, and
+//! only while they go on.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,8 +16,8 @@ use afflux_simulator::WriteFailures;
 use crate::bench::{Bench, Shared};
 use crate::locking::lock;
 
-/// For so long after the last failure of a disk its writers may be told that it fails. The engine may learn of a success
-/// later than the disk ends the request.
+/// For this time after the last failure of a disk, its writers may get errors. The engine may learn of a success later
+/// than the disk completes the request.
 const LATELY_NS: u64 = Nanos::SECOND;
 
 /// The kind of operation that got an error.
@@ -27,23 +27,23 @@ pub(crate) enum Told {
     Own,
     /// A sync: a write before it may have failed.
     Sync,
-    /// A write, which may find no room; a punched hole, which may write zeros.
+    /// A write, which may find no room; a punch, which may write zeros.
     Write,
 }
 
-/// Failures on the disk.
+/// Failures on the disk that may explain an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Causes {
     /// A request of the file failed since the operation began.
     since_begun: bool,
-    /// One did since the file was clean or synced last.
+    /// A request failed since the file was last clean or synced.
     while_dirty: bool,
-    /// Writes of the disk fail, or those of another file on it, and that file is dirty.
+    /// Writes of the disk fail, or requests failed of another file on it that is still dirty.
     no_room: bool,
 }
 
 impl Causes {
-    /// Whether they explain an error of the device.
+    /// Whether these causes explain an error of the device.
     pub(crate) fn explain(self, told: Told) -> bool {
         match told {
             Told::Own => self.since_begun,
@@ -57,7 +57,7 @@ impl Causes {
 pub(crate) struct Before {
     /// Failed requests of the file.
     pub(crate) failures: u64,
-    /// Of these, how many explain nothing any more.
+    /// The part of these failures that no longer explains an error.
     settled: u64,
     disk: WriteFailures,
     lately: bool,
@@ -68,7 +68,8 @@ fn failures(bench: &Bench, shared: &Shared) -> u64 {
     bench.disks[shared.device].failures(shared.disk_file)
 }
 
-/// Failed requests of the file that explain nothing any more: it has been clean since, or was synced as a whole.
+/// The number of failed requests that no longer explain an error: the file has been clean since, or was synced as a
+/// whole.
 fn settled(bench: &Bench, shared: &Shared) -> u64 {
     if shared.file.is_clean() {
         note_settled(shared, failures(bench, shared));
@@ -76,13 +77,13 @@ fn settled(bench: &Bench, shared: &Shared) -> u64 {
     shared.failures_settled.load(Ordering::Relaxed)
 }
 
-/// So many failures were over when a sync of the whole file began that succeeded.
+/// Records that a successful sync of the whole file began after `failures`, which therefore no longer count.
 pub(crate) fn note_settled(shared: &Shared, failures: u64) {
     shared.failures_settled.fetch_max(failures, Ordering::Relaxed);
 }
 
 impl Before {
-    /// At this moment.
+    /// The failures at this moment.
     pub(crate) fn now(bench: &Bench, shared: &Shared) -> Self {
         let disk = bench.disks[shared.device].write_failures();
         let lately = disk.last_ns.is_some_and(|last| bench.platform.now().0.saturating_sub(last) < LATELY_NS);

@@ -1,10 +1,9 @@
-//! Draws a scenario from a seed. Each seed switches some kinds of operations off and others up, so
-//! that rare combinations come about (swarm testing).
+//! Draws a scenario from a seed. Each seed switches some kinds of operations off and makes others frequent, so that
+//! rare combinations occur (swarm testing).
 //!
-//! Owns: what is drawn and how often.
-//! Does not own: tasks with a habit (`habits`), the meaning of what is drawn (`text`, `ops`).
-//! Invariants: equal seeds give equal scenarios in one version of this file; a scenario that is to
-//! last is kept as text.
+//! Owns: the draws and their probabilities.
+//! Does not own: tasks with a habit (`habits`), the meaning of the operations (`text`, `ops`).
+//! Invariants: equal seeds give equal scenarios in one version of this file; a scenario to keep is stored as text.
 
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::rare::Rare;
@@ -15,7 +14,7 @@ use crate::habits;
 use crate::places::{PAGE, Places};
 use crate::text::{CpuSpec, DeviceSpec, FailRequest, FileSpec, Op, Scenario};
 
-/// How often each kind of operation is drawn, in the order of `draw_op`.
+/// The number of kinds of operations, in the order of `draw_op`.
 const KINDS: usize = 19;
 
 struct Weights([u64; KINDS]);
@@ -98,7 +97,7 @@ fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
     let device = random.below(scenario.devices.len() as u64);
     match random.below(14) {
         12 | 13 => Op::Fault {
-            // A flush that takes with it what it should have made durable.
+            // A failing flush that loses the data it should have made durable.
             device,
             target: 2,
             file: 0,
@@ -139,7 +138,7 @@ fn knobs() -> Vec<&'static KnobInfo> {
 
 fn draw_knob(random: &mut Random) -> (String, u64) {
     let knob = random.pick(&knobs());
-    // A retry or a look every hour only makes the run long; the rules are the same at a minute.
+    // Retries or looks an hour apart only make the run long; the rules are the same at a minute.
     let max = if knob.unit.ends_with("seconds") { knob.max.min(60_000) } else { knob.max };
     let value = match random.below(5) {
         0 => knob.min,
@@ -151,18 +150,18 @@ fn draw_knob(random: &mut Random) -> (String, u64) {
             random.below(1 << bits.min(62)).clamp(knob.min, max)
         }
     };
-    // A disk that fails for minutes, tried again each millisecond, uses up the steps of a run (seed 5000662).
+    // A disk that fails for minutes and is tried again every millisecond uses up the steps of a run (seed 5000662).
     let value = if knob.name == "write_retry_ms_max" { value.max(20) } else { value };
     (knob.name.to_owned(), value)
 }
 
-/// Half of the runs take no rare path but by chance; the others force some of them.
+/// Half of the runs take rare paths only by chance; the others force some of them.
 fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
     if random.chance(500) {
         return Vec::new();
     }
     let mut rare = Vec::new();
-    // Short holds are drawn apart.
+    // Short holds have a draw of their own.
     for path in Rare::ALL.iter().filter(|path| !matches!(path, Rare::ShortHold)) {
         if random.chance(400) {
             rare.push((path.name().to_owned(), random.pick(&[5, 50, 300, 600])));
@@ -191,8 +190,8 @@ fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
     DeviceSpec { model, volatile, latency_ns, rate, ..spec }
 }
 
-/// No virtual CPUs in half of the runs: tasks in any order find races sooner. Slices of 3 ms are what
-/// Linux has called its base slice.
+/// Half of the runs have no virtual CPUs, since tasks in any order find races sooner. Slices of 3 ms are Linux's former
+/// base slice.
 fn draw_cpus(random: &mut Random) -> Option<CpuSpec> {
     let cpus = CpuSpec {
         count: random.pick(&[1, 1, 2, 3, 8]),
@@ -207,19 +206,20 @@ fn other_policies() -> impl Iterator<Item = &'static str> {
     std::iter::once(EQUAL_PARTS_POLICY).chain(afflux_linux_policies::NAMES.iter().copied())
 }
 
-/// Our own policy in half of the runs.
+/// The engine's own policy in half of the runs.
 fn draw_policy(random: &mut Random) -> Option<String> {
     let name = random.pick(&other_policies().collect::<Vec<_>>());
     random.chance(500).then(|| name.to_owned())
 }
 
-/// The one that comes along in half of the runs; drawn apart, so that it moves nothing else.
+/// The policy's default in half of the runs. Drawn from a separate generator, so that other draws stay the same.
 fn draw_eviction(seed: u64) -> Option<EvictionKind> {
     let mut random = Random::new(seed).fork(0xe71c);
     random.chance(500).then(|| random.pick(&EvictionKind::ALL))
 }
 
-/// Whether work on many pages lets go of the lock after each page. Drawn apart, so that other draws stay the same.
+/// Whether work on many pages releases the lock after each page. Drawn from a separate generator, so that other draws
+/// stay the same.
 fn draw_short_holds(scenario: &mut Scenario) {
     let mut random = Random::new(scenario.seed).fork(0x401d);
     if random.chance(400) {
@@ -227,7 +227,7 @@ fn draw_short_holds(scenario: &mut Scenario) {
     }
 }
 
-/// Three tasks that meet at a cut, in some runs.
+/// Three tasks that race around a cut, in some runs.
 fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
     if !random.chance(150) {
         return;
@@ -245,7 +245,7 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
 pub fn generate(seed: u64) -> Scenario {
     let mut random = Random::new(seed).fork(0x9e7e);
     let random = &mut random;
-    // Every other seed runs without faults, so that what needs none is not hidden by their excuses.
+    // Every other seed runs without faults. Otherwise faults would excuse errors of a sound disk, too.
     let tame = random.chance(500);
     let mut scenario = Scenario {
         seed,
@@ -289,7 +289,7 @@ pub fn generate(seed: u64) -> Scenario {
     draw_cut(random, &places, &mut scenario);
     if !tame {
         let mut ops = Vec::new();
-        // Most work takes less time than most pauses, so some trouble is there from the start.
+        // Most work takes less time than most pauses, so some faults begin at once.
         let mut at_once = random.pick(&[0, 1, 1, 3]);
         for _ in 0..random.between(1, 10) {
             if at_once == 0 {
@@ -309,8 +309,8 @@ pub fn generate(seed: u64) -> Scenario {
     scenario
 }
 
-/// The scenario of a seed, under a policy (`None` is the engine's own), with all its disks of one model of
-/// the catalogue.
+/// The scenario of a seed, under a policy (`None` is the engine's own), with all its disks of one model of the
+/// catalogue.
 pub fn generate_on(seed: u64, policy: Option<&str>, model: &str) -> Scenario {
     let mut scenario = generate(seed);
     scenario.policy = policy.map(ToOwned::to_owned);

@@ -1,7 +1,7 @@
-//! Tasks with a habit: what programs do to files again and again, and what random operations seldom hit
-//! on in the right order.
+//! Tasks with a habit: sequences that programs repeat on files, and that random operations seldom produce in the right
+//! order.
 //!
-//! Owns: the habits, how each is drawn.
+//! Owns: the habits and their draws.
 //! Does not own: random operations (`generate`), their meaning (`ops`).
 //! Invariants: equal draws give equal tasks.
 
@@ -28,7 +28,7 @@ pub(super) fn log(random: &mut Random, places: &Places, count: u64, files: u64) 
     ops
 }
 
-/// A task that writes one place again and again, as a header is written.
+/// A task that rewrites one place again and again, as a program rewrites a header.
 pub(super) fn rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
     let (file, offset) = (random.below(files), places.offset(random));
     let draw = |_| match random.below(8) {
@@ -41,8 +41,8 @@ pub(super) fn rewriter(random: &mut Random, places: &Places, count: u64, files: 
     (0..count).map(draw).collect()
 }
 
-/// A task that writes some sectors of a page that is not in the cache, with gaps between them, and syncs:
-/// on blocks of 512 bytes the page is valid in part, and takes two requests.
+/// A task that writes some sectors of an uncached page, with gaps between them, and syncs. On blocks of 512 bytes the
+/// page is then valid in part, and takes two requests.
 pub(super) fn sectors(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
     let file = random.below(files);
     let mut ops = Vec::new();
@@ -69,8 +69,8 @@ pub(super) fn sectors(random: &mut Random, places: &Places, count: u64, files: u
     ops
 }
 
-/// A task that has pages written by the flusher and lets go of them before it syncs; with `losing` a flush
-/// that fails in between takes them with it.
+/// A task that lets the flusher write pages and drops them from the cache before it syncs. With `losing`, a failing
+/// flush in between loses the pages.
 pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files: u64, losing: bool) -> Vec<Op> {
     let file = random.below(files);
     let mut ops = Vec::new();
@@ -106,8 +106,8 @@ pub(super) fn forgetter(random: &mut Random, places: &Places, count: u64, files:
     ops
 }
 
-/// Three tasks about one page: one shows it to somebody, one cuts the file inside it, one writes past the
-/// cut.
+/// Three tasks around one page. The first writes and pins the page, the second cuts the file inside the page, and the
+/// third writes past the cut.
 pub(super) fn cut(random: &mut Random, places: &Places, count: u64, files: u64) -> [Vec<Op>; 3] {
     let (file, page) = (random.below(files), random.below(places.pages));
     let (start, size) = (page * PAGE, page * PAGE + random.between(1, PAGE - 1));

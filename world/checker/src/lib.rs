@@ -1,12 +1,12 @@
 //! The search for faults: random scenarios on the real engine, checked against the reference models.
 //!
-//! Owns: what a scenario says (`text`), where one comes from (a seed: `generate`, `places`, `habits`; every
-//! small one: `scopes`; one with each request failing in turn: `sweep`), the machine of it (`machine`),
-//! running it (`run`, `bench`, `ops`, `excuses`, `rest`), making a failing one smaller (`shrink`). The command that runs
-//! many is `src/bin/soak.rs`.
-//! Does not own: the world and its disks (the crate `simulator`), the models (`reference`); which scenarios
-//! are run, and when.
-//! Invariants: a scenario and its seed say everything about a run.
+//! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `places`, `habits`),
+//! from all small ones (`scopes`), or from failing each request in turn (`sweep`). It runs on its machine (`machine`)
+//! with all checks (`run`, `bench`, `ops`, `excuses`, `rest`). A failing one is made smaller (`shrink`). The command
+//! for many scenarios is `src/bin/soak.rs`.
+//! Does not own: the world and its disks (the crate `simulator`), the models (`reference`), the choice of scenarios to
+//! run.
+//! Invariants: a scenario with its seed determines a run.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The machine that a scenario describes: its CPUs, disks, settings and policies.
 //!
-//! Owns: what each number of a scenario becomes.
-//! Does not own: the scenario (`text`), what runs on the machine (`run`).
-//! Invariants: a scenario that cannot be had is an error that says why.
+//! Owns: the meaning of each number of a scenario.
+//! Does not own: the scenario (`text`), its run (`run`).
+//! Invariants: an impossible scenario is an error with a reason.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use afflux_simulator::{
 use crate::report::RunOptions;
 use crate::text::{CpuSpec, DeviceSpec, Scenario};
 
-/// How many steps of others may come before one that is due.
+/// Most steps of other tasks before a step that is due.
 const STEPS_FIRST: u64 = 5_000;
-/// With slices, how many others may come first.
+/// With slices: most slices of other tasks before it.
 const OTHERS_FIRST: u64 = 64;
-/// With CPUs, what calls at an instant may take from them first.
+/// With CPUs: most time that simultaneous calls take from the tasks before it.
 const CALLS_NS: u64 = 50_000_000;
 
-/// The world, with nothing in it.
+/// The empty world.
 pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
     let steps_max = if scenario.crash_step > 0 { scenario.crash_step } else { options.steps_max };
     let cpus = scenario.cpus.map(|CpuSpec { count, slice_ns, switch_per_mille }| CpuOptions {
@@ -45,7 +45,7 @@ pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, Str
     let setup = setup(scenario, memory_bytes)?;
     let mut machine = Machine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
     for (number, spec) in scenario.devices.iter().enumerate() {
-        // By turns: it moves nothing that is seen before a power loss.
+        // Alternates: it changes nothing visible before a power loss.
         let longer_ahead = (scenario.seed ^ number as u64) & 1 == 1;
         machine.add(&format!("disk{number}"), disk(world, number as u64, spec, longer_ahead)?);
     }
@@ -60,16 +60,16 @@ fn setup(scenario: &Scenario, memory_bytes: u64) -> Result<Setup, String> {
         let before = setup.settings.get(knob);
         setup.settings.set(knob, *value).map_err(|error| error.to_string())?;
         if setup.settings.background_is_below_limit(setup.shares(memory_bytes)).is_err() {
-            // Two draws contradict each other: the second is refused, as by a running engine.
+            // Two draws contradict each other. The second is refused, as in a running engine.
             setup.settings.set(knob, before).map_err(|error| error.to_string())?;
         }
     }
     Ok(setup)
 }
 
-/// What holds at any time of this machine's engine.
+/// The rules that always hold in this machine's engine.
 pub(super) fn conservation(scenario: &Scenario) -> Conservation {
-    // Steps that take no time let nobody be late: then a pause ends when it is to end.
+    // If steps take no time, nothing is late: a pause then ends exactly at its end.
     let late_ns =
         STEPS_FIRST * scenario.step_ns + scenario.cpus.map_or(0, |cpus| OTHERS_FIRST * cpus.slice_ns + CALLS_NS);
     Conservation { pause_late_ns_max: Some(late_ns), ..Conservation::default() }
@@ -90,7 +90,7 @@ fn disk(world: &World, number: u64, spec: &DeviceSpec, longer_ahead: bool) -> Re
     let options = DiskOptions {
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
-        // The worst that can be: nothing is durable before its sync.
+        // The worst case: nothing is durable before its sync.
         volatile_bytes_max: u64::MAX,
         longer_ahead,
         ..model.options()

@@ -1,7 +1,6 @@
-//! What each operation of a scenario does, and the checks right after it.
+//! The operations of a scenario, and the checks right after each.
 //!
-//! Owns: the calls of the engine, what a task may do to a file while others use it, which errors have
-//! an excuse.
+//! Owns: the calls of the engine, the access rules for files that tasks share, the check of errors for a cause.
 //! Does not own: the order of tasks (`world`), the phases of a run (`run`).
 //! Invariants: every answer of the engine is checked against the model before the task goes on.
 
@@ -21,7 +20,7 @@ use crate::locking::lock;
 use crate::rest::rest;
 use crate::text::{Op, fault_what};
 
-/// A task's use of a slot: the file in it stays the same meanwhile, unless it is discarded.
+/// A task's use of a slot: the file in the slot stays the same until its end, unless it is discarded.
 struct Use<'a> {
     bench: &'a Bench,
     slot: usize,
@@ -30,10 +29,10 @@ struct Use<'a> {
     before: Before,
 }
 
-/// The least that `hang_error_ms` may be.
+/// The smallest allowed `hang_error_ms`.
 const HANG_ERROR_NS_MIN: u64 = 10_000_000_000;
 
-/// Whether the disk has ever ended nothing for so long that its writers and syncs may be refused.
+/// Whether the disk was ever silent for so long that the engine may refuse its writers and syncs.
 fn hung_for_long(disk: &Disk) -> bool {
     disk.longest_silence_ns() >= HANG_ERROR_NS_MIN
 }
@@ -73,7 +72,7 @@ impl<'a> Use<'a> {
         }
     }
 
-    /// Whether an error can be explained by what happened to the file and its device.
+    /// Fails the run unless the history of the file and its device explains the error.
     fn excuse(&self, told: Told, what: &str, error: Error) {
         let bench = self.bench;
         let disk = &bench.disks[self.shared.device];
@@ -100,7 +99,7 @@ impl<'a> Use<'a> {
     }
 }
 
-/// Drives `operation` for at most `after_us`, then drops it.
+/// Polls `operation` for at most `after_us`, then drops it.
 async fn cut_short<T>(bench: &Bench, after_us: u64, operation: impl Future<Output = T>) -> Option<T> {
     let mut operation = pin!(operation);
     let mut timer = pin!(bench.sleep_ns(after_us * 1000));
@@ -164,7 +163,7 @@ fn pinned_bytes(pages: &PinnedPages) -> Vec<u8> {
     pages.slices().flatten().copied().collect()
 }
 
-/// What a guard shows is right when it is given and does not change while it is held.
+/// Checks that the bytes of a guard are right at its begin, and do not change while it is held.
 async fn hold(own: &Use<'_>, since: Stamp, offset: u64, len: u64, hold_us: u64, pages: PinnedPages) {
     let bench = own.bench;
     let bytes = pinned_bytes(&pages);
@@ -214,7 +213,7 @@ async fn write(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     }
 }
 
-/// A refusal may have left some of the bytes; the caller is to write all of them again.
+/// A refused `try_write` may leave some of the bytes, so the caller has to write all of them again.
 async fn try_write(bench: &Bench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
     let version = bench.new_version();
@@ -276,7 +275,7 @@ async fn sync(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     }
 }
 
-/// What was written before the sync began is durable.
+/// Checks that all data written before the sync began are durable.
 fn check_durable(own: &Use<'_>, since: Stamp, range: std::ops::Range<u64>) {
     let disk = &own.bench.disks[own.shared.device];
     let mut model = lock(&own.shared.model);
@@ -298,7 +297,7 @@ async fn drain(bench: &Bench, device: u64) {
     let files = bench.slots.iter().map(|slot| Arc::clone(&lock(slot)));
     let before: Vec<_> = files.map(|shared| (Before::now(bench, &shared), shared)).collect();
     for (file, error) in bench.engine.drain(bench.devices[at]).await {
-        // A file that is in no slot any more was discarded, or was clean when another took its place.
+        // A file that is in no slot was discarded, or was clean when another took its place.
         let Some((before, shared)) = before.iter().find(|(_, shared)| shared.file.same(&file)) else { continue };
         let excused = match error {
             Error::Discarded => true,
@@ -327,8 +326,8 @@ async fn discard(bench: &Bench, file: u64, remove: bool) {
     }
 }
 
-/// Nothing was changed on the host: clean pages may be forgotten, and nobody may see a difference,
-/// whatever others do between the look at the host and its use.
+/// Invalidates a file that did not change on the host. Clean pages may be dropped, but no caller may see a difference.
+/// This has to hold even if other tasks work between the look at the host and its use.
 async fn invalidate(bench: &Bench, file: u64) {
     let slot = file as usize % bench.slots.len();
     let shared = Arc::clone(&lock(&bench.slots[slot]));
@@ -340,7 +339,7 @@ async fn invalidate(bench: &Bench, file: u64) {
     bench.engine.invalidate(&shared.file, size, seen).await;
 }
 
-/// Runs `part` while no other task uses the slot, if that can be had in a virtual second.
+/// Waits up to a virtual second until no other task uses the slot; returns whether the slot is exclusive now.
 async fn exclusively(bench: &Bench, slot: usize) -> bool {
     if std::mem::replace(&mut lock(&bench.slot_use[slot]).exclusive, true) {
         return false;
@@ -355,8 +354,8 @@ async fn exclusively(bench: &Bench, slot: usize) -> bool {
     false
 }
 
-/// The file, if it is alone ours, is clean and was synced: a change of size that lost its caller may have
-/// ended after the first sync, and is owed a flush.
+/// The file, if it is clean and synced. It is synced twice: a change of size that lost its caller may have ended after
+/// the first sync, and needs a flush.
 async fn quiet_file(bench: &Bench, slot: usize) -> Option<Arc<Shared>> {
     let shared = Arc::clone(&lock(&bench.slots[slot]));
     let mut synced = bench.engine.sync(&shared.file, 0..u64::MAX).await.is_ok();

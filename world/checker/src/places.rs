@@ -1,21 +1,21 @@
-//! Where in a file the operations of a scenario happen.
+//! The places of a scenario's operations in a file.
 //!
-//! Owns: the range of a file that is used, how far off some of it is, how places and lengths are drawn.
-//! Does not own: which operations there are (`generate`, `habits`).
+//! Owns: the used range of a file, the distance of its far part, the draws of places and lengths.
+//! Does not own: the operations (`generate`, `habits`).
 //! Invariants: equal draws give equal places.
 
 use afflux_simulator::Random;
 
 pub(crate) const PAGE: u64 = 4096;
 
-/// Where in a file things happen.
+/// The range of a file that operations use.
 pub(crate) struct Places {
     pub(crate) pages: u64,
     far: u64,
     far_per_mille: u64,
     aligned_per_mille: u64,
     pages_max: u64,
-    /// Of 1,000 offsets, how many follow the last operation of their task.
+    /// Of 1,000 offsets, how many continue the last operation of their task.
     pub(crate) sequential_per_mille: u64,
 }
 

@@ -1,36 +1,35 @@
-//! What is asked of a run, and what a run says.
+//! The options and the report of a run.
 //!
-//! Owns: both shapes.
-//! Does not own: running (`run`).
+//! Owns: both types. Does not own: the run (`run`).
 //! Invariants: plain data.
 
-/// How a run went.
+/// The report of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// What was found wrong.
+    /// The first failure, if there is one.
     pub result: Result<(), String>,
-    /// All that happened, as one number.
+    /// A hash of all events.
     pub hash: u64,
-    /// Steps in all.
+    /// Number of steps.
     pub steps: u64,
-    /// Steps until the last operation had ended.
+    /// Steps until the last operation ended.
     pub work_steps: u64,
     /// Requests for frames until then.
     pub allocations: u64,
     /// Requests of all disks that did not succeed.
     pub requests_failed: u64,
-    /// The last events in words, if they were asked for.
+    /// The last events in words, if the options keep them.
     pub lines: Vec<String>,
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Steps after which a run has failed.
+    /// Steps after which a run counts as failed.
     pub steps_max: u64,
-    /// Keep the last events in words.
+    /// Whether to keep the last events in words.
     pub keep_lines: bool,
-    /// Print panics as they happen.
+    /// Whether to print panics as they happen.
     pub loud: bool,
 }
 

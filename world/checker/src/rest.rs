@@ -1,8 +1,8 @@
-//! A rest: all tasks that are left stop, and the engine must come to rest.
+//! A rest: all remaining tasks stop, and the engine must come to rest.
 //!
-//! Owns: the meeting of the tasks, the drain, the check of what is left in anybody's hands.
+//! Owns: the meeting of the tasks, the drain, the check that no task holds a page.
 //! Does not own: the equations (`Conservation`).
-//! Invariants: a rest ends within a bound, whether or not all tasks come and whatever disks do.
+//! Invariants: a rest ends within a bound, even if a task is missing or a disk fails.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,13 +12,13 @@ use afflux_engine::{Nanos, Platform};
 use crate::bench::Bench;
 use crate::locking::lock;
 
-/// How long a task waits for the others.
+/// Most time that a task waits for the others.
 const WAIT_NS_MAX: u64 = 5 * Nanos::SECOND;
-/// How long the drained engine is looked at: what lost its caller may still be under way.
+/// Most time to watch the drained engine: operations that lost their caller may still be in progress.
 const SETTLE_NS_MAX: u64 = 2 * Nanos::SECOND;
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 
-/// A task rests. The last that comes drains and checks; the others wait for it, unless it takes too long.
+/// Makes a task rest. The last one to come drains and checks; the others wait for it, up to a bound.
 pub(super) async fn rest(bench: &Bench) {
     let resting = bench.resting.fetch_add(1, Ordering::Relaxed) + 1;
     if resting == bench.tasks_left.load(Ordering::Relaxed) {
@@ -37,7 +37,7 @@ fn all_rest(bench: &Bench) -> bool {
     bench.resting.load(Ordering::Relaxed) == bench.tasks_left.load(Ordering::Relaxed)
 }
 
-/// The disks may fail and hang: then there is nothing to check.
+/// Drains and checks. Ends without a check if a disk hangs or a drain fails.
 async fn look(bench: &Bench) {
     if bench.disks.iter().any(|disk| disk.is_hung()) {
         return;

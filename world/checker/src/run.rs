@@ -1,11 +1,10 @@
-//! Runs a scenario to its end: the work, then faults off and the proof that all waits end, everything
-//! becomes clean and nothing is missing.
+//! Runs a scenario to its end: first the work, then, without faults, the proof that all waits end, everything becomes
+//! clean and nothing is missing.
 //!
 //! Owns: the phases of a run, the checks at its end.
-//! Does not own: the machine (`bench`), what a task does and the checks right after it (`ops`); the reference
-//! models.
-//! Invariants: a run ends, whatever the engine does: steps and virtual time are bounded, a panic is a
-//! failure like others. The same scenario gives the same report.
+//! Does not own: the machine (`bench`), the operations and their checks (`ops`), the reference models.
+//! Invariants: a run always ends: steps and virtual time are bounded, and a panic of the engine is an ordinary failure.
+//! The same scenario gives the same report.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -23,13 +22,13 @@ use crate::report::{Report, RunOptions};
 use crate::text::Scenario;
 use crate::{machine, ops};
 
-/// Virtual time after which faults end whether or not the tasks are done.
+/// Virtual time after which faults end, even if tasks still run.
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
-/// Looks that it takes at most to let go of all clean pages: a search looks at 256, and while there is one that can go
-/// none is in vain. Most find 32; few where what is left is spared, since it was read ahead and not used yet.
+/// Most looks to drop all clean pages. A search looks at 256 pages, and finds one as long as there is one to drop. Most
+/// searches find 32. Few are found if the remaining pages are spared, because they were read ahead and not used yet.
 const LOOKS_A_FRAME_MAX: u64 = 256;
 const LOOKS_MORE_MAX: u64 = 1024;
-/// Virtual time in which, without faults, every operation must have ended.
+/// Virtual time within which every operation must end without faults.
 const SETTLE_NS_MAX: u64 = 2_000 * Nanos::SECOND;
 
 thread_local! {
@@ -37,7 +36,7 @@ thread_local! {
     static IS_QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Panics in the code under test are failures like others: noted, not printed.
+/// Records panics in the code under test as failures, and does not print them.
 fn catch_panics_quietly() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -52,15 +51,15 @@ fn catch_panics_quietly() {
     });
 }
 
-/// Runs a scenario and says what is wrong.
+/// Runs a scenario and checks it.
 ///
 /// # Errors
-/// The first thing found wrong, in words.
+/// The first failure, in words.
 pub fn run(scenario: &Scenario) -> Result<(), String> {
     run_with(scenario, &RunOptions::default()).result
 }
 
-/// Runs a scenario. Touches nothing outside, but for the process's panic hook.
+/// Runs a scenario. Changes nothing outside except the process's panic hook.
 pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
     catch_panics_quietly();
     IS_QUIET.set(!options.loud);
@@ -70,8 +69,8 @@ pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let bench = Arc::new(Bench::new(&world, scenario)?);
         left_behind.extend(bench.disks.iter().map(Arc::downgrade));
-        // Where a disk dropped what it had accepted, and the engine says that data may be lost by it,
-        // bytes may be missing; waits must end all the same.
+        // If a disk dropped accepted data, and the engine reports the loss, bytes may be missing; waits must end all
+        // the same.
         run_in(&world, scenario, &bench, &mut work).or_else(|failure| {
             let excused = scenario.loses_data() && bench.engine.lost_epoch() > 0;
             let hangs = ["deadlock", "not done", "without faults", "a panic"];
@@ -99,7 +98,7 @@ fn panic_text() -> String {
     QUIET.with(|quiet| quiet.borrow_mut().take()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-/// What the operations took.
+/// The counts of the operations' phase.
 #[derive(Default)]
 struct Work {
     steps: u64,
@@ -141,10 +140,10 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
         disk.set_capacity(1 << 60);
         disk.release();
     }
-    // Under some laws writers wait for what only the look for expired data writes: that it is rare, or that
-    // data expires late, is a matter of the knobs, and no wait without end.
+    // Under some laws, writers wait for data that only the look for expired data writes. If knobs make this look rare,
+    // or data expire late, the wait is long but not endless. So both knobs are lowered.
     for (knob, most) in [(Knob::WritebackCentisecs, 500), (Knob::ExpireCentisecs, 3000)] {
-        // 0 is off: never at all.
+        // 0 is off, which would be endless.
         let value = match bench.engine.settings().get(knob) {
             0 => most,
             value => value.min(most),
@@ -161,7 +160,7 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
 }
 
 impl Bench {
-    /// Runs a part of the test; ends early, with its message, when a check has failed.
+    /// Runs a part of the test; ends early, with its message, if a check has failed.
     fn guarded<T>(&self, world: &World, part: impl Future<Output = T>) -> Result<T, String> {
         let mut part = std::pin::pin!(part);
         let outcome = world.run(std::future::poll_fn(|cx| {
@@ -190,13 +189,13 @@ impl Bench {
         true
     }
 
-    /// Without faults everything becomes clean, and says so.
+    /// Waits until everything is clean without faults, and checks that the status reports it.
     async fn settle(&self) -> Result<(), String> {
         let mut errors = Vec::new();
-        // Together some eight minutes: no pause that is drawn is longer than one.
+        // These add up to some eight minutes; the longest pause that scenarios draw is a minute.
         for turn in 0..9 {
             errors.clear();
-            // A change of size that lost its caller may still be under way; what it does is owed a flush.
+            // A change of size that lost its caller may still be in progress; its effect needs a flush.
             let clean = self.slots.iter().all(|slot| lock(slot).file.is_clean());
             for device in &self.devices {
                 errors.extend(self.engine.drain(*device).await.into_iter().map(|(_, error)| error));
@@ -235,7 +234,7 @@ impl Bench {
         self.conservation.check(&self.engine).map_err(|error| error.to_string())
     }
 
-    /// What the cache gives, the disk has, and both are right.
+    /// Checks that the cache and the disk have the same contents, and that both are right.
     async fn check_contents(&self) -> Result<(), String> {
         for slot in 0..self.slots.len() {
             let shared = Arc::clone(&lock(&self.slots[slot]));
@@ -275,10 +274,10 @@ impl Bench {
         Ok(())
     }
 
-    /// Every clean page can go, and each search finds one.
+    /// Checks that every clean page can be dropped, and that searches find them soon.
     async fn check_reclaim(&self) -> Result<(), String> {
         let mut looked = Dropped::default();
-        // What was read ahead last may still be under way.
+        // The last readahead may still be in progress.
         for _ in 0..10 {
             let dropped = self.engine.drop_clean_pages();
             looked = Dropped { pages: looked.pages + dropped.pages, looks: looked.looks + dropped.looks };
@@ -297,14 +296,14 @@ impl Bench {
         ))
     }
 
-    /// With all files gone every frame is free again.
+    /// Checks that every frame is free once all files are gone.
     async fn check_frames(&self) -> Result<(), String> {
         for slot in &self.slots {
             let file = lock(slot).file.clone();
             self.engine.discard(&file);
         }
-        // A flusher's list may hold a file, clean or not, until its time comes: at most a minute, the
-        // longest pause that is drawn.
+        // A flusher's list may hold a file, clean or not, until its time comes: at most a minute, the longest pause
+        // that scenarios draw.
         for (knob, value) in [(Knob::ExpireCentisecs, 1), (Knob::WritebackCentisecs, 500)] {
             self.engine.set_knob(knob, value).map_err(|error| error.to_string())?;
         }
@@ -319,7 +318,7 @@ impl Bench {
         self.conservation.check_at_rest(&self.engine).map_err(|error| error.to_string())
     }
 
-    /// Power is lost now; what is on the disks is what may be there.
+    /// Cuts the power now, and checks the contents of the disks.
     fn crash(&self) -> Result<(), String> {
         self.disks.iter().for_each(|disk| disk.crash());
         for (slot, shared) in self.slots.iter().enumerate() {

@@ -1,10 +1,8 @@
-//! Every small scenario: two files of two pages on two devices, up to four operations, a power loss
-//! after each step.
+//! Every small scenario: two files of two pages on two devices, up to four operations, a power loss after each step.
 //!
-//! Owns: the operations that are combined, the order of the combinations.
+//! Owns: the operations to combine, the order of the combinations.
 //! Does not own: the run and its checks (`run`); sharing the work among threads.
-//! Invariants: the numbers 0 to `count() - 1` are all combinations but those that only have the two
-//! files' names exchanged, each once.
+//! Invariants: the numbers 0 to `count() - 1` give each combination once whose first operation is on the first file.
 
 use crate::report::RunOptions;
 use crate::run::run_with;
@@ -13,10 +11,10 @@ use crate::text::{DeviceSpec, FileSpec, Op, Scenario};
 const PAGE: u64 = 4096;
 /// Operations for each file: see `operation`.
 const EACH: u64 = 6;
-/// Machines: flushers that wait for a sync, flushers that begin at once; one task, a task each.
+/// Machines: flushers that wait for a sync or begin at once; one task for all operations or a task for each.
 const MACHINES: u64 = 4;
 
-/// What one of the operations is. Files start with one page, so that the second lies past their end.
+/// The operation of a number. Files start with one page, so that the second page is past their end.
 fn operation(number: u64) -> Op {
     let file = number / EACH;
     match number % EACH {
@@ -29,9 +27,9 @@ fn operation(number: u64) -> Op {
     }
 }
 
-/// How many combinations of so many operations there are.
+/// The number of combinations of `operations` operations.
 pub fn count(operations: u32) -> u64 {
-    // The first operation is on the first file.
+    // The first operation is always on the first file.
     MACHINES * EACH * (2 * EACH).pow(operations.saturating_sub(1))
 }
 
@@ -68,8 +66,8 @@ pub fn scenario(operations: u32, number: u64) -> Scenario {
     }
 }
 
-/// Runs a scenario to its end, then with a power loss after each step of its operations. How many
-/// runs that was, and the first that failed.
+/// Runs a scenario to its end, then with a power loss after each step of its operations. Returns the number of runs,
+/// and the first that failed.
 pub fn run_with_crashes(scenario: &Scenario) -> (u64, Option<(Scenario, String)>) {
     let whole = run_with(scenario, &RunOptions::default());
     if let Err(failure) = whole.result {

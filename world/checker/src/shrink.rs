@@ -1,27 +1,27 @@
 //! Makes a failing scenario smaller while it still fails.
 //!
-//! Owns: which smaller scenarios are tried, and how many.
+//! Owns: the smaller scenarios to try, and their number.
 //! Does not own: running them (`run`).
-//! Invariants: what comes out fails in the same way as what went in; the number of runs is bounded.
+//! Invariants: the result fails in the same way as the original; the number of runs is bounded.
 
 use crate::report::RunOptions;
 use crate::run::run_with;
 use crate::text::{Op, Scenario};
 
-/// Seeds tried for each smaller candidate: with fewer operations the same fault needs another order.
+/// Seeds to try for each smaller candidate: with fewer operations, the same fault needs another order.
 const SEEDS_TRIED: u64 = 6;
-/// Candidates tried in all.
+/// Most candidates.
 const RUNS_MAX: u32 = 6_000;
-/// Steps that all candidates take together, after which what there is must do.
+/// Most steps of all candidates together.
 const STEPS_MAX: u64 = 100_000_000;
 
-/// What a failing scenario was reduced to.
+/// The reduced form of a failing scenario.
 pub struct Shrunk {
-    /// The shortest that was found.
+    /// The smallest scenario that was found.
     pub scenario: Scenario,
-    /// How it fails.
+    /// Its failure.
     pub failure: String,
-    /// Runs that this took.
+    /// The number of runs.
     pub runs: u32,
     steps: u64,
 }
@@ -32,7 +32,7 @@ impl Shrunk {
     }
 }
 
-/// The first words of a failure: what kind it is, without the numbers.
+/// The kind of a failure: its first words, without the numbers.
 pub fn kind(failure: &str) -> String {
     let mut kind = String::new();
     for char in failure.chars() {
@@ -44,7 +44,7 @@ pub fn kind(failure: &str) -> String {
     kind.chars().take(48).collect()
 }
 
-/// Tries smaller scenarios as long as one fails as `failure` does.
+/// Tries smaller scenarios as long as one fails in the same way as `failure`.
 pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
     let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0, steps: 0 };
     loop {
@@ -61,7 +61,7 @@ pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
     }
 }
 
-/// Takes the candidate if it fails in the same way, with its own seed or one of the next.
+/// Accepts the candidate if it fails in the same way. Tries its own seed and the next few.
 fn accept(best: &mut Shrunk, candidate: &Scenario) -> bool {
     if *candidate == best.scenario {
         return false;
@@ -113,7 +113,7 @@ fn drop_operations(best: &mut Shrunk) {
     }
 }
 
-/// Faults that are there from the start. Those that operations make go with these.
+/// Drops the faults that begin with the run. Faults that operations make are dropped with the operations.
 fn drop_faults(best: &mut Shrunk) {
     for at in (0..best.scenario.fail_requests.len()).rev() {
         let mut candidate = best.scenario.clone();
@@ -128,8 +128,8 @@ fn drop_faults(best: &mut Shrunk) {
     }
 }
 
-/// The machine first: what is found on plain disks, without CPUs and a kernel's policy is the easiest to
-/// look at, and the quickest to try.
+/// Simplifies the machine first. A failure on plain disks, without CPUs and without a kernel's policy, is the easiest
+/// to analyze and the quickest to try.
 fn plain_world(best: &mut Shrunk) {
     let changes: [fn(&mut Scenario); 3] =
         [|scenario| scenario.policy = None, |scenario| scenario.cpus = None, |scenario| scenario.eviction = None];

@@ -1,39 +1,39 @@
-//! Every request and every allocation of a scenario failing in turn.
+//! Fails every request and every allocation of a scenario in turn.
 //!
-//! Owns: the scenarios that are swept, how each request can fail.
+//! Owns: the scenarios of a sweep, the ways in which a request can fail.
 //! Does not own: the run and its checks (`run`).
-//! Invariants: a sweep ends when the failure asked for no longer happens: then every one has had its
-//! turn. Each run goes on to the end, with the liveness phase.
+//! Invariants: a sweep ends when the requested failure no longer occurs, so every request has had its turn. Each run
+//! goes on to the end, with the liveness phase.
 
 use crate::report::{Report, RunOptions};
 use crate::run::run_with;
 use crate::text::{FailRequest, Scenario};
 
-/// Requests of one disk that are failed in turn, at most.
+/// Most requests of one disk to fail in turn.
 const REQUESTS_MAX: u64 = 2_000;
-/// How a request fails: with an I/O error, no space, without an answer, losing what was written.
+/// The ways in which a request fails: I/O error, no space, no answer, an error that loses written data.
 const WAYS: [u64; 4] = [0, 1, 2, 5];
 
-/// The scenarios that are swept, by name.
+/// The scenarios of a sweep, by name.
 const SWEPT: [(&str, &str); 3] = [
     ("mixed", include_str!("../seeds/swept-mixed.scenario")),
     ("small-cache", include_str!("../seeds/swept-small-cache.scenario")),
     ("reshaping", include_str!("../seeds/swept-reshaping.scenario")),
 ];
 
-/// What a sweep came to.
+/// The results of a sweep.
 #[derive(Default)]
 pub struct Sweep {
-    /// Runs in all.
+    /// The number of runs.
     pub runs: u64,
-    /// Scenarios that failed, and how.
+    /// The failing scenarios, with their failures.
     pub failures: Vec<(Scenario, String)>,
 }
 
 /// The scenarios to sweep, by name.
 ///
 /// # Errors
-/// One that cannot be read, with its name.
+/// A scenario that cannot be read, with its name.
 pub fn scenarios() -> Result<Vec<(&'static str, Scenario)>, String> {
     let read = |(name, text): (&'static str, &str)| {
         Scenario::parse(text).map(|scenario| (name, scenario)).map_err(|error| format!("{name}: {error}"))
@@ -56,7 +56,7 @@ impl Sweep {
         }
     }
 
-    /// Has each request for frames find none in turn.
+    /// Fails each request for frames in turn.
     pub fn allocations(&mut self, base: &Scenario) {
         let mut nth = 1;
         while nth <= self.run(Scenario { fail_allocation: nth, ..base.clone() }).allocations {

@@ -1,9 +1,9 @@
-//! A scenario: a cache, disks, files, and what each task does, as text that can be kept.
+//! A scenario: a cache, disks, files and the operations of each task, as text that can be kept.
 //!
 //! Owns: the operations and their numbers, the text form, its errors.
-//! Does not own: what an operation does (`ops`), where scenarios come from (`generate`, `scopes`).
-//! Invariants: what is written is read back equal. A line that cannot be read is an error that names
-//! it; nothing is guessed.
+//! Does not own: the effect of an operation (`ops`), the sources of scenarios (`generate`, `scopes`).
+//! Invariants: a written scenario is read back equal. A line that cannot be read is an error that names it; no value is
+//! guessed.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use afflux_simulator::{CPUS_MAX, FaultWhat, Setup, catalogue};
 
 macro_rules! operations {
     ($($variant:ident $name:literal { $($field:ident),* };)*) => {
-        /// What a task does next. All fields are numbers, so that text and shrinking are uniform.
+        /// An operation of a task. All fields are numbers, so that text and shrinking are uniform.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Op {
             $(
@@ -24,7 +24,7 @@ macro_rules! operations {
         }
 
         impl Op {
-            /// Its line.
+            /// The line of the operation.
             pub fn to_text(self) -> String {
                 match self {
                     $(Self::$variant { $($field),* } => {
@@ -43,7 +43,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The numbers, to be made smaller one by one.
+            /// The numbers, for shrinking one by one.
             pub(super) fn numbers(&mut self) -> Vec<(&'static str, &mut u64)> {
                 match self {
                     $(Self::$variant { $($field),* } => vec![$((stringify!($field), $field)),*],)*
@@ -106,19 +106,19 @@ impl Fields<'_> {
 /// Virtual CPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CpuSpec {
-    /// How many.
+    /// The number of CPUs.
     pub count: u64,
-    /// How long a task may run while others wait.
+    /// Time that a task may run while others wait.
     pub slice_ns: u64,
-    /// Of 1,000 preemption points, how many switch the task out at any rate.
+    /// Of 1,000 preemption points, how many switch the task out in any case.
     pub switch_per_mille: u64,
 }
 
 /// A disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceSpec {
-    /// A device of the catalogue, which then says how long requests take and whether there is a
-    /// volatile cache. Without it the disk has a latency and a rate, and serves in any order.
+    /// A device of the catalogue, which determines the time of requests and the volatile cache. Without one, the disk
+    /// has a latency and a rate, and serves requests in any order.
     pub model: Option<String>,
     /// Bytes in a block: 512 or 4096.
     pub block: u64,
@@ -128,18 +128,18 @@ pub struct DeviceSpec {
     pub depth: u64,
     /// Whether completed writes wait for a sync to be durable: 0 or 1.
     pub volatile: u64,
-    /// Before the bytes of a request pass.
+    /// Nanoseconds before the bytes of a request are transferred.
     pub latency_ns: u64,
     /// Bytes a second.
     pub rate: u64,
-    /// Bytes that all files may take up.
+    /// Most bytes of all files together.
     pub capacity: u64,
     /// Of 1,000 requests, how many end inside `submit`.
     pub inline_per_mille: u64,
 }
 
 impl Default for DeviceSpec {
-    /// What a disk has that says no more.
+    /// The defaults of a disk.
     fn default() -> Self {
         Self {
             model: None,
@@ -192,12 +192,12 @@ impl DeviceSpec {
     }
 }
 
-/// A file that is there at the start.
+/// A file that exists from the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileSpec {
     /// The number of its disk.
     pub device: u64,
-    /// Bytes that it has at the start.
+    /// Bytes at the start.
     pub size: u64,
 }
 
@@ -206,49 +206,49 @@ pub struct FileSpec {
 pub struct FailRequest {
     /// The number of the disk.
     pub device: u64,
-    /// Which request, from 1.
+    /// The number of the request, from 1.
     pub nth: u64,
-    /// How: as in [`Op::Fault`].
+    /// The kind of failure, as in [`Op::Fault`].
     pub what: u64,
 }
 
-/// All that a run is made from.
+/// The complete input of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scenario {
-    /// What everything that is not said here is drawn from.
+    /// The seed of everything that the other fields leave open.
     pub seed: u64,
     /// Page frames of the cache.
     pub frames: u64,
-    /// Virtual time that a step takes.
+    /// Virtual time of a step.
     pub step_ns: u64,
-    /// Power is lost at this time; 0 is never.
+    /// The time of a power loss, in microseconds; 0 is never.
     pub crash_us: u64,
-    /// Power is lost after so many steps; 0 is never.
+    /// The number of steps before a power loss; 0 is never.
     pub crash_step: u64,
-    /// The request for frames, from 1, that finds none; 0 is none of them.
+    /// The request for frames that finds none, counted from 1; 0 is none of them.
     pub fail_allocation: u64,
-    /// Virtual CPUs; without them one runs whatever is ready, in an order drawn from the seed.
+    /// Virtual CPUs; without them, any ready task runs, in an order drawn from the seed.
     pub cpus: Option<CpuSpec>,
-    /// A kernel's policies, by name; without it the engine's own.
+    /// A kernel's policies, by name; `None` for the engine's own.
     pub policy: Option<String>,
-    /// Which pages are evicted; without it as comes along with the policy.
+    /// The eviction policy; `None` for the policy's default.
     pub eviction: Option<EvictionKind>,
     /// Requests that fail.
     pub fail_requests: Vec<FailRequest>,
     /// Knobs set before the start.
     pub knobs: Vec<(String, u64)>,
-    /// Rare paths of the engine, and in how many of 1,000 cases each is taken.
+    /// Rare paths of the engine, each with the number of cases in 1,000 that take it.
     pub rare: Vec<(String, u64)>,
     /// The disks.
     pub devices: Vec<DeviceSpec>,
     /// The files.
     pub files: Vec<FileSpec>,
-    /// What each task does.
+    /// The operations of each task.
     pub tasks: Vec<Vec<Op>>,
 }
 
 impl Scenario {
-    /// As text that [`Scenario::parse`] reads.
+    /// The text that [`Scenario::parse`] reads.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "world seed={} frames={} step_ns={} crash_us={}\n",
@@ -300,7 +300,7 @@ impl Scenario {
     /// Reads what [`Scenario::to_text`] wrote; lines that begin with '#' are comments.
     ///
     /// # Errors
-    /// The first line that cannot be read, and why; a scenario that cannot be run.
+    /// The first line that cannot be read, with the reason; or the reason why the scenario cannot run.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut scenario = Self::default();
         for (at, line) in text.lines().enumerate() {
@@ -313,7 +313,7 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What cannot be run.
+    /// Refuses a scenario that cannot run.
     fn check(&self) -> Result<(), String> {
         if self.devices.is_empty() || self.files.is_empty() {
             return Err("a scenario has at least one device and one file".to_owned());
@@ -383,20 +383,20 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether a failing sync may take data with it.
+    /// Whether a failing sync may lose data.
     pub(super) fn loses_data(&self) -> bool {
         let losing = |failure: &FailRequest| failure.what % 6 == 5;
         self.fail_requests.iter().any(losing)
             || self.tasks.iter().flatten().any(|op| matches!(op, Op::Fault { what: 5, .. }))
     }
 
-    /// How many operations all tasks have together.
+    /// The number of operations in all tasks.
     pub fn operations(&self) -> usize {
         self.tasks.iter().map(Vec::len).sum()
     }
 }
 
-/// What a fault of this number does.
+/// The effect of a fault with this number.
 pub(crate) fn fault_what(what: u64, delay_ns: u64) -> FaultWhat {
     match what % 6 {
         0 => FaultWhat::Error(DeviceError::Io { errno: 5 }),

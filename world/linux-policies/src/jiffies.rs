@@ -1,9 +1,9 @@
-//! The kernel's time and its powers of two.
+//! The kernel's ticks, and its powers of two.
 //!
 //! Owns: tick rates, the conversion to and from nanoseconds.
 //! Does not own: clocks.
-//! Invariants: a rate is one of those that kernels are built with. 1,000 ticks a second where nobody said
-//! otherwise, as on most of today's x86 builds.
+//! Invariants: a rate is one that kernels are built with. The default is 1,000 ticks a second, as in most of today's
+//! x86 builds.
 
 use afflux_engine::Nanos;
 
@@ -12,12 +12,12 @@ use afflux_engine::Nanos;
 pub(crate) struct TickRate(u64);
 
 impl TickRate {
-    /// What is taken where nobody said otherwise.
+    /// The rate unless a policy's name states another.
     pub(crate) const DEFAULT: Self = Self(1000);
-    /// What x86 kernels can be built with (`CONFIG_HZ`).
+    /// The rates that x86 kernels can be built with (`CONFIG_HZ`).
     pub(crate) const BUILT: [u64; 4] = [100, 250, 300, 1000];
 
-    /// This one, if kernels can be built with it.
+    /// This rate, if kernels can be built with it.
     pub(crate) fn built(hz: u64) -> Option<Self> {
         Self::BUILT.contains(&hz).then_some(Self(hz))
     }

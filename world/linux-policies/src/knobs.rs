@@ -1,10 +1,10 @@
 //! The knobs that kernels have and the engine does not.
 //!
-//! Owns: their table. Does not own: those that the engine has too; which kernel looks at which (`registry`).
-//! Invariants: a value is read through a view, as every knob a decision follows from.
+//! Owns: their table. Does not own: the engine's own knobs; the knobs of each kernel (`registry`).
+//! Invariants: a decision reads a value through its view, like every other knob.
 
 afflux_engine::knobs! {
-    /// A knob that the kernels' policies bring.
+    /// A knob of the kernels' policies.
     KernelKnob of "linux-policies":
 
     MinRatio "min_ratio" 0 in 0..=99 "percent" Device AtOnce

@@ -1,4 +1,4 @@
-//! What Linux kernels decide about dirty pages, writeback and reclaim, as laws behind seams.
+//! The decisions of Linux kernels about dirty pages, writeback and reclaim, as laws behind seams.
 //!
 //! Owns: the laws and drivers by name, each in prose with its source above the code.
 //! Does not own: the mechanism (`engine`), experiments with it (`lab`).

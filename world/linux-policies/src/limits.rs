@@ -1,9 +1,8 @@
-//! Dirtyable memory and the limits on what may be dirty, as the kernels computed them.
+//! Dirtyable memory and the dirty limits, by the kernels' formulas.
 //!
 //! Owns: the formulas of three eras. Does not own: the shares of devices.
-//! Invariants: background is below the limit whatever the knobs say: the kernel halves the limit for
-//! it without a word. (Here knobs that ask for that are refused with both values before they get so
-//! far.)
+//! Invariants: background is below the limit whatever the knobs say, since the kernel silently takes half of the limit
+//! instead. (Here such knobs are refused before, with both values.)
 
 use afflux_engine::policy::{Global, KnobValues, View};
 
@@ -12,14 +11,14 @@ pub(crate) const PAGE_BYTES: u64 = 4096;
 /// Limits of all devices together, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Nobody may go above it.
+    /// No writer may pass it.
     pub(crate) dirty: u64,
     /// Background writeback starts above it.
     pub(crate) background: u64,
 }
 
 impl Limits {
-    /// Up to here nobody is throttled.
+    /// Up to this number of dirty pages no writer is throttled.
     pub(crate) fn freerun(self) -> u64 {
         (self.dirty + self.background) / 2
     }

@@ -1,16 +1,15 @@
-//! What all kernels' policies ask of the engine.
+//! The needs of all kernels' policies.
 //!
-//! Owns: that they are asked after pages were dirtied, look at counters that all devices share, and take ratios of
-//! memory.
-//! Does not own: their decisions.
-//! Invariants: the engine's memory guard stands above them, as no kernel's law is trusted to leave frames.
+//! Owns: the common needs: decisions after pages were dirtied, counters of all devices, ratios of memory.
+//! Does not own: the decisions.
+//! Invariants: the engine's memory guard stands above the policies, as no kernel's law is trusted to leave free frames.
 
 use afflux_engine::policy::{Asked, Needs};
 use afflux_engine::settings::BackgroundShare;
 
 use crate::knobs::KNOBS;
 
-/// The same for all of them.
+/// The needs of each of them.
 pub(crate) const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,

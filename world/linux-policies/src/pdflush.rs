@@ -1,21 +1,25 @@
 //! The pdflush pool of Linux 2.6.31: background writeback by threads that belong to no device.
 //!
-//! Two to eight threads (kernel-facts, section 2.1). A call for background writeback takes an idle thread,
-//! and is dropped if there is none; one more is made when none has been idle for 1 s, and goes when one has
-//! been idle for 1 s. The background job asks for 1,024 pages of any device, in the order of the devices,
-//! again and again until less than the threshold is dirty; a round that got fewer waits up to 100 ms if
-//! queues were congested or files had more, else it ends. The periodic job does the same for files older
-//! than the expiry, for as many pages as are dirty plus one a dirty file, and comes again one interval after
-//! it started, no sooner than 1 s after it ended.
-//! A thread never waits for a request: a congested device is passed over, and a file whose device becomes
-//! congested is left with a dozen pages written and goes to the young end of the list of dirty files
-//! (`redirty_tail`); so does, in background writeback, a file whose slice is used up, where the periodic job
-//! keeps its place (`requeue_io`). One thread works on a device at a time.
+//! The pool has two to eight threads (kernel-facts, section 2.1). A call for background writeback takes an idle thread,
+//! and is dropped if there is none. A thread is added when none has been idle for 1 s, and ends when one has been idle
+//! for 1 s.
 //!
-//! Not modelled: pages that are skipped because somebody has locked their buffers, after which the kernel waits, too.
+//! The background job asks for 1,024 pages of any device, in the order of the devices. It repeats this until the dirty
+//! pages are below the threshold. After a round with fewer pages it waits up to 100 ms if queues were congested or
+//! files had more, and ends otherwise. The periodic job does the same for files older than the expiry, for as many
+//! pages as are dirty plus one for each dirty file. The next run begins one interval after the start of the last, but
+//! no sooner than 1 s after the end.
+//!
+//! A thread never waits for a request. It passes over a congested device. A file whose device becomes congested keeps
+//! its remaining dirty pages, and goes to the young end of the list of dirty files (`redirty_tail`). In background
+//! writeback, a file whose slice is used up goes there, too; in the periodic job it keeps its place (`requeue_io`). One
+//! thread works on a device at a time.
+//!
+//! Not modelled: pages that are skipped because their buffers are locked, after which the kernel waits, too.
 //!
 //! Owns: the pool, the two jobs, the rules of putting back. Does not own: lists, requests, congestion marks.
-//! Invariants: a job's rounds end: each takes every file at most once. What keeps the engine is a task.
+//! Invariants: the rounds of a job end: from each device, a round takes at most one file more than there are dirty
+//! ones. A task keeps the engine alive.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,7 +31,7 @@ use crate::balance::SLICE_PAGES;
 
 const THREADS_MIN: u32 = 2;
 const THREADS_MAX: u32 = 8;
-/// Of no idle thread, or of an idle one, until their number changes.
+/// Time without an idle thread, or with one, until the number of threads changes.
 const RESIZE_NS: u64 = Nanos::SECOND;
 /// The longest wait for congestion.
 const WAIT_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -38,26 +42,26 @@ pub(crate) struct Pdflush {
     pool: Arc<Pool>,
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct Pool {
     state: Mutex<State>,
-    /// A wait for congestion ends when a queue clears; else after its whole time.
+    /// Whether a wait for congestion ends when a queue clears, instead of after its whole time.
     woken_on_clear: bool,
 }
 
 struct State {
     threads: u32,
     working: u32,
-    /// Since when the last thread has been idle, or not.
+    /// Since when there has been an idle thread, or none.
     changed: Nanos,
-    /// Devices that a thread works on.
+    /// Devices on which a thread works.
     taken: BTreeSet<DeviceId>,
 }
 
 /// One request for writeback.
 struct Control {
     pages: u64,
-    /// Only files that have been dirty since before then: the periodic job.
+    /// For the periodic job: only files that have been dirty since before this instant.
     older_than: Option<Nanos>,
     congested: bool,
     more: bool,
@@ -94,7 +98,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an idle thread.
+    /// Takes an idle thread; returns false if there is none.
     fn begin(&self, now: Nanos) -> bool {
         let mut state = self.lock();
         let waited = now.since(state.changed) >= RESIZE_NS;
@@ -146,7 +150,8 @@ impl Pool {
         loop {
             flush.sleep(next.since(flush.now())).await;
             let Some(interval_ns) = flush.interval_ns() else {
-                // Off, as the kernel's timer is taken out then. Nobody says when it is set again.
+                // Off: the kernel removes its timer then. No event tells when the knob is set again, so look from time
+                // to time.
                 next = flush.now().after(PERIODIC_PAUSE_NS);
                 continue;
             };
@@ -174,18 +179,18 @@ impl Pool {
                 }
                 self.wait(flush).await;
             }
-            // A round without progress counts too, so that this ends whatever the devices do.
+            // A round without progress counts, too, so that this loop always ends.
             left = left.saturating_sub((SLICE_PAGES - control.pages).max(1));
         }
     }
 
-    /// Writes as asked, of the devices in their order.
+    /// Writes the requested pages, from the devices in their order.
     async fn round(&self, flush: &dyn Flush, control: &mut Control) {
         for device in flush.devices() {
             if control.pages == 0 {
                 return;
             }
-            // A bound: files that are put back may come round again.
+            // Bounded, because a file that was put back may come round again.
             for _ in 0..=flush.dirty_files() {
                 if control.pages == 0 {
                     control.more = true;
@@ -217,7 +222,7 @@ impl Control {
         Self { pages, older_than, congested: false, more: false }
     }
 
-    /// Writes one file as far as it goes; whether congestion stopped it.
+    /// Writes one file as far as possible; returns whether congestion stopped it.
     async fn write(&mut self, flush: &dyn Flush, taken: Taken) -> bool {
         let mut taken = taken;
         let mut congested = false;
@@ -238,7 +243,7 @@ impl Control {
     }
 }
 
-/// A device that a thread works on.
+/// The hold of a thread on its device.
 struct Leave<'a> {
     pool: &'a Pool,
     device: DeviceId,

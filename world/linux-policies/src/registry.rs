@@ -1,9 +1,9 @@
 //! The policies by name.
 //!
-//! Owns: the names, what each is made of, the knobs it starts with.
+//! Owns: the names, and the parts and knobs of each policy.
 //! Does not own: the laws.
-//! Invariants: every name in [`NAMES`] is known to [`policy`]; each call makes policies of its own, so
-//! that estimates begin afresh.
+//! Invariants: every name in [`NAMES`] is known to [`policy`]; each call makes new policies, so that estimates begin
+//! afresh.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub const NAMES: &[&str] = &[
     "linux-6.1",
 ];
 
-/// What may follow a name, in words.
+/// The suffixes of a name, in words.
 pub const WITH_TICKS: &str = "linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a second";
 
-/// What ends a wait for congestion in the policies of 2.6.31.
+/// The event that ends a wait for congestion in the policies of 2.6.31.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionWaits {
     /// A queue that clears, or 100 ms: as in the kernel.
@@ -46,26 +46,26 @@ pub enum CongestionWaits {
     Plain,
 }
 
-/// There is no such policy.
+/// The error for an unknown policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no policy '{name}'; there are: {} ({WITH_TICKS})", NAMES.join(", "))]
 pub struct UnknownPolicy {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
 }
 
 /// A kernel's policies.
 #[derive(Clone)]
 pub struct Policy {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// For one engine.
+    /// The policies for one engine.
     pub policies: Policies,
 }
 
-/// Knobs as these kernels start with them.
+/// These kernels' initial knobs.
 const DEFAULTS: &[(Knob, u64)] = &[
     (Knob::DirtyRatio, 20),
     (Knob::BackgroundRatio, 10),
@@ -75,44 +75,44 @@ const DEFAULTS: &[(Knob, u64)] = &[
 ];
 
 impl Policy {
-    /// Whether this kernel has no such knob: setting it changes nothing.
+    /// Whether this kernel lacks the knob. Setting the knob then changes nothing.
     pub fn ignores(&self, knob: &KnobInfo) -> bool {
         let since_6_1 = [KernelKnob::MinBytes, KernelKnob::MaxBytes, KernelKnob::StrictLimit];
         if since_6_1.iter().any(|own| own.info() == knob) {
             return self.name != "linux-6.1";
         }
-        // Their slices follow from their laws.
+        // A kernel's law determines its slices.
         knob == Knob::SliceBytes.info()
             || knob == Knob::BackgroundCentisecs.info() && !self.name.starts_with("linux-3.6")
     }
 
-    /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.
+    /// Sets the knobs to the kernel's initial values: 20 and 10 percent, 30 and 5 seconds, 128 requests.
     pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
         DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
     }
 }
 
-/// The policy of that name, for one engine. `linux-3.6` and `linux-6.1` may be followed by `@` and the ticks a
-/// second (`CONFIG_HZ`) of the kernel that is meant: 100, 250, 300, or 1000 as without.
+/// The policy of that name, for one engine. After `linux-3.6` and `linux-6.1`, `@` and a number give the kernel's ticks
+/// a second (`CONFIG_HZ`): 100, 250, 300 or 1000, which is also the default.
 ///
 /// # Errors
-/// When there is none; the error lists the names.
+/// If there is none; the error lists the names.
 pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
     policy_with(name, CongestionWaits::default())
 }
 
-/// [`policy`], with a choice that only the policies of 2.6.31 look at.
+/// [`policy`], with a choice that only the policies of 2.6.31 use.
 ///
 /// # Errors
-/// When there is none; the error lists the names.
+/// If there is none; the error lists the names.
 pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, UnknownPolicy> {
     policy_changed(name, waits, &[])
 }
 
-/// [`policy_with`], with parts of the law of 2009 taken out or put in; later laws have no such parts.
+/// [`policy_with`], with parts of the law of 2009 removed or added; later laws have no such parts.
 ///
 /// # Errors
-/// When there is none; the error lists the names.
+/// If there is none; the error lists the names.
 pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]) -> Result<Policy, UnknownPolicy> {
     let woken_on_clear = waits == CongestionWaits::WokenOnClear;
     let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };

@@ -1,8 +1,7 @@
-//! What models of files say about changes: when, how they ended, what is wrong with what was seen.
+//! Words that the models of files share: moments, endings of changes, mismatches.
 //!
-//! Owns: these words, nothing more.
-//! Does not own: what follows from them (`file`, `stamps`).
-//! Invariants: moments of one file are ordered; moments of two files have nothing to do with each other.
+//! Owns: these words. Does not own: the rules about them (`file`, `stamps`).
+//! Invariants: moments of one file are ordered; moments of two files are unrelated.
 
 /// A moment in the order of a file's begins and ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -11,18 +10,18 @@ pub struct Stamp(pub(crate) u64);
 /// How a change ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// It happened.
+    /// The change happened.
     Done,
-    /// It may have happened, in part or in whole, and does not go on.
+    /// The change may have happened, in part or in whole, and has stopped.
     Failed,
-    /// As failed, and what it started may still happen later.
+    /// As [`Ending::Failed`], but parts that the change started may still happen later.
     Abandoned,
 }
 
-/// What is wrong with bytes or a size.
+/// A wrong content or size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// In words, with the place and what would have been right.
+    /// A description, with the place and the right values.
     pub what: String,
 }
 

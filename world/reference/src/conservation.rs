@@ -1,9 +1,9 @@
 //! Conservation: nothing of an engine appears or goes missing, and nothing passes its bound.
 //!
-//! Owns: the equations between counters, frames and what files and devices say, and the bounds.
-//! Does not own: the engine; which bytes are right (the models of files).
-//! Invariants: to be asked between two steps of the world. While something runs only what holds at every
-//! moment is checked; at rest also that nothing is left in anybody's hands.
+//! Owns: the equations between counters, frames and the figures of files and devices; the bounds.
+//! Does not own: the engine; the right bytes (the models of files).
+//! Invariants: call the checks between two steps of the world. During work only rules that hold at every moment are
+//! checked. At rest, no task may hold a page either.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use afflux_engine::{Census, Engine, Platform};
 
 use crate::change::Mismatch;
 
-/// What an engine may have at most.
+/// The bounds of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Conservation {
-    /// Tables and indexes, for each million bytes of page frames.
+    /// Bytes of tables and indexes for each million bytes of page frames.
     pub metadata_bytes_per_million: u64,
-    /// How much later than a law asked for a pause of a writer may end. Waits for the engine's own limits (a
-    /// device's part, the guard of memory) last as long as the device takes.
+    /// How much later than the law's request a writer's pause may end. Waits for the engine's own limits (a device's
+    /// part, the guard of memory) last as long as the device takes.
     pub pause_late_ns_max: Option<u64>,
 }
 
 impl Default for Conservation {
-    /// 30,000 bytes a million (the goal of 1.5 % is for large caches; a sparse index has more), no bound
-    /// on pauses.
+    /// 30,000 bytes a million, and no bound on pauses. (The goal of 1.5 % is for large caches; a sparse index needs
+    /// more.)
     fn default() -> Self {
         Self { metadata_bytes_per_million: 30_000, pause_late_ns_max: None }
     }
 }
 
-/// What indexes of small caches and few files take beside the share.
+/// Bytes for the indexes of small caches and few files, on top of the share.
 const METADATA_BYTES_MIN: u64 = 1 << 20;
 
 impl Conservation {
-    /// Checks what holds at every moment.
+    /// Checks the rules that hold at every moment.
     pub fn check<P: Platform>(&self, engine: &Arc<Engine<P>>) -> Result<(), Mismatch> {
         let (census, status) = (engine.census(), engine.status());
         check_counters(engine, &census)?;
@@ -63,7 +63,7 @@ impl Conservation {
         Ok(())
     }
 
-    /// Checks an engine that nobody uses and that has written everything.
+    /// Checks an engine without callers that has written everything.
     pub fn check_at_rest<P: Platform>(&self, engine: &Arc<Engine<P>>) -> Result<(), Mismatch> {
         self.check(engine)?;
         let (census, status) = (engine.census(), engine.status());
@@ -83,7 +83,7 @@ impl Conservation {
 
 const PAGE_BYTES: u64 = 4096;
 
-/// Every page that was dirtied has been written, was cut off, or is still to be written.
+/// Checks that every page that was dirtied has been written, was cut off, or is still to be written.
 fn check_counters<P: Platform>(engine: &Arc<Engine<P>>, census: &Census) -> Result<(), Mismatch> {
     let counters = engine.platform().counters();
     let [dirtied, written, truncated] =

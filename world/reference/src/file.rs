@@ -1,15 +1,14 @@
-//! The reference model of one file: what the engine may answer, byte by byte.
+//! The reference model of one file: the engine's possible answers, byte by byte.
 //!
-//! Every change (a write, a change of size, a punch) has a begin and an end, as whoever calls the
-//! engine sees them. A byte may hold what a change gave it unless that change is *superseded*: another
-//! one that surely happened began after it ended, and itself ended before the look at the byte began.
-//! Changes that overlap in time may have happened in either order. A change that failed, or whose
-//! future was dropped, happened in part, in whole or not at all.
+//! Every change (a write, a change of size, a punch) has a begin and an end, as its caller sees them. A byte may hold
+//! the value of a change unless the change is *superseded*. It is superseded if another change, which surely happened,
+//! began after its end and ended before the look at the byte began. Changes that overlap in time may have happened in
+//! either order. A failed change, or one whose future was dropped, happened in part, in whole or not at all.
 //!
-//! Owns: the history of one file's changes, the sizes that it may have, what has been synced.
-//! Does not own: the engine or a disk; callers bring what these answered.
-//! Invariants: a checker never rejects what an engine may do; contents are patterns that name their
-//! version, so that bytes of another file, place or time are told from right ones.
+//! Owns: the history of one file's changes, its possible sizes, the synced ranges.
+//! Does not own: the engine or a disk; callers pass in their answers.
+//! Invariants: a check never rejects a legal answer of the engine. Contents are patterns that name their version. So
+//! bytes of another file, place or time are recognized.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +22,14 @@ pub struct ChangeId(usize);
 #[derive(Clone, Debug)]
 struct Change {
     start: Stamp,
-    /// `None` while it may still happen.
+    /// `None` while the change may still happen.
     end: Option<Stamp>,
-    /// It has happened as a whole.
+    /// Whether the change has happened as a whole.
     definite: bool,
     offset: u64,
-    /// First byte past it.
+    /// The first byte after the change.
     limit: u64,
-    /// The pattern it wrote; 0 is zeros.
+    /// The pattern of the change; 0 is zeros.
     version: u64,
 }
 
@@ -40,9 +39,9 @@ pub struct FileModel {
     clock: u64,
     changes: Vec<Change>,
     sizes: Sizes,
-    /// Ranges that were synced, each with the begin of the sync.
+    /// Synced ranges, each with the begin of the sync.
     synced: Vec<(u64, u64, Stamp)>,
-    /// Ranges that were written by changes that were durable when they ended, each with the begin of the change.
+    /// Ranges of changes that were durable at their end, each with the begin of the change.
     stable: Vec<(u64, u64, Stamp)>,
 }
 
@@ -95,26 +94,26 @@ impl FileModel {
         ChangeId(self.changes.len() - 1)
     }
 
-    /// A write of pattern `version` begins.
+    /// Begins a write of pattern `version`.
     pub fn begin_write(&mut self, offset: u64, len: u64, version: u64) -> ChangeId {
         let change = self.begin(offset, offset + len, version);
         self.sizes.begin_write(change.0, offset, len, Stamp(self.clock));
         change
     }
 
-    /// A change of size begins.
+    /// Begins a change of size.
     pub fn begin_set_size(&mut self, size: u64) -> ChangeId {
         let change = self.begin(size, u64::MAX, 0);
         self.sizes.begin_set(change.0, size, Stamp(self.clock));
         change
     }
 
-    /// A punch begins.
+    /// Begins a punch.
     pub fn begin_punch(&mut self, offset: u64, len: u64) -> ChangeId {
         self.begin(offset, offset.saturating_add(len), 0)
     }
 
-    /// A change ends.
+    /// Ends a change.
     pub fn end(&mut self, change: ChangeId, ending: Ending) {
         let now = self.tick();
         let record = &mut self.changes[change.0];
@@ -125,18 +124,18 @@ impl FileModel {
         self.sizes.end(change.0, ending, now);
     }
 
-    /// A look at the file (a read, a sync) begins.
+    /// Begins a look at the file (a read, a sync).
     pub fn look(&mut self) -> Stamp {
         self.tick()
     }
 
-    /// The sizes that the file may have had at some moment since `since`. Nothing where so many changes
-    /// were under way that nobody knows.
+    /// The sizes that the file may have had at any moment since `since`. `None` once too many changes were in progress
+    /// at the same time.
     pub fn sizes_since(&self, since: Stamp) -> Option<BTreeSet<u64>> {
         self.sizes.since(since)
     }
 
-    /// Checks what a read that began at `since` returned for `len` bytes from `offset`.
+    /// Checks the result of a read of `len` bytes from `offset` that began at `since`.
     pub fn check_read(&self, since: Stamp, offset: u64, len: u64, got: &[u8]) -> Result<(), Mismatch> {
         let count = got.len() as u64;
         let Some(sizes) = self.sizes_since(since) else { return self.check_bytes(since, offset, got) };
@@ -147,7 +146,7 @@ impl FileModel {
         self.check_bytes(since, offset, got)
     }
 
-    /// Checks a size that was seen after `since`: one that the file may have had.
+    /// Checks that the file may have had this size, which was seen after `since`.
     pub fn check_size(&self, since: Stamp, size: u64) -> Result<(), Mismatch> {
         let Some(sizes) = self.sizes_since(since) else { return Ok(()) };
         if sizes.contains(&size) {
@@ -156,8 +155,8 @@ impl FileModel {
         Err(Mismatch { what: format!("the size is {size}; it may be {sizes:?}") })
     }
 
-    /// Checks a disk's size: between the smallest and the largest that the file may have had, since
-    /// a disk learns of a size page by page.
+    /// Checks a disk's size. It must lie between the smallest and the largest that the file may have had, since a disk
+    /// learns a size page by page.
     pub fn check_disk_size(&self, since: Stamp, size: u64) -> Result<(), Mismatch> {
         let Some(sizes) = self.sizes_since(since) else { return Ok(()) };
         match (sizes.first(), sizes.last()) {
@@ -171,20 +170,19 @@ impl FileModel {
         self.check_with(offset, got, |_| (since, Stamp::default()))
     }
 
-    /// Notes that a sync of a range, begun at `since`, succeeded.
+    /// Records that a sync of a range, begun at `since`, succeeded.
     pub fn note_synced(&mut self, since: Stamp, offset: u64, len: u64) {
         self.synced.push((offset, offset.saturating_add(len), since));
     }
 
-    /// Notes that a change was durable when it ended. It was synced at a moment that nobody knows after it was made:
-    /// what was written meanwhile may have been synced instead, or not yet.
+    /// Records that a change was durable at its end. Its sync happened at an unknown moment after the change, so bytes
+    /// of writes in between may have been synced instead, or not yet.
     pub fn note_stable(&mut self, change: ChangeId) {
         let Change { offset, limit, start, .. } = self.changes[change.0];
         self.stable.push((offset, limit, start));
     }
 
-    /// Checks the bytes of a disk after a power loss: each holds what it held when it was last
-    /// synced, or what a later change gave it.
+    /// Checks the bytes of a disk after a power loss. Each must be the byte of its last sync, or of a later change.
     pub fn check_crashed(&self, offset: u64, got: &[u8]) -> Result<(), Mismatch> {
         self.check_with(offset, got, |at| (newest_at(&self.synced, at), newest_at(&self.stable, at)))
     }
@@ -201,8 +199,7 @@ impl FileModel {
         self.changes.iter().any(|change| change.version == version && (change.offset..change.limit).contains(&at))
     }
 
-    /// Checks the last byte of a file that is at rest, where only a write can have given it this size: then
-    /// no cut took the byte away again.
+    /// Checks the last byte of a file at rest whose size can come from a write only: no cut may have removed the byte.
     pub fn check_last(&self, size: u64, last: u8) -> Result<(), Mismatch> {
         let is_cut = |change: &Change| change.version == 0 && change.limit == u64::MAX;
         if size == 0 || self.changes.iter().any(|change| is_cut(change) && change.offset == size) {
@@ -237,8 +234,8 @@ impl FileModel {
         merged
     }
 
-    /// `since`, for each byte: the changes that had ended then had all been made, and so had one that began at
-    /// the second stamp.
+    /// For each byte, `since` returns two moments: all changes that ended by the first had happened, and so had the
+    /// change that began at the second.
     fn check_with(&self, offset: u64, got: &[u8], since: impl Fn(u64) -> (Stamp, Stamp)) -> Result<(), Mismatch> {
         let limit = offset + got.len() as u64;
         let near: Vec<&Change> =
@@ -256,7 +253,7 @@ impl FileModel {
         Ok(())
     }
 
-    /// All bytes of a segment have the same candidates, which are among `near`.
+    /// Checks a segment whose bytes all have the same candidates, which are among `near`.
     fn check_segment(
         &self,
         near: &[&Change],
@@ -273,7 +270,7 @@ impl FileModel {
             .collect();
         let mut wrong: Vec<bool> = vec![true; got.len()];
         let mut expected = vec![0; got.len()];
-        // The newest first: it is mostly right, and right as a whole.
+        // The newest comes first, because it is right in most cases, and for the whole segment.
         for version in candidates.iter().rev() {
             pattern(*version, offset, &mut expected);
             if expected == got {
@@ -315,7 +312,7 @@ impl FileModel {
     }
 }
 
-/// The newest stamp of the ranges that have the byte.
+/// The newest moment of the ranges that contain the byte.
 fn newest_at(ranges: &[(u64, u64, Stamp)], at: u64) -> Stamp {
     let covering = ranges.iter().filter(|(offset, limit, _)| (*offset..*limit).contains(&at));
     covering.map(|range| range.2).max().unwrap_or_default()

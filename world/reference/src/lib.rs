@@ -1,10 +1,9 @@
-//! What an engine may answer: reference models, for simulated runs and for looking for faults.
+//! Reference models of an engine's answers, for simulated runs and for the search for faults.
 //!
-//! Owns: the model of a file byte by byte (`file`, `size`) and by the stamps of its pages (`stamps`, `runs`),
-//! the words that both have in common (`change`), what of an engine never appears or goes missing
-//! (`conservation`).
-//! Does not own: the engine, worlds and disks: callers bring what these answered.
-//! Invariants: a model never rejects what an engine may do.
+//! Owns: the model of a file byte by byte (`file`, `size`) and by the stamps of its pages (`stamps`, `runs`), the words
+//! that both share (`change`), conservation in an engine (`conservation`).
+//! Does not own: the engine, worlds and disks: callers pass in their answers.
+//! Invariants: a model never rejects a legal answer of the engine.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,8 @@
-//! Numbers of pages, kept as runs of pages that have the same ones.
+//! Version numbers of pages, kept as runs of pages with equal numbers.
 //!
-//! Owns: for each page of a file two versions (written last, synced), stream-like histories in few runs.
-//! Does not own: what the versions mean (`stamps`).
-//! Invariants: the runs of a chunk cover it whole, in order, and neighbours differ. A chunk that is
-//! absent is all zeros.
+//! Owns: two versions for each page of a file (last written, synced); stream-like histories need few runs.
+//! Does not own: the meaning of the versions (`stamps`).
+//! Invariants: the runs of a chunk cover it completely, in order, and neighbours differ. A missing chunk is all zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,18 +10,18 @@ use std::ops::Range;
 /// Pages in a chunk.
 const CHUNK_PAGES: u64 = 512;
 
-/// What is known of a page.
+/// The versions of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Cell {
-    /// The version that the last write to end gave it; 0 is zeros.
+    /// The version of the last write that has ended; 0 is zeros.
     pub(super) last: u32,
-    /// The oldest version that it may have after a power loss.
+    /// The oldest version that the page may have after a power loss.
     pub(super) synced: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// First page past it, counted from the chunk's first.
+    /// The first page after the run, counted from the chunk's first.
     end: u16,
     cell: Cell,
 }
@@ -39,13 +38,13 @@ impl Chunk {
         self.0.partition_point(|run| run.end <= page)
     }
 
-    /// Replaces what the pages of `range` have; `scratch` is memory to work in.
+    /// Replaces the cells of the pages in `range`; `scratch` is working memory.
     fn update(&mut self, range: Range<u16>, scratch: &mut Vec<Run>, mut to: impl FnMut(Cell, Range<u16>) -> Cell) {
         let from = self.first_with(range.start);
         let mut start = if from == 0 { 0 } else { self.0[from - 1].end };
         scratch.clear();
         if from > 0 {
-            // The neighbour before, so that equal ones join.
+            // Includes the neighbour before, so that equal runs join.
             scratch.push(self.0[from - 1]);
         }
         let mut add = |end: u16, cell: Cell| match scratch.last_mut() {
@@ -85,7 +84,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Replaces what the pages have; `to` is called for pages that had the same until now.
+    /// Replaces the cells of pages; calls `to` for runs of pages with equal cells.
     pub(super) fn update(&mut self, pages: Range<u64>, mut to: impl FnMut(Cell, Range<u64>) -> Cell) {
         for (index, range) in chunks_of(pages) {
             let first = index * CHUNK_PAGES;
@@ -96,7 +95,7 @@ impl Runs {
         }
     }
 
-    /// Replaces what pages have from `first` on, as far as anything but zeros is known.
+    /// Replaces the cells of all pages from `first` on, in chunks that exist.
     pub(super) fn update_from(&mut self, first: u64, mut to: impl FnMut(Cell, Range<u64>) -> Cell) {
         let indexes: Vec<u64> = self.chunks.range(first / CHUNK_PAGES..).map(|(index, _)| *index).collect();
         for index in indexes {
@@ -104,7 +103,7 @@ impl Runs {
         }
     }
 
-    /// Calls `look` with runs of pages that have the same, and what they have.
+    /// Calls `look` with runs of pages with equal cells, and with the cell.
     pub(super) fn look<E>(
         &self,
         pages: Range<u64>,
@@ -130,13 +129,13 @@ impl Runs {
         Ok(())
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(super) fn count(&self) -> usize {
         self.chunks.values().map(|chunk| chunk.0.len()).sum()
     }
 }
 
-/// The chunks that a range of pages has a part in, each with the part.
+/// The chunks that a range of pages touches, each with its part of the range.
 fn chunks_of(pages: Range<u64>) -> impl Iterator<Item = (u64, Range<u16>)> {
     let indexes = pages.start / CHUNK_PAGES..pages.end.div_ceil(CHUNK_PAGES);
     indexes.filter(move |_| pages.start < pages.end).map(move |index| {

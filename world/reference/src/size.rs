@@ -1,36 +1,35 @@
-//! Which sizes a file may have.
+//! The possible sizes of a file.
 //!
-//! Owns: the states that are possible: a size, and which of the changes under way may have had their
-//! effect on it.
+//! Owns: the possible states: a size, and which of the changes in progress may have had their effect on it.
 //! Does not own: bytes.
-//! Invariants: the states are all that some order of the changes under way leads to. A change under
-//! way has its whole effect once; a write may show the sizes of its first pages before that. A write that
-//! changes nothing at a size leaves one state, not two, so that many writes under way stay cheap.
+//! Invariants: the states are all that some order of the changes in progress leads to. A change in progress has its
+//! whole effect once; a write may show the sizes of its first pages before that. A write that changes nothing at a size
+//! leaves one state, not two, so that many writes in progress stay cheap.
 
 use std::collections::BTreeSet;
 
 use crate::change::{Ending, Stamp};
 
 const PAGE_BYTES: u64 = 4096;
-/// Changes of one file that may be under way at once, abandoned ones included.
+/// Most changes of one file in progress at the same time, abandoned ones included.
 const UNDER_WAY_MAX: usize = 64;
-/// States that are followed; with more the sizes of the file are no longer judged.
+/// Most states to follow; beyond it the sizes of the file are no longer checked.
 const STATES_MAX: usize = 4_000;
 
 #[derive(Clone, Debug)]
 enum Effect {
     Set(u64),
-    /// The sizes that a write may stop at on its way; the last one is its whole effect.
+    /// The sizes that a write may show in progress; the last is the whole effect.
     Grow(Vec<u64>),
 }
 
-/// What a file may be like. The two sets are of slots, as bits; a change is in one of them or in both.
+/// A possible state of a file. The two sets contain slots, as bits; a change is in one of them or in both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct State {
     size: u64,
     /// Changes that may have had their effect.
     may: u64,
-    /// Changes that may still have it.
+    /// Changes that may still have their effect.
     open: u64,
 }
 
@@ -38,12 +37,12 @@ struct State {
 pub(super) struct Sizes {
     states: BTreeSet<State>,
     under_way: Vec<Option<(usize, Effect)>>,
-    /// The slots of changes that lost their caller: they may have their effect at any time, and are kept
-    /// as if they could have it again, since nobody will say that they ended.
+    /// The slots of changes that lost their caller. Such a change may have its effect at any time. The model
+    /// never learns of the end, so it keeps the change as if the effect could come again.
     abandoned: u64,
-    /// The sizes possible from each moment on to the next.
+    /// The possible sizes from each moment to the next.
     history: Vec<(Stamp, BTreeSet<u64>)>,
-    /// There were too many states: any size is taken as possible.
+    /// Whether there were too many states: every size then counts as possible.
     vague: bool,
 }
 
@@ -61,7 +60,7 @@ impl Sizes {
     pub(super) fn begin_write(&mut self, change: usize, offset: u64, len: u64, now: Stamp) {
         let end = offset + len;
         let first = (offset / PAGE_BYTES + 1) * PAGE_BYTES;
-        // A long write goes on in pieces of whole pages, counted from its first byte.
+        // A long write continues in pieces of whole pages, counted from its first byte.
         let starts = [first, offset + PAGE_BYTES].into_iter();
         let mut sizes: Vec<u64> = starts
             .flat_map(|start| (0..).map(move |page| start + page * PAGE_BYTES).take_while(|at| *at < end))
@@ -97,7 +96,7 @@ impl Sizes {
             self.close(bit);
             return self.note(now);
         }
-        // What is left of a set that was closed is closed.
+        // A closed set of states stays closed after a filter.
         self.under_way[slot] = None;
         self.states = std::mem::take(&mut self.states)
             .into_iter()
@@ -107,7 +106,7 @@ impl Sizes {
         self.note(now);
     }
 
-    /// Adds all states that the changes under way may lead to now that there is the one of bit `new`.
+    /// Adds all states that the changes in progress may lead to, with the new one of bit `new`.
     fn close(&mut self, new: u64) {
         let mut open: Vec<State> = std::mem::take(&mut self.states).into_iter().collect();
         for state in &mut open {
@@ -121,7 +120,7 @@ impl Sizes {
         }
     }
 
-    /// Adds the states that one change leads to from a state; those that are new are to be followed.
+    /// Adds the states that one change leads to from `state`; new states go to `open`, to be followed as well.
     fn follow(&mut self, state: State, slot: usize, open: &mut Vec<State>) {
         let bit = 1_u64 << slot;
         let Some((_, effect)) = &self.under_way[slot] else { return };
@@ -149,8 +148,8 @@ impl Sizes {
         }
     }
 
-    /// A write that ends within the size may have had its effect. If it ends before it, others made the
-    /// size what it is, with it or without it: it may also come later.
+    /// A write that ends within the size may have had its effect. If it ends before the size, other changes made the
+    /// size, with or without its effect: it may also come later.
     fn settled(&self, mut state: State) -> State {
         for (slot, entry) in self.under_way.iter().enumerate() {
             if let Some((_, Effect::Grow(sizes))) = entry
@@ -174,7 +173,7 @@ impl Sizes {
         self.history.push((now, self.states.iter().map(|state| state.size).collect()));
     }
 
-    /// Nothing where it is not known.
+    /// `None` if the sizes are unknown.
     pub(super) fn since(&self, since: Stamp) -> Option<BTreeSet<u64>> {
         if self.vague {
             return None;

@@ -1,16 +1,15 @@
-//! Stamps: 16 bytes that say which file, page and version a page is of, and a model of which may show.
+//! Stamps: 16 bytes with the file, page and version of a page, and a model of the versions that may show.
 //!
-//! Every write stamps the pages whose first bytes it covers with its version. A version may show unless it
-//! is *superseded*: a write that surely happened began after it had ended, and itself ended before the
-//! read began. Writes that overlap in time may have happened in either order; one that failed, or whose
-//! caller went away, happened in part, in whole or not at all. After a power loss a page has what it
-//! had when it was last synced, or something later. It is the rule of [`FileModel`](crate::FileModel), for
-//! whole pages, at the cost of tens of nanoseconds a page, so that it can always be on.
+//! Every write stamps the pages whose first bytes it covers with its version. A version may show unless it is
+//! *superseded*: another write, which surely happened, began after its end and ended before the read began. Writes that
+//! overlap in time may have happened in either order. A failed write, or one that lost its caller, happened in part, in
+//! whole or not at all. After a power loss a page has the version of its last sync, or a later one. This is the rule of
+//! [`FileModel`](crate::FileModel) for whole pages. It costs tens of nanoseconds a page, so that it can always be on.
 //!
-//! Owns: the history of one file's pages, as far as something may still ask for it.
-//! Does not own: the engine or a disk; callers bring what these answered.
-//! Invariants: a checker never rejects what an engine may do. What is kept beside the runs of pages is
-//! bounded by the calls in progress, and by what failed.
+//! Owns: the history of one file's pages, as far as a later check may need it.
+//! Does not own: the engine or a disk; callers pass in their answers.
+//! Invariants: a check never rejects a legal answer of the engine. Memory beside the runs of pages is bounded by the
+//! calls in progress and by failed writes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -22,28 +21,28 @@ const PAGE_BYTES: u64 = 4096;
 /// Bytes of a stamp.
 const STAMP_BYTES: u64 = afflux_frames::STAMP_BYTES as u64;
 
-/// Ranges written and not synced that are noted before they are joined.
+/// Most ranges written and not synced before they are joined.
 const UNSYNCED_MAX: usize = 4096;
 
-/// What the first 16 bytes of a page say. All zeros is a page that was never written.
+/// The first 16 bytes of a page. All zeros is a page that was never written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PageStamp {
-    /// The number of the file, as its model was given it.
+    /// The number of the file, as given to its model.
     pub file: u32,
-    /// The write, from 1.
+    /// The number of the write, from 1.
     pub version: u32,
-    /// The page's place in the file.
+    /// The index of the page in the file.
     pub page: u64,
 }
 
 impl PageStamp {
-    /// As bytes, in the order of the fields, each with its low byte first.
+    /// The bytes of the fields, in their order and little-endian.
     pub fn to_bytes(self) -> [u8; STAMP_BYTES as usize] {
         let word = u128::from(self.file) | u128::from(self.version) << 32 | u128::from(self.page) << 64;
         word.to_le_bytes()
     }
 
-    /// What bytes say; `None` for zeros.
+    /// Reads a stamp; `None` for zeros.
     pub fn from_bytes(bytes: [u8; STAMP_BYTES as usize]) -> Option<Self> {
         let word = u128::from_le_bytes(bytes);
         let stamp = Self { file: word as u32, version: (word >> 32) as u32, page: (word >> 64) as u64 };
@@ -61,21 +60,21 @@ pub struct StampWrite {
     len: u64,
 }
 
-/// The pages whose stamps are inside a range.
+/// The pages whose stamps lie inside a range.
 fn stamped(offset: u64, len: u64) -> Range<u64> {
     let first = offset.div_ceil(PAGE_BYTES);
     let end = offset.saturating_add(len);
     first..(end.saturating_add(PAGE_BYTES - STAMP_BYTES) / PAGE_BYTES).max(first)
 }
 
-/// The pages whose stamps have a part in a range, and a part outside it.
+/// The pages whose stamps lie partly inside a range.
 fn parted(start: u64, end: u64) -> impl Iterator<Item = u64> {
     let cut = |at: u64| (1..STAMP_BYTES).contains(&(at % PAGE_BYTES)).then_some(at / PAGE_BYTES);
     [cut(start), cut(end)].into_iter().flatten()
 }
 
 impl StampWrite {
-    /// Puts the stamps into the bytes to be written, which begin `at` bytes after the write's first.
+    /// Writes the stamps into bytes of the write, of which the first is byte `at` of the write.
     pub fn stamp(&self, at: u64, bytes: &mut [u8]) {
         let from = self.offset + at;
         for page in stamped(from, bytes.len() as u64) {
@@ -85,23 +84,23 @@ impl StampWrite {
         }
     }
 
-    /// First byte.
+    /// The first byte.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether it is none.
+    /// Whether the write has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-/// A read or a sync that has begun. To be given back to the model, whatever came of it.
+/// A read or a sync that has begun. Return it to the model in any case.
 #[derive(Debug)]
 pub struct StampLook {
     began: u64,
@@ -112,11 +111,11 @@ pub struct StampLook {
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     version: u32,
-    /// `None` while it may still happen.
+    /// `None` while the write may still happen.
     ended: Option<u64>,
 }
 
-/// What pages had until a moment.
+/// The version of pages until a moment.
 #[derive(Clone, Debug)]
 struct Superseded {
     until: u64,
@@ -131,30 +130,30 @@ pub struct StampModel {
     clock: u64,
     versions: u32,
     runs: Runs,
-    /// In the order in which they began, which is that of their versions.
+    /// Writes in progress, in the order of their begins, which is that of their versions.
     writing: Vec<StampWrite>,
     /// Writes that ended since the oldest of `writing` began: version and moment.
     ended: VecDeque<(u32, u64)>,
-    /// What pages may have besides the version in their run.
+    /// Possible versions of pages beside the one in their run.
     contested: BTreeMap<u64, Vec<Candidate>>,
-    /// When reads and syncs in progress began, and how many at that moment.
+    /// The begins of reads and syncs in progress, and their number at each moment.
     looking: BTreeMap<u64, u32>,
-    /// Syncs in progress, and when the last one began.
+    /// The number of syncs in progress, and the begin of the last one.
     syncing: (u32, u64),
-    /// What was replaced since the oldest of `looking` began, in that order.
+    /// Versions replaced since the oldest of `looking` began, in the order of their replacement.
     superseded: VecDeque<Superseded>,
-    /// What was written and not synced since, with the moments the writes ended, in that order.
+    /// Ranges written and not synced since, with the moments at which the writes ended, in that order.
     unsynced: VecDeque<(u64, Range<u64>)>,
-    /// How many of these there may be before they are joined.
+    /// Most entries of `unsynced` before they are joined.
     unsynced_max: usize,
     /// Pages whose stamp was written in part.
     unknown: BTreeSet<u64>,
-    /// The size that it has at least, the one that it has at most, and when it was last cut.
+    /// The smallest and the largest possible size, and the moment of the last cut.
     sizes: (u64, u64, u64),
 }
 
 impl StampModel {
-    /// A file of `size` bytes that are zero and durable, with a number that no other has.
+    /// A file of `size` bytes that are zero and durable. `file` must be a number of its own.
     pub fn new(file: u32, size: u64) -> Self {
         Self {
             file,
@@ -179,7 +178,7 @@ impl StampModel {
         self.clock
     }
 
-    /// A write begins. Its bytes are to be [stamped](StampWrite::stamp).
+    /// Begins a write. The caller has to [stamp](StampWrite::stamp) its bytes.
     ///
     /// # Panics
     /// After four billion writes of the file.
@@ -194,7 +193,7 @@ impl StampModel {
         write
     }
 
-    /// A write ends.
+    /// Ends a write.
     pub fn end_write(&mut self, write: StampWrite, ending: Ending) {
         let now = self.tick();
         if let Ok(at) = self.writing.binary_search_by_key(&write.version, |other| other.version) {
@@ -229,7 +228,7 @@ impl StampModel {
             self.drop_candidates(write, &pages, now);
         }
         let Self { runs, ended, contested, superseded, .. } = self;
-        // Version 0 is that of no write.
+        // No write has version 0.
         let beside = |version| {
             let mut since = ended.iter().rev().take_while(|(_, at)| version > 0 && *at > write.began);
             since.find(|(own, _)| *own == version)
@@ -244,7 +243,7 @@ impl StampModel {
             Cell { last: write.version, ..cell }
         });
         match self.unsynced.back_mut() {
-            // A sync that began in between covers one of the two alone.
+            // If a sync began in between, it covers only one of the two.
             Some((at, last)) if last.end == pages.start && *at > self.syncing.1 => (*at, last.end) = (now, pages.end),
             _ => self.unsynced.push_back((now, pages)),
         }
@@ -253,7 +252,7 @@ impl StampModel {
         }
     }
 
-    /// Where nobody syncs a page may be written many times: noted once is enough.
+    /// Joins ranges: without syncs, a page may be written many times, and one entry is enough.
     fn join_unsynced(&mut self, now: u64) {
         let mut ranges: Vec<Range<u64>> = self.unsynced.drain(..).map(|(_, pages)| pages).collect();
         ranges.sort_unstable_by_key(|pages| pages.start);
@@ -266,7 +265,7 @@ impl StampModel {
         self.unsynced_max = (2 * self.unsynced.len()).max(UNSYNCED_MAX);
     }
 
-    /// Forgets what pages might have had from writes that ended before this one began.
+    /// Drops the candidates of writes that ended before this one began.
     fn drop_candidates(&mut self, write: &StampWrite, pages: &Range<u64>, now: u64) {
         let touched: Vec<u64> = self.contested.range(pages.clone()).map(|(page, _)| *page).collect();
         for page in touched {
@@ -285,8 +284,8 @@ impl StampModel {
         }
     }
 
-    /// A range became zeros, by a cut (`len` [`u64::MAX`], the new size is `offset`) or a punch, with no
-    /// write of it in progress.
+    /// Zeroes a range, by a punch or by a cut (`len` is [`u64::MAX`], the new size is `offset`). No write of the range
+    /// may be in progress.
     pub fn zeroed(&mut self, offset: u64, len: u64) {
         let now = self.tick();
         let pages = offset.div_ceil(PAGE_BYTES)..offset.saturating_add(len).div_ceil(PAGE_BYTES);
@@ -309,21 +308,21 @@ impl StampModel {
         self.unknown.extend(parted(offset, if len == u64::MAX { 0 } else { offset + len }));
     }
 
-    /// A read begins.
+    /// Begins a read.
     pub fn begin_read(&mut self) -> StampLook {
         let began = self.tick();
         *self.looking.entry(began).or_default() += 1;
         StampLook { began, size: self.sizes.0, sync: false }
     }
 
-    /// A sync begins.
+    /// Begins a sync.
     pub fn begin_sync(&mut self) -> StampLook {
         let look = self.begin_read();
         self.syncing = (self.syncing.0 + 1, look.began);
         StampLook { sync: true, ..look }
     }
 
-    /// A read or a sync came to nothing.
+    /// Ends a read or a sync without a result.
     pub fn end_look(&mut self, look: StampLook) {
         self.syncing.0 -= u32::from(look.sync);
         if let Some(count) = self.looking.get_mut(&look.began) {
@@ -338,7 +337,7 @@ impl StampModel {
         }
     }
 
-    /// A read of `len` bytes ends; checks what it returned.
+    /// Ends a read of `len` bytes, and checks its result.
     pub fn end_read(&mut self, look: StampLook, offset: u64, len: u64, got: &[u8]) -> Result<(), Mismatch> {
         let result = self.check_read(&look, offset, len, got);
         self.end_look(look);
@@ -360,7 +359,7 @@ impl StampModel {
         })
     }
 
-    /// Whether a page may show another version than the one written last.
+    /// Whether a page may show another version than the last one written.
     fn may_show(&self, page: u64, version: u32, since: u64) -> bool {
         let contested = || self.contested.get(&page).is_some_and(|all| all.iter().any(|one| one.version == version));
         let writing = || {
@@ -374,7 +373,7 @@ impl StampModel {
         self.unknown.contains(&page) || contested() || writing() || earlier()
     }
 
-    /// A sync of a range that began with `look` has succeeded.
+    /// Ends a successful sync of a range that began with `look`.
     pub fn end_sync(&mut self, look: StampLook, offset: u64, len: u64) {
         let range = stamped(offset, len);
         let count = self.unsynced.partition_point(|(at, _)| *at < look.began);
@@ -396,8 +395,9 @@ impl StampModel {
         self.end_look(look);
     }
 
-    /// Pages that were written to while the sync ran, or may have several versions, are durable as they
-    /// were when it began, or later. A write in progress may be older than what is there, and come later.
+    /// Lowers the durable version of pages that were written during the sync, or may have several versions: to the
+    /// version at the begin of the sync. A write in progress may be older than the page's version, and still come
+    /// later.
     fn lower_floors(&mut self, look: &StampLook, range: Range<u64>) {
         let Self { runs, superseded, contested, writing, .. } = self;
         let mut lower = |pages: Range<u64>, version: u32| {
@@ -424,29 +424,29 @@ impl StampModel {
         })
     }
 
-    /// How many pages of a disk's bytes lack what was written to them last, as far as it surely was.
+    /// The number of pages in a disk's bytes that lack their last write, among those whose last write surely happened.
     pub fn pages_lost(&self, offset: u64, got: &[u8]) -> u64 {
         let mut lost = 0;
         let look = |pages: Range<u64>, cell: Cell| {
             for page in pages.filter(|page| cell.last > 0 && !self.unknown.contains(page)) {
                 let start = (page * PAGE_BYTES - offset) as usize;
                 let stamp = PageStamp::from_bytes(got[start..].first_chunk().copied().unwrap_or_default());
-                // A later version is of a write that was not answered any more.
+                // A later version belongs to a write whose reply never came.
                 lost += u64::from(stamp.is_none_or(|stamp| stamp.version < cell.last));
             }
             Ok::<(), ()>(())
         };
-        // `look` refuses nothing.
+        // `look` never returns an error.
         let _ = self.runs.look(stamped(offset, got.len() as u64), look);
         lost
     }
 
-    /// The size that the file has at least.
+    /// The smallest possible size of the file.
     pub fn size(&self) -> u64 {
         self.sizes.0
     }
 
-    /// Checks the size of a disk's file after a power loss that came after `synced` bytes had been synced.
+    /// Checks the size of a disk's file after a power loss, if `synced` bytes had been synced before it.
     pub fn check_crashed_size(&self, synced: u64, size: u64) -> Result<(), Mismatch> {
         if (synced.min(self.sizes.0)..=self.sizes.1).contains(&size) {
             return Ok(());
@@ -454,7 +454,7 @@ impl StampModel {
         Err(self.wrong(format!("the size is {size}; it may be {synced} to {}", self.sizes.1)))
     }
 
-    /// Runs of pages with the same history: what it takes, as a number.
+    /// The number of runs of pages with the same history, as a measure of memory.
     pub fn runs(&self) -> usize {
         self.runs.count()
     }

@@ -1,8 +1,8 @@
 //! The cells of the table: a load on a device under a law.
 //!
-//! Owns: which loads there are, the devices that each is for unless others are asked for.
+//! Owns: the loads and, for each, its default devices.
 //! Does not own: carrying them out (`loads`).
-//! Invariants: names of loads are told once.
+//! Invariants: the name of a load is written in one place.
 
 use super::devices::Device;
 use super::laws::Law;
@@ -24,7 +24,7 @@ pub(super) enum Load {
     Nfs(u64),
 }
 
-/// All, by the names that options and rows have them under.
+/// All loads, by their names in options and rows.
 pub(super) const LOADS: &[(&str, Load)] = &[
     ("stream", Load::Stream),
     ("4-streams", Load::Four),
@@ -42,7 +42,7 @@ pub(super) const LOADS: &[(&str, Load)] = &[
     ("nfs-1Gbit", Load::Nfs(1000)),
 ];
 
-/// One cell: what is run.
+/// One cell of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) law: Law,
@@ -59,7 +59,7 @@ impl Load {
         LOADS.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
     }
 
-    /// The devices that it is run on unless others are asked for.
+    /// The devices for this load unless a run names others.
     pub(super) fn devices(self) -> &'static [&'static str] {
         match self {
             Self::Stream => &["25MB/s", "hdd", "usb", "ssd-stalls", "smr", "hang", "nvme", "object"],

@@ -1,9 +1,8 @@
 //! A copy over NFS, in windows: the client sends 100 MB, COMMITs and waits.
 //!
-//! Owns: the server, the client, what the copy is measured against.
-//! Does not own: the server's parts, the model of the client (`workloads`).
-//! Invariants: a window of D bytes over a link of N bytes a second to a faster disk should take no longer than
-//! D/N + 0.2 s.
+//! Owns: the server, the client and the goal for the copy.
+//! Does not own: the parts of the server, the model of the client (`workloads`).
+//! Invariants: over a link of N bytes a second to a faster disk, a window of D bytes should take at most D/N + 0.2 s.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +22,7 @@ use crate::experiment::LabError;
 use crate::machine::rounded;
 
 const WINDOW_BYTES: u64 = 100_000_000;
-/// What a window may take beside its time on the link.
+/// Time allowed for a window on top of its time on the link.
 const COMMIT_S: f64 = 0.2;
 const WRITE_BYTES: u32 = 32 << 10;
 

@@ -1,8 +1,8 @@
-//! The devices of the table, by names of the catalogue, and what befalls them.
+//! The devices of the table, by names of the catalogue, with their stalls and hangs.
 //!
-//! Owns: which there are, how long a run on each takes, stalls and hangs.
-//! Does not own: the models and their figures with their sources (`devices/` by the catalogue).
-//! Invariants: what happens to a device depends on virtual time alone.
+//! Owns: the list of devices, the length of a run on each, stalls and hangs.
+//! Does not own: the models, their figures and the sources of these (`devices/`, by the catalogue).
+//! Invariants: stalls and hangs depend on virtual time alone.
 
 use afflux_engine::Nanos;
 use afflux_simulator::catalogue::{DeviceChoice, Model};
@@ -10,19 +10,19 @@ use afflux_simulator::catalogue::{DeviceChoice, Model};
 use super::failure::failed;
 use crate::experiment::LabError;
 
-/// What befalls a device.
+/// Stalls and hangs on top of the device's model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Script {
-    /// Nothing but what its model has.
+    /// Nothing beyond the model.
     None,
-    /// Every so often it ends nothing for so long.
+    /// Every `every_ns` the device completes nothing for `ns`.
     Stalls { every_ns: u64, ns: u64 },
-    /// Once, from then on, for so long.
+    /// One hang, from `from_ns` on, for `ns`.
     Hang { from_ns: u64, ns: u64 },
 }
 
 impl Script {
-    /// The next stall that begins at or after an instant: from when until when.
+    /// Begin and end of the next stall that begins at or after `at_ns`.
     pub(super) fn next(self, at_ns: u64) -> Option<(u64, u64)> {
         match self {
             Self::None => None,
@@ -34,7 +34,7 @@ impl Script {
         }
     }
 
-    /// For how long it has stood still up to an instant.
+    /// Time that the device has stood still until `until_ns`.
     pub(super) fn stood_ns(self, until_ns: u64) -> u64 {
         let (mut at, mut sum) = (0, 0);
         while let Some((from, to)) = self.next(at).filter(|(from, _)| *from < until_ns) {
@@ -49,10 +49,10 @@ impl Script {
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) name: &'static str,
-    /// By the catalogue: a name and changes to its figures.
+    /// Name in the catalogue, and changes to the figures there.
     choice: &'static str,
     pub(super) script: Script,
-    /// How long writers write, and how long in a quick run: less on those that take much in a second.
+    /// Seconds that writers write, in a full run and in a quick one; fewer on devices that take much data in a second.
     pub(super) seconds: (u64, u64),
 }
 
@@ -60,8 +60,8 @@ const fn plain(name: &'static str, choice: &'static str, seconds: (u64, u64)) ->
     Device { name, choice, script: Script::None, seconds }
 }
 
-/// All. Changes to the catalogue's figures are modelled: a bare byte rate has no file system's journal behind it, and
-/// the shingled disk's cache zone is small enough to be filled.
+/// All devices. Changes to the catalogue's figures are modelled: a bare byte rate has no file system's journal behind
+/// it, and the shingled disk's cache zone is small enough to be filled.
 pub(super) const DEVICES: &[Device] = &[
     plain("25MB/s", "throttled,capacity_bytes=1 TB,longer_alone=0,journal_bytes=0,commit_bytes=0", (60, 20)),
     plain("hdd", "disk", (40, 20)),
@@ -86,7 +86,7 @@ pub(super) const DEVICES: &[Device] = &[
     plain("200MB/s", "throttled,rate=200MB,capacity_bytes=1 TB,longer_alone=0,journal_bytes=0,commit_bytes=0", (20, 8)),
 ];
 
-/// The one called `name`.
+/// The device called `name`.
 pub(super) fn device(name: &str) -> Result<&'static Device, String> {
     DEVICES.iter().find(|device| device.name == name).ok_or_else(|| {
         let names: Vec<&str> = DEVICES.iter().map(|device| device.name).collect();

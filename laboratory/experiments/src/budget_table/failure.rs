@@ -1,6 +1,6 @@
-//! What cannot go on, in words.
+//! Turns any error of a run into the experiment's error.
 //!
-//! Owns: turning any error of a run into the experiment's. Does not own: which errors there are.
+//! Owns: the conversion. Does not own: the errors.
 //! Invariants: none.
 
 use crate::experiment::LabError;

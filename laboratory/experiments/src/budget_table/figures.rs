@@ -1,7 +1,7 @@
-//! Figures of a case, from what writers were told and what was seen of the devices.
+//! Figures of a case, from the records of the writers and the looks at the devices.
 //!
 //! Owns: percentiles, the true backlog, fairness.
-//! Does not own: the rig; which figures a load has.
+//! Does not own: the rig, the choice of figures for a load.
 //! Invariants: a backlog is time that the disk really worked, never a law's estimate.
 
 use afflux_engine::Nanos;
@@ -17,13 +17,13 @@ pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / Nanos::SECOND as f64
 }
 
-/// The smallest that so many per mille are not above; 0 of none.
+/// The smallest value that at least `per_mille` thousandths of the values do not exceed; 0 without values.
 pub(super) fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1000).max(1);
     sorted.get(rank - 1).copied().unwrap_or(0)
 }
 
-/// What all were told of, in order of size.
+/// The values that all writers recorded, sorted.
 pub(super) fn sorted(tellers: &[Teller], of: fn(&super::rig::Told) -> &Vec<u64>) -> Vec<u64> {
     let mut all: Vec<u64> = tellers.iter().flat_map(|teller| of(&lock(teller)).clone()).collect();
     all.sort_unstable();
@@ -34,8 +34,8 @@ pub(super) fn bytes(tellers: &[Teller]) -> u64 {
     tellers.iter().map(|teller| lock(teller).bytes).sum()
 }
 
-/// Of each look: how long the disk then worked until it had written as many bytes as were dirty, in nanoseconds. Where
-/// it never did, all that was seen of it.
+/// For each look: how long the disk worked after it until it had written as many bytes as were dirty then, in
+/// nanoseconds. If the disk never wrote that much, all its work after the look.
 pub(super) fn backlogs_ns(looks: &[Look]) -> Vec<(u64, u64)> {
     let last = looks.last().copied().unwrap_or_default();
     let backlog = |look: &Look| {
@@ -55,7 +55,7 @@ pub(super) fn written_between(looks: &[Look], from_ns: u64, until_ns: u64) -> u6
     at(until_ns).saturating_sub(at(from_ns))
 }
 
-/// Jain's index: 1 where all have the same, 1/n where one has everything.
+/// Jain's index: 1 if all shares are equal, 1/n if one has everything.
 pub(super) fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }

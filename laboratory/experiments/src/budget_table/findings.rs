@@ -1,6 +1,6 @@
-//! What the table found, arranged: tables by load, goals, plots, and what to make of them.
+//! The findings of the table: tables by load, goals, plots and sentences.
 //!
-//! Owns: the arrangement and the words; those that no run changes stand in `findings.md`.
+//! Owns: their arrangement and wording; fixed paragraphs are in `findings.md`.
 //! Does not own: the figures, the goals.
 //! Invariants: a sentence that names a figure takes it from the rows.
 
@@ -19,7 +19,7 @@ const NOT_SHOWN: &str = section(TEXT, "not shown");
 /// Loads that have bars.
 const PLOTTED: [&str; 3] = ["stream", "100-streams", "random"];
 
-/// Most points of a line of a plot.
+/// Most points in one line of a plot.
 const POINTS_MAX: usize = 600;
 
 /// A cell that was run.
@@ -45,7 +45,7 @@ pub(super) fn figure(row: &Row, name: &str) -> Option<f64> {
     row.metrics.get(name).and_then(Value::as_f64)
 }
 
-/// What a load's cells show, in this order: metric, and what stands before it where there are several.
+/// The metrics of a load's table, in order, each with a label if there are several.
 fn shown(load: Load) -> &'static [&'static str] {
     match load {
         Load::SyncBeside => &["fsync_p50_ms", "fsync_max_ms", "percent_of_raw"],
@@ -58,7 +58,7 @@ fn shown(load: Load) -> &'static [&'static str] {
     }
 }
 
-/// A figure with three digits.
+/// A figure with three significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 99.95 => format!("{value:.0}"),
@@ -152,7 +152,8 @@ fn goals_table(goals: &[Row]) -> Table {
     table
 }
 
-/// What a load comes to on each device, by law: a plot of its own, since what caches take in differs by orders.
+/// A load's results on each device, by law. Each metric has a plot of its own, since the amounts that caches take in
+/// differ by orders of magnitude.
 fn of_load(cells: &[Cell], load: &str) -> [Option<Bars>; 2] {
     [
         bars(cells, load, "percent_of_raw", "written, of what the device does by itself", ("share", "%")),
@@ -174,7 +175,7 @@ fn bars(cells: &[Cell], load: &str, metric: &str, title: &str, axis: (&str, &'st
     (!devices.is_empty()).then_some(bars)
 }
 
-/// The backlog over time, where that tells the laws apart.
+/// The backlog over time, for the cases in which it tells the laws apart.
 fn plots(cells: &[Cell]) -> Vec<Plot> {
     let of = |(load, device): (&str, &str)| {
         let axes = (Axis::new("time", Quantity::Time), Axis::new("backlog of the disk", Quantity::Time));
@@ -193,14 +194,14 @@ fn plots(cells: &[Cell]) -> Vec<Plot> {
     [("stream", "25MB/s"), ("100-streams", "hdd"), ("stream", "smr")].into_iter().filter_map(of).collect()
 }
 
-/// How many goals are met, and what a stream leaves the disk to do under each law.
+/// How many goals are met, and the backlog that a stream leaves under each law.
 fn answer(cells: &[Cell], goals: &[Row]) -> String {
     let met = goals.iter().filter(|goal| goal.metrics.get("goal").and_then(Value::as_str) == Some("met")).count();
     let mut answer = match goals.len() {
         0 => "No goal can be told of by this run.".to_owned(),
         all => format!("Of {all} goals of the flush budget {met} are met."),
     };
-    // Where it counts most: the slowest disk that was run.
+    // The slowest disk of the run, where it matters most.
     let slow = ["25MB/s", "usb", "hdd"].into_iter().find(|device| devices(cells, "stream").contains(device));
     if let Some(device) = slow {
         let of = |law: &Law| {
@@ -224,7 +225,7 @@ fn says(cells: &[Cell]) -> Vec<String> {
     says
 }
 
-/// Where the budget writes less than Linux does.
+/// The cases in which the budget writes less than Linux does.
 fn against_linux(cells: &[Cell]) -> Option<String> {
     let losses = cells.iter().filter_map(|cell| {
         let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));

@@ -1,4 +1,4 @@
-//! What the flush budget is to reach, and whether it does.
+//! The goals of the flush budget.
 //!
 //! Owns: the goals. Does not own: the figures.
 //! Invariants: 'met' is computed from rows of the run; a goal whose cell was not run has no row.
@@ -9,7 +9,7 @@ use super::findings::{Cell, figure, text};
 use super::laws::Law;
 use crate::machine::row;
 
-/// On which side of the bound a figure is to be.
+/// The side of the bound on which a figure should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Side {
     AtLeast,
@@ -31,7 +31,7 @@ const fn goal(load: &'static str, device: &'static str, metric: &'static str, si
 
 use Side::{AtLeast, AtMost};
 
-/// The USB stick's may be missed in throughput where its backlog stays within eight budgets, which is the next.
+/// The USB stick may miss its goal in throughput if its backlog stays within eight budgets, which is the next goal.
 const GOALS: &[Goal] = &[
     goal("100-streams", "hdd", "percent_of_raw", AtLeast, 90.0),
     goal("100-streams", "usb", "percent_of_raw", AtLeast, 80.0),
@@ -47,8 +47,8 @@ const GOALS: &[Goal] = &[
     goal("three-sizes", "25MB/s", "jain_of_bytes", AtLeast, 0.99),
 ];
 
-/// What a backlog may be above T for light payers, in parts of T; and one allowance of a payer, in milliseconds: 1 ms
-/// unpaid and a piece of 256 KiB at 25 MB/s.
+/// Light payers may raise the backlog above T by this part of T. Each payer may add one allowance, in milliseconds: 1
+/// ms unpaid and a piece of 256 KiB at 25 MB/s.
 const LIGHT_PART: f64 = 1.0 / 8.0;
 const ALLOWANCE_MS: f64 = 1.0 + 10.5;
 
@@ -69,8 +69,8 @@ fn goal_row(load: &str, device: &str, metric: &str, (side, bound): (Side, f64), 
     row("budget-goals", Law::Budget.name(), params, metrics, Fields::new())
 }
 
-/// The backlog's bound, on every device and load: T in force at its largest, and what light payers and one allowance
-/// of each payer add.
+/// The bound of the backlog, on every device and load: the largest T in force, plus the share of light payers, plus one
+/// allowance for each payer.
 fn of_backlog(cell: &Cell) -> Option<Row> {
     let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));
     let (found, limit_s) =
@@ -81,14 +81,14 @@ fn of_backlog(cell: &Cell) -> Option<Row> {
     Some(goal_row(load, device, "backlog_s", (AtMost, bound), Some(found), found <= bound))
 }
 
-/// A copy's bound is the link's.
+/// The bound of a copy is the link's.
 fn of_copy(cell: &Cell) -> Option<Row> {
     let (found, bound) = (figure(&cell.row, "mb_per_s")?, figure(&cell.row, "wanted_mb_per_s")?);
     let (load, device) = (text(&cell.row, "load"), text(&cell.row, "device"));
     Some(goal_row(load, device, "mb_per_s", (AtLeast, bound), Some(found), found >= bound))
 }
 
-/// All goals that this run can tell of.
+/// All goals that the cells of this run can decide.
 pub(super) fn rows(cells: &[Cell]) -> Vec<Row> {
     let own = || cells.iter().filter(|cell| cell.row.variant == Law::Budget.name());
     let fixed = GOALS.iter().filter_map(|goal| of_goal(cells, goal));

@@ -1,6 +1,6 @@
-//! The laws that are compared, each as what an engine starts with.
+//! The laws to compare, each as the setup of an engine.
 //!
-//! Owns: their names, the two that are here only to be compared with.
+//! Owns: their names, and the two laws that exist only for comparison.
 //! Does not own: the flush budget, kernels' laws (by name from the simulator's setup).
 //! Invariants: each run has policies of its own, so that estimates begin afresh.
 
@@ -19,7 +19,7 @@ use self::zfs_like::ZfsLike;
 use super::failure::failed;
 use crate::experiment::LabError;
 
-/// Centiseconds after which a transaction group is written whatever is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
+/// Centiseconds after which a transaction group is written, however little is dirty (OpenZFS: `zfs_txg_timeout`, 5 s).
 const GROUP_CENTISECS: u64 = 500;
 
 /// A law.
@@ -31,7 +31,7 @@ pub(super) enum Law {
     HardLimit,
 }
 
-/// All, by the names that options and rows have them under.
+/// All laws, by their names in options and rows.
 pub(super) const LAWS: &[(&str, Law)] =
     &[("budget", Law::Budget), ("linux-6.1", Law::Linux), ("zfs-like", Law::ZfsLike), ("hard", Law::HardLimit)];
 
@@ -40,7 +40,7 @@ impl Law {
         LAWS.iter().find(|(_, law)| *law == self).map_or("", |(name, _)| name)
     }
 
-    /// What an engine under it starts with.
+    /// The setup of an engine under this law.
     pub(super) fn setup(self) -> Result<Setup, LabError> {
         let of = |policy: Arc<dyn AnyPolicy>| Setup {
             policies: Policies { policy, ..Policies::default() },

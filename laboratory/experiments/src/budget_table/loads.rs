@@ -1,8 +1,8 @@
-//! The loads carried out: who writes what to which device, and the figures that are taken of it.
+//! Carries out the loads: starts the writers of each, and computes its figures.
 //!
-//! Owns: what each load is.
-//! Does not own: which there are (`case`), the writers (`rig`), copies over NFS (`copy`).
-//! Invariants: writers begin at once and on an empty machine; what is measured of a device is what its disk wrote.
+//! Owns: the definition of each load.
+//! Does not own: the list of loads (`case`), the writers (`rig`), copies over NFS (`copy`).
+//! Invariants: all writers begin at once, on an empty machine; a device's throughput counts the writes of its disk.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -22,19 +22,19 @@ use crate::experiment::LabError;
 use crate::machine::{PAGE_BYTES, rounded};
 
 const CALL_BYTES: u64 = 64 << 10;
-/// Most virtual time that is waited for what is dirty at the end.
+/// Most virtual time to wait for the last dirty page at the end.
 const DRAIN_NS_MAX: u64 = 1800 * Nanos::SECOND;
-/// A burst that has not been taken by then is given up.
+/// A burst that is not accepted within this time is given up.
 const BURST_NS_MAX: u64 = 60 * Nanos::SECOND;
 const BURST_BYTES: u64 = 400_000_000;
-/// Other writers' time before a burst.
+/// Time that the other writers have before a burst.
 const BURST_AFTER_NS: u64 = 8 * Nanos::SECOND;
-/// The file that is overwritten, and how often each of its pages is in the mean.
+/// Size of the file that the load overwrites.
 const REWRITTEN_BYTES: u64 = 64 << 20;
-/// A writer that goes on for as long as the run does.
+/// For a writer that writes until the run ends.
 const FOR_EVER_NS: u64 = u64::MAX;
 
-/// What devices do by themselves, measured once.
+/// The devices' own throughput, each measured once.
 #[derive(Default)]
 pub(super) struct RawRates(BTreeMap<(&'static str, RawOrder, u64), f64>);
 
@@ -48,10 +48,10 @@ impl RawRates {
     }
 }
 
-/// What a case came to.
+/// The results of a case.
 pub(super) struct Outcome {
     pub(super) metrics: Fields,
-    /// Instants and backlogs, for plots.
+    /// Instants and backlogs in nanoseconds, for plots.
     pub(super) backlogs_ns: Vec<(u64, u64)>,
 }
 
@@ -96,7 +96,7 @@ impl Case {
         Ok(self.outcome(&rig, &writers, &ended, metrics))
     }
 
-    /// Random writes, alone or beside a stream. Of both, what the device alone would take for each is added up.
+    /// Random writes, alone or beside a stream. For both, the device's time for each of the two alone is added up.
     fn at_random(&self, raw: &mut RawRates) -> Result<Outcome, LabError> {
         let rig = self.rig(&[self.device])?;
         let onward = Writing::onward(PAGE_BYTES, self.end_ns());
@@ -122,7 +122,7 @@ impl Case {
         Ok(self.outcome(&rig, &writers, &ended, metrics))
     }
 
-    /// Five times a second 4 KiB with an fsync, beside a stream.
+    /// 4 KiB with an fsync, five times a second, beside a stream.
     fn synced_beside(&self, raw: &mut RawRates) -> Result<Outcome, LabError> {
         let rig = self.rig(&[self.device])?;
         let stream = rig.write(&rig.file(0), Writing::onward(CALL_BYTES, self.end_ns()));
@@ -170,7 +170,7 @@ impl Case {
         Ok(self.outcome(&rig, &writers, &ended, metrics))
     }
 
-    /// 400 MB to the device alone, and beside another that is full, or full and hung.
+    /// 400 MB to the device alone, and beside another device that is full, or full and hung.
     fn burst(&self) -> Result<Fields, LabError> {
         let (alone, beside) = (self.burst_s(false)?, self.burst_s(true)?);
         let times = match (alone, beside) {
@@ -199,7 +199,7 @@ impl Case {
         Ok(ended_ns.filter(|_| taken).map(|ended_ns| seconds(ended_ns - BURST_AFTER_NS)))
     }
 
-    /// 64 MB overwritten at random, each page so often in the mean; then all is synced.
+    /// 64 MB overwritten at random, each page once per `every_ms` in the mean; then a sync of everything.
     fn rewritten(&self, every_ms: u64) -> Result<Outcome, LabError> {
         let pages = REWRITTEN_BYTES / PAGE_BYTES;
         let end_ns = Nanos::MILLISECOND * every_ms.max(4000) * if self.quick { 2 } else { 5 };
@@ -218,7 +218,7 @@ impl Case {
         Ok(case.outcome(&rig, &writers, &ended, metrics))
     }
 
-    /// Lets writers end, then all be synced.
+    /// Waits until the writers end, then until everything is synced.
     fn ends(&self, rig: &Rig) -> Result<Ended, LabError> {
         rig.until(self.end_ns())?;
         let written_bytes = rig.disks[0].figures().bytes.1;
@@ -230,12 +230,12 @@ impl Case {
         Ok(Ended { written_bytes, drained, drain_ns })
     }
 
-    /// Figures that all loads have, behind those of this one.
+    /// The figures that every load has, appended to `metrics`.
     fn outcome(&self, rig: &Rig, writers: &[Teller], ended: &Ended, metrics: Fields) -> Outcome {
         let (waits, looks) = (sorted(writers, |told| &told.writes_ns), rig.looks(0));
         let backlogs_ns = backlogs_ns(&looks);
         let (at_ns, worst_ns) = backlogs_ns.iter().copied().max_by_key(|(_, ns)| *ns).unwrap_or_default();
-        // A limit is stretched while writers wait; it does not count how it began.
+        // The largest limit, since the law stretches it while writers wait; its value at the start does not matter.
         let limit_ns = looks.iter().map(|look| look.limit_ns).max().unwrap_or(0);
         let metrics = metrics
             .with("written_mb_per_s", rounded(ended.written_bytes as f64 / 1e6 / self.seconds as f64, 3))
@@ -258,10 +258,10 @@ impl Case {
 
 /// How a case ended.
 struct Ended {
-    /// By the disk, while writers wrote.
+    /// Bytes that the disk wrote while writers wrote.
     written_bytes: u64,
     drained: bool,
-    /// From the writers' end until all was synced.
+    /// From the writers' end until everything was synced.
     drain_ns: u64,
 }
 

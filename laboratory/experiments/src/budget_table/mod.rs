@@ -1,8 +1,8 @@
 //! Experiment budget: the flush budget beside three other laws, on every kind of device, under every kind of load.
 //!
-//! Owns: running the cells, their rows.
-//! Does not own: which cells (`plan`, `case`), the machine (`rig`), the loads (`loads`, `copy`), the laws (`laws`), the
-//! devices (`devices`, `raw`), what is to be reached (`goals`), tables and words (`findings`).
+//! Owns: running the cells, and their rows.
+//! Does not own: the choice of cells (`plan`, `case`), the machine (`rig`), the loads (`loads`, `copy`), the laws
+//! (`laws`), the devices (`devices`, `raw`), the goals (`goals`), tables and sentences (`findings`).
 //! Invariants: each row is one cell, simulated by the engine; whether a goal is met is computed from rows.
 
 mod case;

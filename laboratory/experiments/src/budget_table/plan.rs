@@ -1,7 +1,7 @@
-//! What a run is asked for: its options, read and checked.
+//! The options of a run, read and checked.
 //!
-//! Owns: the options with their ranges and defaults, what less a quick run does, the cells in order.
-//! Does not own: running anything.
+//! Owns: the options with their ranges and defaults, the short form of a quick run, the order of the cells.
+//! Does not own: running the cells.
 //! Invariants: a plan that was read can be run.
 
 use super::case::{Case, LOADS, Load};
@@ -50,7 +50,7 @@ const SEED: TypedOption<u64> = options::number(
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LAWS_OPTION.info, LOADS_OPTION.info, DEVICES_OPTION.info, SECONDS.info, MEMORY.info, SEED.info];
 
-/// What is run.
+/// The cells to run.
 pub(super) struct Plan {
     pub(super) cases: Vec<Case>,
 }

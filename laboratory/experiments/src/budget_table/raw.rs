@@ -1,8 +1,8 @@
-//! What a device does by itself: requests of its own size, as many as it takes, no cache above it.
+//! A device's own throughput: requests of its preferred size, as many as it takes, no cache above it.
 //!
 //! Owns: the streams and the random writes that laws are measured against.
 //! Does not own: the devices.
-//! Invariants: depends on the device, its script, the order and the time alone.
+//! Invariants: the result depends on the device, its script, the order and the time alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +17,19 @@ use super::rig::{disk, world};
 use crate::experiment::LabError;
 use crate::machine::PAGE_BYTES;
 
-/// Most requests in flight, where the device takes more.
+/// Most requests in flight, if the device takes more.
 const DEPTH_MAX: u32 = 128;
-/// Random writes go to so many places, each once before any twice: 2 GiB.
+/// Places of random writes, 2 GiB in all; each is written once before any is written twice.
 pub(super) const PLACES: u64 = 1 << 19;
 
-/// In which order it is written.
+/// The order of the writes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RawOrder {
     Stream,
     Random,
 }
 
-/// Requests that follow each other.
+/// A chain of requests: each follows the one before.
 struct Raw {
     disk: Arc<Disk>,
     platform: Arc<SimPlatform>,
@@ -42,7 +42,7 @@ struct Raw {
     until_ns: u64,
 }
 
-/// A number below [`PLACES`] for each one, no two the same.
+/// A number below [`PLACES`] for each number below it; no two are equal.
 fn scattered(number: u64) -> u64 {
     let low = |bits: u64| bits & (PLACES - 1);
     let mixed = low(number.wrapping_mul(0x9e37_79b1));
@@ -69,7 +69,7 @@ impl Raw {
     }
 }
 
-/// Bytes a second that the device writes over so long.
+/// Bytes a second that the device writes in `seconds`.
 pub(super) fn bytes_per_s(device: &Device, order: RawOrder, seconds: u64) -> Result<f64, LabError> {
     let world = world(1);
     let disk = disk(&world, 0, device)?;

@@ -1,7 +1,7 @@
 //! The machine that a case runs on: an engine under a law over devices of the table, with writers that are timed.
 //!
-//! Owns: putting it together, the writers, looking at the devices over virtual time.
-//! Does not own: what is run (`loads`), the laws, the devices.
+//! Owns: the machine, its writers, and looks at the devices over virtual time.
+//! Does not own: the loads (`loads`), the laws, the devices.
 //! Invariants: every figure is counted by a writer, the engine or a disk; the same case gives the same figures.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,9 @@ use crate::machine::PAGE_BYTES;
 
 /// Virtual CPUs.
 const CPUS: usize = 8;
-/// How often devices are looked at.
+/// Time between two looks at the devices.
 const LOOK_NS: u64 = 20 * Nanos::MILLISECOND;
-/// Looks after which nobody looks any more: two hours.
+/// Most looks in a run: two hours of them.
 const LOOKS_MAX: u64 = 360_000;
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -32,47 +32,47 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Look {
     pub(super) at_ns: u64,
-    /// In flight included.
+    /// Bytes in flight included.
     pub(super) dirty_bytes: u64,
-    /// By the disk, since the beginning.
+    /// Bytes that the disk has written since the beginning.
     pub(super) written_bytes: u64,
-    /// Time with a request in flight in which it did not stand still.
+    /// Time with a request in flight, without the time in which the device stood still.
     pub(super) worked_ns: u64,
-    /// The dirty limit as time, by the law's own estimate of its bandwidth; 0 if it has none.
+    /// The dirty limit as time, by the law's own estimate of the bandwidth; 0 if the law has none.
     pub(super) limit_ns: u64,
 }
 
-/// Where a writer writes.
+/// The order of a writer's offsets.
 #[derive(Clone, Debug)]
 pub(super) enum Order {
-    /// On and on.
+    /// In sequence.
     Onward,
-    /// At any of so many places.
+    /// At random, at one of `places` pages.
     AtRandom { places: u64 },
 }
 
-/// What a writer does.
+/// The parameters of a writer.
 #[derive(Clone, Debug)]
 pub(super) struct Writing {
     pub(super) order: Order,
     pub(super) call_bytes: u64,
-    /// From the beginning of a call to that of the next; 0: at once.
+    /// Time from the start of one call to the start of the next; 0 for no pause between calls.
     pub(super) every_ns: u64,
-    /// Each call is followed by an fsync of the file.
+    /// Whether an fsync of the file follows each call.
     pub(super) syncs: bool,
     pub(super) until_ns: u64,
     pub(super) bytes_max: u64,
 }
 
 impl Writing {
-    /// In calls of so many bytes, one after the other.
+    /// Calls of `call_bytes`, one after the other.
     pub(super) fn onward(call_bytes: u64, until_ns: u64) -> Self {
         let order = Order::Onward;
         Self { order, call_bytes, every_ns: 0, syncs: false, until_ns, bytes_max: u64::MAX }
     }
 }
 
-/// What came of it.
+/// The record of a writer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Told {
     pub(super) bytes: u64,
@@ -97,7 +97,7 @@ pub(super) struct Rig {
     tellers: Mutex<Vec<Teller>>,
 }
 
-/// Puts a device's disk into a world, with what befalls it.
+/// Adds a device's disk to a world, with its stalls and hangs.
 pub(super) fn disk(world: &World, number: u64, device: &Device) -> Result<Arc<Disk>, LabError> {
     let disk = catalogue::make(world, number, &device.model()?);
     let (script, platform, own) = (device.script, Arc::clone(world.platform()), Arc::clone(&disk));
@@ -119,7 +119,7 @@ pub(super) fn world(seed: u64) -> World {
 }
 
 impl Rig {
-    /// What callers waited for so far, by device.
+    /// The time that callers have waited so far, by device.
     pub(super) fn delays(&self) -> Value {
         delays(&self.engine, &self.devices)
     }
@@ -175,14 +175,14 @@ impl Rig {
         self.platform.now().0
     }
 
-    /// Lets time pass up to an instant.
+    /// Lets time pass until `at_ns`.
     pub(super) fn until(&self, at_ns: u64) -> Result<(), LabError> {
         self.world.run(self.platform.sleep_until(Nanos(at_ns))).map_err(failed)?;
         let failure = lock(&self.tellers).iter().find_map(|teller| lock(teller).failed.clone());
         failure.map_or(Ok(()), |what| Err(failed(what)))
     }
 
-    /// Lets time pass until something holds, for at most so long; whether it does.
+    /// Lets time pass until `holds` is true, for at most `at_most_ns`; returns whether it is.
     pub(super) fn until_holds(&self, at_most_ns: u64, holds: impl Fn() -> bool) -> Result<bool, LabError> {
         let end_ns = self.now_ns() + at_most_ns;
         while !holds() {
@@ -199,7 +199,7 @@ impl Rig {
         self.sized_file(device, 0)
     }
 
-    /// A file whose bytes have their places on the medium, as if written before.
+    /// A file whose bytes already have places on the medium.
     pub(super) fn sized_file(&self, device: usize, bytes: u64) -> File {
         let disk = &self.disks[device];
         let id = disk.create_file();
@@ -212,7 +212,7 @@ impl Rig {
         file
     }
 
-    /// Has somebody write.
+    /// Starts a writer.
     pub(super) fn write(&self, file: &File, writing: Writing) -> Teller {
         let teller = Teller::default();
         lock(&self.tellers).push(Arc::clone(&teller));
@@ -227,7 +227,7 @@ impl Rig {
         teller
     }
 
-    /// Has every file synced, by somebody each; the tellers end when that is done.
+    /// Starts an fsync of every file, each in a task of its own. A teller ends when its fsync does.
     pub(super) fn sync_all(&self) -> Vec<Teller> {
         let files = lock(&self.files).clone();
         let sync = |file: File| {

@@ -3,7 +3,7 @@
 use super::findings::{figure, text};
 use super::*;
 
-/// Keeps what it is told.
+/// Keeps the rows of a run.
 #[derive(Default)]
 struct Kept {
     rows: Vec<Row>,
@@ -42,7 +42,7 @@ fn a_stream_has_a_row_a_law_and_limits_are_what_they_say() {
         let percent = of(&kept, law, "percent_of_raw");
         assert!((90.0..=101.0).contains(&percent), "{law}: {percent}");
     }
-    // 64 MiB are 2.7 s of such a disk, a fifth of the memory are 4.3.
+    // 64 MiB are 2.7 s of such a disk; a fifth of the memory is 4.3 s.
     let [hard, linux] = ["hard", "linux-6.1"].map(|law| of(&kept, law, "backlog_s"));
     assert!((2.3..=3.0).contains(&hard), "{hard}");
     assert!((3.0..=5.0).contains(&linux), "{linux}");

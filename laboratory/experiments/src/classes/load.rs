@@ -1,9 +1,9 @@
-//! One run: classes of writers, each writer with a file of its own, until all is durable.
+//! One run: classes of writers, each writer with a file of its own, until all data are durable.
 //!
-//! Owns: the threads, what is counted.
-//! Does not own: who writes (`contenders`), what is varied (`plan`).
-//! Invariants: with two classes all writers end when the first has written its part, so that rates are of the
-//! time in which they compete. What is dirty is looked at from a thread that waits for nobody.
+//! Owns: the threads and the counts.
+//! Does not own: the way to write (`contenders`), the parameters (`plan`).
+//! Invariants: with two classes all writers end when the first has written its part, so that rates cover the time in
+//! which the classes compete. A thread that never waits for a writer looks at the dirty bytes.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -29,11 +29,11 @@ pub(super) struct Class {
     pub(super) writers: u64,
 }
 
-/// What a class got.
+/// The result of a class.
 #[derive(Default)]
 pub(super) struct OfClass {
     pub(super) bytes: u64,
-    /// From when all began until its last writer had written its part.
+    /// From the common start until its last writer has written its part.
     pub(super) elapsed: Duration,
     pub(super) latencies: Latencies,
 }
@@ -44,24 +44,24 @@ impl OfClass {
     }
 }
 
-/// What a run gave.
+/// The result of a run.
 pub(super) struct Ran {
     pub(super) classes: Vec<OfClass>,
-    /// Until all was durable.
+    /// Until all data were durable.
     pub(super) elapsed: Duration,
     pub(super) dirty_bytes_max: u64,
-    /// What calls waited for, where the engine's were among them.
+    /// The engine's delays, if the engine ran.
     pub(super) delays: Option<Value>,
 }
 
 impl Ran {
-    /// All bytes, until they are durable.
+    /// The rate of all bytes until they are durable.
     pub(super) fn mb_per_s(&self) -> f64 {
         let bytes: u64 = self.classes.iter().map(|class| class.bytes).sum();
         bytes as f64 / 1e6 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// What writers were let write, all together.
+    /// The rate at which writes were accepted, all writers together.
     pub(super) fn accepted_mb_per_s(&self) -> f64 {
         self.classes.iter().map(OfClass::mb_per_s).sum()
     }
@@ -93,7 +93,7 @@ impl Ran {
     }
 }
 
-/// A file, and the class of who writes it.
+/// A file, and the class of its writer.
 struct FileOfClass {
     class: usize,
     file: Arc<dyn Sink>,
@@ -132,7 +132,7 @@ fn run_in(
         }
     }
     let competing = load == Load::Competing;
-    // Where they compete none ends before the other has its part.
+    // Competing writers have no end of their own before the first class has written its part.
     let parts = if competing { 1 } else { files.len() as u64 };
     let stream = Stream {
         block_bytes: plan.block_bytes,
@@ -181,7 +181,7 @@ fn run_in(
 
 type Contenders = Vec<(Way, Box<dyn Contender>)>;
 
-/// One for each way that there is; both classes of one way share it.
+/// One contender for each way; two classes with the same way share one.
 fn contenders(
     plan: &Plan,
     classes: &[Class],

@@ -1,14 +1,14 @@
-//! The four loads by which the kernel's RWF_DONTCACHE was judged in 2026: one writer, four, 32 files, and two
-//! classes of writers that compete. Through the engine, and beside it the ways that this kernel has.
+//! The four loads by which the kernel's RWF_DONTCACHE was judged in 2026: one writer, four, 32 files, and two classes
+//! of writers that compete. They run through the engine, and for comparison through each way of this kernel.
 //!
-//! Published: the posts' figures before and after the writer no longer flushes itself, on another machine; they
-//! stand in a table of their own. Nothing is fitted or predicted.
+//! Published: the posts' figures before and after the change by which the writer no longer flushes its own pages. They
+//! are from another machine and have a table of their own. Nothing is fitted or predicted.
 //!
 //! Owns: the order of runs, the rows.
-//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`page`), what was published
+//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`page`), the published figures
 //! (`published`).
-//! Invariants: in each repeat all run on every place in turns; every run writes new files, and syncs them within
-//! the time.
+//! Invariants: in each repeat all contenders take turns on every place; every run writes new files, and its time
+//! includes their sync.
 
 mod load;
 mod page;
@@ -30,7 +30,7 @@ use plan::{Load, Place, Plan, Way};
 /// The experiment.
 pub(crate) struct Classes;
 
-/// Where it is run. Dropped in this order: what is mounted is mounted inside the directory.
+/// Where the runs take place. Fields are dropped in this order: the mounts are inside the directory.
 struct Stage {
     debug: Option<KernelDebug>,
     memory: Option<MemoryDisk>,
@@ -116,7 +116,7 @@ impl Experiment for Classes {
     }
 }
 
-/// Sets up what can be had; places that cannot leave the plan, and it is said why.
+/// Sets up the places of the plan. Removes an unavailable place from the plan, and reports the reason.
 fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
     let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
     let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
@@ -136,7 +136,7 @@ fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError>
     Ok(stage)
 }
 
-/// The ways that a directory's file system has, and what it has not.
+/// The ways that a directory's file system supports, and the reasons against the others.
 fn ways_of(plan: &Plan, directory: &Path) -> (Vec<Way>, Vec<String>) {
     let (mut has, mut has_not) = (Vec::new(), Vec::new());
     for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {
@@ -149,7 +149,7 @@ fn ways_of(plan: &Plan, directory: &Path) -> (Vec<Way>, Vec<String>) {
     (has, has_not)
 }
 
-/// What stands for the classes of a run.
+/// The label of a run's classes.
 fn named(plan: &Plan, classes: &[Class]) -> String {
     classes.iter().map(|class| plan.way_name(class.way)).collect::<Vec<_>>().join(" + ")
 }

@@ -1,8 +1,8 @@
 //! Tables, plots and sentences of the four loads.
 //!
-//! Owns: the arrangement, what is said.
-//! Does not own: the figures (`load`), what was published (`published`).
-//! Invariants: what stands beside each other was run on the same place in the same repeats.
+//! Owns: their arrangement and wording.
+//! Does not own: the figures (`load`), the published ones (`published`).
+//! Invariants: figures side by side are from the same place and the same repeats.
 
 use afflux_report::{Align, Bar, Bars, Quantity, Table, units};
 
@@ -15,7 +15,7 @@ use crate::host_load::{busy, load};
 use crate::prose::{filled, paragraph, section};
 use crate::statistics::median_and_range;
 
-/// What no memory copies in a second, in MB.
+/// More than any memory copies in a second, in MB.
 const RATE_MAX: f64 = 1e6;
 
 const TEXT: &str = include_str!("page.md");
@@ -35,7 +35,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Median, least and most of a figure.
+    /// Median, minimum and maximum of a figure.
     fn of(&self, figure: impl Fn(&Ran) -> f64) -> [f64; 3] {
         median_and_range(self.runs.iter().map(figure).collect()).unwrap_or_default()
     }
@@ -45,7 +45,7 @@ impl Runs {
     }
 }
 
-/// What comes out, as it grows.
+/// The findings, as they grow.
 pub(super) struct Page<'a> {
     plan: &'a Plan,
     all: Vec<Runs>,
@@ -83,7 +83,7 @@ impl<'a> Page<'a> {
         findings
     }
 
-    /// The engine beside the kernel's ways in each place, by the first load that was run.
+    /// The engine beside the kernel's ways in each place, by the first load of the run.
     fn answer(&self) -> String {
         let of = |place: &Place| {
             let loads = || self.plan.loads.iter().filter(|load| **load != Load::Competing);
@@ -197,7 +197,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Megabytes a second; nothing of what took no time that could be measured.
+/// Megabytes a second; `-` if the time was too short to measure.
 fn whole(mb_per_s: f64) -> String {
     if mb_per_s < RATE_MAX { units::count(mb_per_s.round() as u64) } else { "-".to_owned() }
 }

@@ -1,8 +1,8 @@
-//! What is run: the loads, the places, who writes.
+//! The plan: loads, places and ways to write.
 //!
-//! Owns: its own options, their ranges; the short form; how long all takes.
-//! Does not own: running anything.
-//! Invariants: what cannot be used is refused before anything is set up.
+//! Owns: the options and their ranges, the short form, the expected time.
+//! Does not own: the runs.
+//! Invariants: an unusable value is refused before anything is set up.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
 
-/// Files that are written at a time in the third load.
+/// Files that are written at the same time in the third load.
 const FILES: u64 = 32;
 
-/// Who writes how.
+/// The load: how many writers there are, and in which classes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Load {
     One,
@@ -32,7 +32,7 @@ impl Load {
         Self::ALL.iter().find(|(_, load)| *load == self).map_or("", |(name, _)| name)
     }
 
-    /// What a table says of it.
+    /// The label in a table.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::One => "one writer",
@@ -42,7 +42,7 @@ impl Load {
         }
     }
 
-    /// The runs of this load: in each the classes of writers that there are.
+    /// The runs of this load: for each, its classes of writers.
     pub(super) fn classes(self, ways: &[Way]) -> Vec<Vec<Class>> {
         let alone = |writers: u64| ways.iter().map(|way| vec![Class { way: *way, writers }]).collect();
         match self {
@@ -60,7 +60,7 @@ impl Load {
     }
 }
 
-/// Where files are.
+/// Where the files are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
     Disk,
@@ -78,11 +78,11 @@ impl Place {
     }
 }
 
-/// Through whom.
+/// The way to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Way {
     Kernel(KernelWay),
-    /// The engine, with the policy at this place of the plan's list.
+    /// The engine, with the policy at this index of the plan's list.
     Ours(usize),
 }
 
@@ -121,7 +121,7 @@ const DIRECTORY: OptionInfo = OptionInfo {
 pub(super) const OPTIONS: &[OptionInfo] =
     &[LOADS.info, PLACES.info, POLICY, KNOBS, SIZE.info, BLOCK.info, REPEATS.info, MEMORY.info, DIRECTORY];
 
-/// What is run.
+/// The plan of an experiment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) loads: Vec<Load>,
@@ -132,7 +132,7 @@ pub(super) struct Plan {
     pub(super) repeats: u64,
     pub(super) memory_bytes: u64,
     pub(super) directory: PathBuf,
-    /// Of the kernel, as `6.18.44`.
+    /// The kernel's release, as `6.18.44`.
     pub(super) release: String,
     pub(super) quick: bool,
 }
@@ -172,12 +172,13 @@ impl Plan {
         }
     }
 
-    /// What the disk in memory has: two writers of the whole, and the file system's own.
+    /// The size of the disk in memory: room for two writers of `bytes` each, and for the file system.
     pub(super) fn memory_disk_bytes(&self) -> u64 {
         (2 * self.bytes / 10 * 11 + (64 << 20)).next_multiple_of(1 << 20)
     }
 
-    /// Seconds that all takes, roughly: at 500 MB/s, and a second for making and warming.
+    /// Rough estimate of the time for everything, in seconds: at 500 MB/s, and a second to make and warm each
+    /// contender.
     pub(super) fn expected_s(&self) -> u64 {
         let runs = self.loads.len() as u64 * self.places.len() as u64 * (3 + self.engines.len() as u64);
         self.repeats * runs * (1 + self.bytes / 500_000_000)

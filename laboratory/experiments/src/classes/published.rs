@@ -1,9 +1,9 @@
-//! What was published of the four loads: the posts of RWF_DONTCACHE's change of May 2026, in which the writer no
-//! longer submits what it wrote but has the flusher write as much of the oldest.
+//! Published figures of the four loads: the posts about RWF_DONTCACHE's change of May 2026. Since the change the writer
+//! no longer submits its own pages, but has the flusher write as much of the oldest.
 //!
-//! Owns: the figures, which kernels have which form.
-//! Does not own: ours.
-//! Invariants: figures are of DONTCACHE on another machine, before and after.
+//! Owns: the figures, and the versions of the kernel with each form.
+//! Does not own: our figures.
+//! Invariants: the figures are of DONTCACHE on another machine, before and after the change.
 
 use afflux_report::{Align, Table};
 
@@ -18,7 +18,7 @@ const FIGURES: [(&str, &str, &str, &str); 8] = [
     ("two classes", "MB/s of the buffered one beside DONTCACHE", "868", "433"),
     ("", "MB/s of both", "1,284", "866"),
 ];
-/// The versions from which the kernel has it, and has it in the new form.
+/// The versions of the kernel that introduced DONTCACHE, and its new form.
 const SINCE: (u32, u32) = (6, 14);
 const NEW_SINCE: (u32, u32) = (7, 2);
 
@@ -26,13 +26,13 @@ const NEW_SINCE: (u32, u32) = (7, 2);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
     None,
-    /// The writer submits what it wrote.
+    /// The writer submits the pages that it wrote.
     Old,
     New,
 }
 
 impl Form {
-    /// By the release's name, as `6.18.44`; of a name that is none nothing can be said.
+    /// By the name of the release, as `6.18.44`; `None` if the name has no version.
     pub(super) fn of(release: &str) -> Option<Self> {
         let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse::<u32>);
         let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);

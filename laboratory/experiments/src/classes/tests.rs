@@ -18,7 +18,7 @@ impl Watch for Kept {
     }
 }
 
-/// In a directory of the test's own, so that what is left behind would be seen.
+/// Runs in a directory of the test's own, so that a leftover would be seen.
 fn run(pairs: &[(&str, &str)]) -> (Kept, Findings) {
     let own = Scratch::new(&std::env::temp_dir(), "classes-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
@@ -62,6 +62,6 @@ fn every_load_is_run_in_every_way_and_on_every_place_there_is() {
         assert!(number(row, "mb_per_s") > 0.0 && number(row, "write_p999_ms") > 0.0, "{row}");
         assert_eq!(row.metrics.get("second_accepted_mb_per_s").is_some(), row.variant.contains('+'), "{row}");
     }
-    // A table for each load on each place, and what was published; rates by place.
+    // One table for each load on each place, and one for the published figures; rates by place.
     assert_eq!((findings.tables.len(), findings.figures.len()), (4 * places + 1, places));
 }

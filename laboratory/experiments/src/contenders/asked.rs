@@ -1,8 +1,8 @@
 //! Options that experiments with contenders share: which engines, and in which directory.
 //!
-//! Owns: the engine's options; reading them, and reading a directory.
-//! Does not own: what a directory is for, which the experiments say.
-//! Invariants: a policy, a knob or a directory that cannot be used is refused before anything is set up.
+//! Owns: the engine's options, and reading them and a directory.
+//! Does not own: the purpose of a directory (the experiments).
+//! Invariants: an unusable policy, knob or directory is refused before anything is set up.
 
 use std::path::{Path, PathBuf};
 
@@ -10,17 +10,17 @@ use super::EngineSetup;
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
 
-/// The engine's policies.
+/// The option for the engine's policies.
 pub(crate) const POLICY: OptionInfo = OptionInfo {
     name: "policy",
     value: "LIST",
     default: "",
     doc: "the engine's policies, by name, each a contender (default: what an engine has)",
 };
-/// Its knobs.
+/// The option for its knobs.
 pub(crate) const KNOBS: OptionInfo =
     OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
-/// Its memory.
+/// The option for its memory.
 pub(crate) const MEMORY: TypedOption<u64> = options::size(
     OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
     16 << 20..=64 << 30,
@@ -30,14 +30,14 @@ pub(crate) const MEMORY: TypedOption<u64> = options::size(
 const TMPFS_MAGIC: u32 = 0x0102_1994;
 const RAMFS_MAGIC: u32 = 0x8584_58f6;
 
-/// The engines that are asked for, with so much memory: a policy each.
+/// The engines of a request, one for each policy, each with `memory_bytes`.
 pub(crate) fn engines(request: &Request, memory_bytes: u64) -> Result<Vec<EngineSetup>, LabError> {
     let text = request.text(&KNOBS);
     let knob_list: Vec<String> =
         text.split(',').map(str::trim).filter(|knob| !knob.is_empty()).map(str::to_owned).collect();
     let with = |name: &str| EngineSetup { policy: name.to_owned(), knobs: knob_list.clone(), memory_bytes };
     let refused = |why| LabError::Value { name: KNOBS.name, value: text.to_owned(), why };
-    // The knobs of no policy in particular are told apart from a policy's name.
+    // Checks the names without the knobs first, so that a wrong name and a wrong knob have different errors.
     let names = request
         .list(&POLICY, |name| EngineSetup { knobs: Vec::new(), ..with(name) }.check().map(|()| name.to_owned()))?;
     let engines: Vec<EngineSetup> = names.iter().map(|name| with(name)).collect();
@@ -45,7 +45,7 @@ pub(crate) fn engines(request: &Request, memory_bytes: u64) -> Result<Vec<Engine
     Ok(engines)
 }
 
-/// A directory that is there, on a disk.
+/// An existing directory on a disk.
 pub(crate) fn directory(request: &Request, option: &'static OptionInfo) -> Result<PathBuf, LabError> {
     let path = match request.text(option) {
         "" => std::env::temp_dir(),

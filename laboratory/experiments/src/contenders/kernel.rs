@@ -1,8 +1,8 @@
-//! Through the kernel: its page cache, its page cache with RWF_DONTCACHE, or past it.
+//! Writes through the kernel: through its page cache, through its page cache with RWF_DONTCACHE, or past it.
 //!
-//! Owns: the three ways, telling whether a file system has one.
+//! Owns: the three ways, and a probe for each.
 //! Does not own: the limits of a device or of the machine (`hardware`).
-//! Invariants: what was asked for is what is done: a way that the file system lacks is an error, not another way.
+//! Invariants: a way that the file system lacks is an error, and is never replaced by another way.
 
 use std::fs::File;
 use std::io::IoSlice;
@@ -18,9 +18,9 @@ use super::{Contender, Sink, create_file, said};
 use crate::hardware::KernelDebug;
 use crate::host_memory::Dirty;
 
-/// Linux 6.14 and later: what was written is to leave the page cache as soon as it is on the disk.
+/// Linux 6.14 and later: written pages should leave the page cache as soon as they are on the disk.
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
-/// What a write past the page cache has to be a multiple of, nearly everywhere.
+/// Alignment that nearly every file system needs for a write past the page cache.
 const PROBE_BYTES: usize = 4096;
 
 /// How a file is written to.
@@ -36,7 +36,7 @@ impl KernelWay {
         if self == Self::Direct { OFlags::DIRECT.bits() as i32 } else { 0 }
     }
 
-    /// Why the file system of a directory has no such way, if it has not.
+    /// The reason why a directory's file system lacks this way, if it does.
     pub(crate) fn missing(self, directory: &Path) -> Option<String> {
         let scratch = match Scratch::new(directory, "probe") {
             Ok(scratch) => scratch,
@@ -55,7 +55,7 @@ pub(crate) struct Kernel {
     directories: Vec<Directory>,
 }
 
-/// Files of others may be dirty on the same disk: those that were are not counted.
+/// A directory and the dirty bytes of its disk. Bytes that were dirty before, of other files, are not counted.
 struct Directory {
     path: PathBuf,
     dirty: Dirty,
@@ -63,7 +63,7 @@ struct Directory {
 }
 
 impl Kernel {
-    /// Over directories; `debug` tells a device's dirty bytes from others'.
+    /// A kernel over some directories; `debug` tells a device's dirty bytes from those of others.
     pub(crate) fn new(way: KernelWay, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
         let with_dirty = |path: &&Path| {
             let dirty = Dirty::of(&device_number(path), debug);
@@ -74,7 +74,7 @@ impl Kernel {
     }
 }
 
-/// Major and minor number of what a directory is on, as `7:0`.
+/// Major and minor number of a directory's device, as `7:0`.
 fn device_number(directory: &Path) -> String {
     let device = std::fs::metadata(directory).map_or(0, |metadata| metadata.dev());
     format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))

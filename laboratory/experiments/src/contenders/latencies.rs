@@ -1,8 +1,8 @@
-//! How long calls took: a histogram, whose size does not grow with how many there were.
+//! Times of calls: a histogram of fixed size.
 //!
 //! Owns: the buckets, percentiles.
-//! Does not own: what is timed.
-//! Invariants: a percentile is at most a 32nd above the truth and never below it; the longest is exact.
+//! Does not own: the timed calls.
+//! Invariants: a percentile is at most a 32nd above the truth and never below it; the longest time is exact.
 
 /// Buckets in a doubling.
 const PARTS: u64 = 32;
@@ -23,7 +23,7 @@ impl Default for Latencies {
     }
 }
 
-/// Small times have a bucket each, others share one with those that begin with the same bits.
+/// Small times have a bucket each. Larger times share one with all times that begin with the same bits.
 fn bucket_of(ns: u64) -> usize {
     let Some(shift) = ns.checked_ilog2().and_then(|log| log.checked_sub(PARTS_LOG)) else { return ns as usize };
     (u64::from(shift + 1) * PARTS + (ns >> shift) - PARTS) as usize
@@ -45,7 +45,7 @@ impl Latencies {
         self.max_ns = self.max_ns.max(ns);
     }
 
-    /// With those of another.
+    /// Adds the times of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, other)| *own += other);
         self.count += other.count;
@@ -60,7 +60,7 @@ impl Latencies {
         self.max_ns as f64 / 1e6
     }
 
-    /// So many of 1,000 calls took no longer, in milliseconds; 0 if there were none.
+    /// A bound in milliseconds that `per_mille` of 1,000 calls do not exceed; 0 without calls.
     pub(crate) fn per_mille_ms(&self, per_mille: u64) -> f64 {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;

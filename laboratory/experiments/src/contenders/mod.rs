@@ -1,9 +1,9 @@
-//! Files of a real disk that are written to side by side: through the kernel in its ways, and through the
-//! engine in this process.
+//! Files of a real disk that are written side by side: through the kernel in its ways, and through the engine in this
+//! process.
 //!
-//! Owns: what a writer sees of either.
-//! Does not own: the disks (`hardware`), what is written and when (the experiments).
-//! Invariants: a writer does the same whoever it writes through, and is timed by the same clock.
+//! Owns: a writer's view of both.
+//! Does not own: the disks (`hardware`), the offsets and times of writes (the experiments).
+//! Invariants: a writer does the same through every contender, and is timed by the same clock.
 
 pub(crate) mod asked;
 mod kernel;
@@ -19,29 +19,29 @@ use serde_json::Value;
 pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
 
-/// A file that is written to. Errors are texts: nobody but the reader does anything about them.
+/// A file to write. Errors are texts: only the reader of the report uses them.
 pub(crate) trait Sink: Send + Sync {
-    /// Writes all of it; returns when a writer may go on.
+    /// Writes all of `block`; returns when the writer may go on.
     fn write(&self, offset: u64, block: &[u8]) -> Result<(), String>;
-    /// Returns when all that was written is durable.
+    /// Returns when all written data are durable.
     fn sync(&self) -> Result<(), String>;
-    /// Makes it empty; what is dirty of it is not written.
+    /// Makes the file empty; its dirty pages are not written.
     fn cut(&self) -> Result<(), String>;
 }
 
-/// Who files are written through.
+/// A way to write files.
 pub(crate) trait Contender {
-    /// A new file in a directory, by the directory's place in the list that it was made with.
+    /// A new file in a directory, which is given by its index in the contender's list.
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String>;
-    /// What is dirty of all files on that directory's disk, as well as can be told.
+    /// Dirty bytes of all files on the directory's disk, as exactly as the host reports them.
     fn dirty_bytes(&self, directory: usize) -> u64;
-    /// What calls waited for, by the directory's place in that list; a kernel does not say.
+    /// The waits of calls, by the directory's index; `None` for a kernel, which does not report them.
     fn delays(&self) -> Option<Value> {
         None
     }
 }
 
-/// The error of a step with a name or a path.
+/// An error message: the failed step, which is a name or a path, and the error.
 fn said(what: impl std::fmt::Display, error: impl std::fmt::Display) -> String {
     format!("{what}: {error}")
 }

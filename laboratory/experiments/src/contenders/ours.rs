@@ -1,9 +1,9 @@
-//! Through the engine, in this process: its cache and its policies over files of the host.
+//! Writes through the engine, in this process: its cache and its policies over files of the host.
 //!
 //! Owns: the reactors, the engine, a device for each directory.
-//! Does not own: the policies, which are had by name.
-//! Invariants: the memory of the cache is there before anything is written; each contender has an engine of its
-//! own, which knows nothing of the disks yet.
+//! Does not own: the policies, which the simulator's setup names.
+//! Invariants: the memory of the cache is touched before anything is written; each contender has an engine of its own,
+//! which knows nothing of the disks yet.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::delays::delays;
 /// Threads that submit and complete.
 const REACTORS: usize = 2;
 
-/// What an engine is made with.
+/// The parameters of an engine.
 #[derive(Clone, Debug)]
 pub(crate) struct EngineSetup {
-    /// A policy's name, or nothing for what an engine has if nobody says anything.
+    /// A policy's name, or empty for the engine's default.
     pub(crate) policy: String,
     pub(crate) knobs: Vec<String>,
     pub(crate) memory_bytes: u64,
@@ -37,12 +37,12 @@ impl EngineSetup {
         setup.with_knobs(&self.knobs).map_err(|error| error.to_string())
     }
 
-    /// Says what is wrong with the policy's name or a knob.
+    /// Reports a wrong policy name or knob.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.setup().map(drop)
     }
 
-    /// How rows and tables call it.
+    /// The name in rows and tables.
     pub(crate) fn name(&self) -> String {
         match self.policy.as_str() {
             "" | OWN_POLICY => "afflux".to_owned(),
@@ -53,7 +53,7 @@ impl EngineSetup {
 
 /// An engine over some directories.
 pub(crate) struct Ours {
-    // In this order: the engine goes before the threads that it runs on.
+    // Dropped in this order: the engine goes before the threads that it runs on.
     engine: Arc<Engine<LinuxPlatform>>,
     directories: Vec<(PathBuf, DeviceId)>,
     platform: LinuxPlatform,

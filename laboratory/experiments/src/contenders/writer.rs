@@ -1,10 +1,10 @@
-//! One writer: blocks one after the other, as fast as it may or at a rate, each timed.
+//! One writer: timed writes of blocks in sequence, at full speed or at a rate.
 //!
-//! Owns: the loop, what it counts.
-//! Does not own: when it ends (the stop that others set, the time, the bytes), syncs.
-//! Invariants: memory that is written from is aligned, so that every way takes it. At a rate the next block is
-//! due a period after the last was, however long that took: who was held up catches up. A writer that waits for
-//! its next block sees the stop at once.
+//! Owns: the loop and its counts.
+//! Does not own: its end (the stop flag, the time, the bytes), syncs.
+//! Invariants: the memory of a block is aligned, so that every way accepts it. At a rate, each block is due one period
+//! after the block before was due, so a delayed writer catches up. A writer that waits for its next block sees the stop
+//! at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -34,42 +34,42 @@ impl Block {
     }
 }
 
-/// What a writer writes.
+/// The parameters of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     pub(crate) block_bytes: u64,
-    /// At most so much.
+    /// Most bytes to write.
     pub(crate) bytes_max: u64,
-    /// For so long; `None`: until the bytes are written.
+    /// Time to write; `None`: until `bytes_max` are written.
     pub(crate) time: Option<Duration>,
-    /// Bytes a second; `None`: as fast as it may.
+    /// Bytes a second; `None`: full speed.
     pub(crate) rate: Option<u64>,
-    /// From when on calls count as those of a writer that has filled what it may.
+    /// Calls after this time count as those of a writer that has reached its dirty limit.
     pub(crate) settled_after: Duration,
 }
 
-/// What others may look at, and end.
+/// State shared with other threads: they may look at the count, and set the stop.
 #[derive(Default)]
 pub(crate) struct Control {
     pub(crate) accepted_bytes: AtomicU64,
     pub(crate) stop: AtomicBool,
 }
 
-/// What a writer got.
+/// The results of a writer.
 #[derive(Clone, Default)]
 pub(crate) struct Written {
     pub(crate) bytes: u64,
     pub(crate) elapsed: Duration,
-    /// Of all calls, and of those after it had settled.
+    /// Times of all calls, and of those after the writer had settled.
     pub(crate) all: Latencies,
     pub(crate) settled: Latencies,
-    /// Accepted after it had settled, and in which time.
+    /// Bytes accepted after the writer had settled, and the time for them.
     pub(crate) settled_bytes: u64,
     pub(crate) settled_time: Duration,
 }
 
 impl Stream {
-    /// Writes from the file's beginning on.
+    /// Writes from the beginning of the file.
     pub(crate) fn write(&self, sink: &dyn Sink, control: &Control) -> Result<Written, String> {
         let block = Block::new(self.block_bytes as usize);
         let start = Instant::now();
@@ -101,7 +101,7 @@ impl Stream {
     }
 }
 
-/// In steps, so that a stop is seen.
+/// Waits in steps, so that a stop is seen.
 fn wait_until(due: Instant, control: &Control) {
     const STEP: Duration = Duration::from_millis(50);
     while !control.stop.load(Ordering::Relaxed) {

@@ -1,9 +1,9 @@
-//! The second part: what the engine's policies cost on devices, with writers, flushers and readahead at work.
+//! The second part: the cost of the engine's policies on devices, with writers, flushers and readahead at work.
 //!
-//! Owns: the machine, the clients that ask for a sequence's pages, what is counted.
+//! Owns: the machine, the clients that request a sequence's pages, the counts.
 //! Does not own: the engine, the devices' models, the generators.
-//! Invariants: all policies of a case see the same touches in the same order; dirty pages are the flush budget's to
-//! limit and the flusher's to write, as in any run.
+//! Invariants: all policies of a case see the same touches in the same order. As in any run, the flush budget limits
+//! dirty pages, and the flusher writes them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,35 +23,36 @@ use crate::experiment::LabError;
 const PAGE_BYTES: u64 = 4096;
 /// Virtual CPUs.
 const CPUS: usize = 4;
-/// Callers that each ask for a page at a time.
+/// Clients, each with one page request at a time.
 const CLIENTS: usize = 8;
 
-/// One policy on one device with one generator and one size of cache.
+/// A policy on a device, with a generator and a cache size.
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) device: String,
     pub(super) generator: &'static str,
-    /// The cache is this part of the pages.
+    /// The cache holds one `part`-th of the pages.
     pub(super) part: u64,
     pub(super) kind: EvictionKind,
     pub(super) cost: Cost,
-    /// What calls waited for, over the whole run.
+    /// The waits of calls over the whole run.
     pub(super) delays: Value,
 }
 
-/// What a request cost, on the average; of the last three quarters, what is dirty at their end included.
+/// The mean cost of a request in the last three quarters of the touches, with the writes of pages that are still dirty
+/// at their end.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// Time in which the device had something to do.
+    /// Time in which the device was busy.
     pub(super) device_us: f64,
-    /// Time from the first request to the last, a client.
+    /// Time from the first request to the last, for each client.
     pub(super) client_us: f64,
-    /// Time that writers were held back.
+    /// Time for which writers were throttled.
     pub(super) held_back_us: f64,
     pub(super) hit_ratio: f64,
     /// Bytes written for each byte that became dirty.
     pub(super) rewritten: f64,
-    /// Times that somebody found no frame and waited.
+    /// Waits for a free frame.
     pub(super) stalls: f64,
 }
 
@@ -60,14 +61,14 @@ struct Shared {
     files: Vec<File>,
     sequence: Sequence,
     next: AtomicUsize,
-    /// The counts when the warm-up was over.
+    /// The counts at the end of the warm-up.
     warm: Mutex<Option<Counts>>,
-    /// How each client that has ended did so.
+    /// The result of each client that has ended.
     ended: Mutex<Vec<Result<(), Error>>>,
     disk: Arc<Disk>,
 }
 
-/// What was counted up to an instant.
+/// Counts from the start until an instant.
 #[derive(Clone, Copy)]
 struct Counts {
     at_ns: u64,
@@ -133,7 +134,7 @@ async fn client(shared: Arc<Shared>) {
     lock(&shared.ended).push(result);
 }
 
-/// Asks for the next page, whoever else asks, until there is none.
+/// Requests the next page of the shared sequence until none is left.
 async fn ask(shared: &Shared) -> Result<(), Error> {
     let mut page = vec![0; PAGE_BYTES as usize];
     let warm = shared.sequence.touches.len() / 4;
@@ -166,7 +167,7 @@ impl Shared {
         }
     }
 
-    /// Waits for all clients; when that was, to a millisecond.
+    /// Waits for all clients; returns the instant of the end, to a millisecond.
     async fn all_ended(&self) -> Result<u64, Error> {
         let platform = self.engine.platform();
         loop {

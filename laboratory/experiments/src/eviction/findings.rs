@@ -1,7 +1,7 @@
-//! What the experiment found, for a reader.
+//! The findings of the experiment: tables, plots and sentences.
 //!
-//! Owns: tables, plots and sentences. Does not own: the figures.
-//! Invariants: where the default is behind another policy that an engine has, a sentence says where and by how much.
+//! Owns: their arrangement and wording. Does not own: the figures.
+//! Invariants: if the default is behind another policy of the engine, a sentence says where and by how much.
 
 use afflux_engine::eviction::EvictionKind;
 use afflux_report::{Align, Axis, Bar, Bars, Cell as TableCell, Plot, Quantity, Series, Shape, Table, units};
@@ -16,7 +16,7 @@ const FITTED: &str = section(include_str!("findings.md"), "fitted");
 const RATIOS: &str = section(include_str!("findings.md"), "ratios");
 const DEVICES: &str = section(include_str!("findings.md"), "devices");
 
-/// What the others' time on devices is compared with.
+/// The policy that the others' time on devices is compared with.
 const BASE: EvictionKind = EvictionKind::TwoList;
 
 pub(super) fn findings(cells: &[Cell], cases: &[Case]) -> Findings {
@@ -38,7 +38,7 @@ pub(super) fn findings(cells: &[Cell], cases: &[Case]) -> Findings {
     findings
 }
 
-/// What the default saves, beside the others, and how often it is behind.
+/// The misses that the default saves, beside the other policies, and how often it is behind.
 fn answer(cells: &[Cell]) -> String {
     let saved = |policy: &str| format!("{policy} {:.1} %", 100.0 * reduction(cells, policy).mean);
     let default = default_policy();
@@ -54,7 +54,7 @@ fn answer(cells: &[Cell]) -> String {
     )
 }
 
-/// Hits in percent, one cell for all sizes of cache of a generator.
+/// Hits in percent, one table cell for all cache sizes of a generator.
 fn ratio_table(cells: &[Cell]) -> Table {
     let mut columns = vec![("touches", Align::Left)];
     columns.extend(POLICIES.iter().map(|policy| (*policy, Align::Right)));
@@ -130,7 +130,7 @@ fn reductions(cells: &[Cell]) -> Bars {
     bars
 }
 
-/// Cliffs and plateaus: hits over the cache's size, where the generator is one of those.
+/// Hits over the cache's size, for generators with cliffs and plateaus.
 fn over_sizes(cells: &[Cell]) -> impl Iterator<Item = Plot> {
     by_generator(cells).into_iter().filter(|rows| rows[0].generator.starts_with("recency") && rows.len() > 1).map(
         |rows| {
@@ -147,7 +147,7 @@ fn over_sizes(cells: &[Cell]) -> impl Iterator<Item = Plot> {
     )
 }
 
-/// Whether the default keeps what it is to keep, row by row.
+/// The cells in which the default is behind by more than it promises.
 fn promise(cells: &[Cell]) -> Vec<String> {
     let mut behind: Vec<String> = Vec::new();
     for cell in cells {
@@ -172,7 +172,7 @@ fn promise(cells: &[Cell]) -> Vec<String> {
     says
 }
 
-/// The cases with the same touches on the same device with the same cache, in the order of [`ENGINES`].
+/// Groups of cases with the same touches, device and cache, each in the order of [`ENGINES`].
 fn by_load(cases: &[Case]) -> impl Iterator<Item = &[Case]> {
     cases.chunks(ENGINES.len())
 }

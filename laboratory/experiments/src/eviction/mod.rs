@@ -1,9 +1,9 @@
 //! Experiment eviction: which page to evict, by hit ratios and by time on devices.
 //!
 //! Owns: the options, the order of the parts, the rows.
-//! Does not own: the policies (the engine's; `references` has those that run nowhere else), the generators
-//! (`afflux_workloads::touches`), tables and sentences (`findings`).
-//! Invariants: the engine's policies are its own code with its own page states (`ours`), or the whole engine
+//! Does not own: the engine's policies, those for comparison (`references`), the generators (`afflux_workloads::touches`),
+//! tables and sentences (`findings`).
+//! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
 //! (`device_time`); nothing was fitted to anything published.
 
 mod device_time;
@@ -24,9 +24,9 @@ use crate::options::{self, TypedOption};
 use device_time::Case;
 use ratios::{Cell, ENGINES, POLICIES};
 
-/// What everything is drawn from.
+/// The seed of all touches.
 const SEED: u64 = 1;
-/// Caches are this part of the pages in the second part.
+/// In the second part, a cache holds a 16th or a quarter of the pages.
 const DEVICE_PARTS: [u64; 2] = [16, 4];
 
 const PARTS: TypedOption<u64> = options::number(
@@ -75,7 +75,7 @@ const OPTIONS: &[OptionInfo] = &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.inf
 /// The experiment.
 pub(crate) struct Eviction;
 
-/// What was asked for, read.
+/// The options of a run.
 struct Asked {
     parts: Vec<u64>,
     pages: u64,
@@ -97,7 +97,7 @@ impl Asked {
         })
     }
 
-    /// How many runs there are, of both parts: a cell counts as one.
+    /// The number of runs in both parts; a cell counts as one.
     fn runs(&self) -> usize {
         let cells = self.generators.len() * self.parts.len();
         cells + self.generators.len() * self.devices.len() * DEVICE_PARTS.len() * ENGINES.len()
@@ -207,7 +207,7 @@ fn row(variant: &str, params: Fields, metrics: Fields) -> Row {
     }
 }
 
-/// The engine's policy that is in force unless another is asked for.
+/// The policy of an engine unless a setting names another.
 fn default_policy() -> &'static str {
     EvictionKind::default().name()
 }

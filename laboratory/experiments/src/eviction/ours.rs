@@ -1,7 +1,7 @@
-//! The engine's own eviction policies, as the study sees a cache.
+//! The engine's own eviction policies and page states, behind the study's cache trait.
 //!
-//! Owns: where each page is. Does not own: the policies and the page states: they are the engine's code.
-//! Invariants: nothing here is dirty: what cannot go is for the runs on devices (`device_time`).
+//! Owns: the frame of each page. Does not own: the policies and the page states.
+//! Invariants: no page is dirty; pages that cannot be evicted occur in the runs on devices only (`device_time`).
 
 use afflux_engine::eviction::{Admitted, EvictionKind, Offline};
 use afflux_frames::FrameId;

@@ -1,7 +1,7 @@
-//! The first part: hit ratios of all policies over all generators, nothing dirty.
+//! The first part: hit ratios of all policies over all generators, with no dirty page.
 //!
-//! Owns: which policies are compared, a cell of the table, what is computed over all of them.
-//! Does not own: the policies, the generators, how a cell is shown (`findings`).
+//! Owns: the list of policies, a cell of the table, figures over all cells.
+//! Does not own: the policies, the generators, the form of a cell (`findings`).
 //! Invariants: all policies of a cell see the same touches.
 
 use afflux_engine::eviction::EvictionKind;
@@ -14,22 +14,22 @@ use super::references::{Arc, Belady, Cache, Counts, Dueling, Fifo, Lru, run};
 pub(super) const POLICIES: &[&str] =
     &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "dueling", "belady"];
 
-/// Those that an engine has.
+/// The engine's policies.
 pub(super) const ENGINES: [EvictionKind; 4] = EvictionKind::ALL;
 
 /// How far the default may be behind the best of the others, as a ratio of hits.
 const MARGIN: f64 = 0.01;
 
-/// One generator with one size of cache, under all policies.
+/// One generator with one cache size, under all policies.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) generator: &'static str,
     pub(super) scans: bool,
-    /// The cache is this part of the pages.
+    /// The cache holds one `part`-th of the pages.
     pub(super) part: u64,
-    /// In the order of [`POLICIES`]; nothing of one that was not run.
+    /// In the order of [`POLICIES`]; `None` for a policy that did not run.
     pub(super) counts: Vec<Counts>,
-    /// Pages looked at for each miss, by policies that count them.
+    /// Pages looked at for each miss, for policies that count them.
     pub(super) looks: Vec<Option<f64>>,
 }
 
@@ -40,7 +40,7 @@ impl Cell {
         for policy in POLICIES {
             let mut cache = cache(policy, sizes.frames as usize, &sequence);
             let count = run(&mut *cache, &sequence.touches);
-            // All touches are looked at here, those of the warm-up, too.
+            // Looks are counted over all touches, so the misses here include the warm-up's.
             let misses = count.miss_ratio() * sequence.touches.len() as f64;
             looks.push(cache.looked_at().map(|looked| looked as f64 / misses.max(1.0)));
             counts.push(count);
@@ -53,20 +53,22 @@ impl Cell {
         at(policy).map_or(0.0, |at| self.counts[at].hit_ratio())
     }
 
-    /// Of FIFO's misses, the part that the policy saves; of its own, the part that FIFO saves, below 0.
+    /// The share of FIFO's misses that the policy saves; if FIFO has fewer, minus the share of the policy's misses that
+    /// FIFO saves.
     pub(super) fn miss_reduction(&self, policy: &str) -> f64 {
         let (fifo, own) = (1.0 - self.hit_ratio("fifo"), 1.0 - self.hit_ratio(policy));
         let most = fifo.max(own);
         if most > 0.0 { (fifo - own) / most } else { 0.0 }
     }
 
-    /// Of the hits that Belady's has and LRU has not, the part that the policy has; nothing where these are few.
+    /// Of the hits that Belady's policy has and LRU lacks, the share that this policy has. `None` if Belady's gains at
+    /// most half a percent of all touches.
     pub(super) fn gap_closed(&self, policy: &str) -> Option<f64> {
         let (lru, best) = (self.hit_ratio("lru"), self.hit_ratio("belady"));
         (best - lru > 0.005).then(|| (self.hit_ratio(policy) - lru) / (best - lru))
     }
 
-    /// How far the default is behind the best of the engine's other policies, beyond what it may be.
+    /// How far the default is behind the best of the engine's other policies, if by more than [`MARGIN`].
     pub(super) fn shortfall(&self) -> Option<f64> {
         let best =
             ["two-list", "s3-fifo", "sieve"].map(|policy| self.hit_ratio(policy)).into_iter().fold(0.0, f64::max);
@@ -94,7 +96,7 @@ fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
     }
 }
 
-/// Of some figures: the tenth percentile, the mean, the ninetieth, the least.
+/// The tenth percentile, the mean, the ninetieth percentile and the minimum of some figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spread {
     pub(super) p10: f64,

@@ -22,7 +22,7 @@ fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), L
 
 #[test]
 fn hit_ratios_are_those_of_the_first_study() {
-    // Of its cells those whose generator is the same one, in percent, at a quarter of its size.
+    // The cells of that study with the same generator, in percent, at a quarter of its size.
     let (rows, findings) =
         run(&[("generators", "zipf-0.8,zipf-1.2"), ("pages", "65536"), ("touches", "400000"), ("devices", "none")])
             .unwrap();
@@ -46,7 +46,7 @@ fn hit_ratios_are_those_of_the_first_study() {
         }
     }
     assert!((ratio("zipf-1.2", 16, "s3-window") - 91.0).abs() <= 1.0);
-    // Policies are nearer to each other than that: their order says which is which.
+    // The policies are closer to each other than the tolerance, so their order is checked, too.
     let order = ["lru", "two-list", "sieve", "s3-fifo", "s3-window", "belady"];
     for generator in ["zipf-0.8", "zipf-1.2"] {
         let ratios = order.map(|policy| ratio(generator, 16, policy));
@@ -77,7 +77,7 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
             (0.3..0.99).contains(&metric("hit_ratio")) && (0.5..2.0).contains(&metric("written_per_dirtied")),
             "{row}"
         );
-        // Eight clients wait for one device, which is at work for most of their time.
+        // Eight clients wait for one device, which is busy for most of their time.
         assert!(metric("client_us") > 2.0 * metric("device_us"), "{row}");
         let read = &row["metrics"]["delays"]["0"]["read"];
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");

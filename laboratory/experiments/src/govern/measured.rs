@@ -1,9 +1,9 @@
-//! The same on throttled disks of this machine, with the governor that the command runs.
+//! The same races on throttled disks of this machine, with the governor of the command.
 //!
-//! Owns: the disks, the governor's thread and what it costs, the writers.
+//! Owns: the disks, the governor's thread and its cost, the writers.
 //! Does not own: the decisions (crate `govern`), throttled disks (`hardware`).
-//! Invariants: the governor looks after these disks alone, which it has never seen; nothing of the machine's own is
-//! changed. Each run has disks of its own.
+//! Invariants: the governor manages these disks alone, and has never seen them before. No setting of the machine itself
+//! is changed. Each run has disks of its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::{dirty_limit_bytes, warm_memory};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// As the command.
+/// As in the command.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
-/// Bursts that count, and those before that do not.
+/// Bursts that count, and the bursts before them that do not.
 const BURSTS: usize = 3;
 const WARM_UPS: usize = 2;
 const BURST_PAUSE: Duration = Duration::from_millis(300);
-/// How long the slow disk is written to before a burst.
+/// Time for which the slow disk is written to before a burst.
 const FILL: Duration = Duration::from_secs(10);
-/// What is left free on the file system that holds the images.
+/// Bytes to leave free on the file system with the images.
 const SPARE_BYTES: u64 = 2 << 30;
 const IMAGE_BYTES_MAX: u64 = 8 << 30;
 
-/// Where all runs take place.
+/// The surroundings of all runs.
 pub(super) struct Stage<'a> {
-    // Dropped in this order: it is mounted inside.
+    // Dropped in this order: debugfs is mounted inside the directory.
     debug: Option<KernelDebug>,
     scratch: Scratch,
     plan: &'a Plan,
@@ -65,7 +65,8 @@ impl<'a> Stage<'a> {
         SlowDisk::queued(&directory, bytes, DiskRates::default()).map_err(|error| error.to_string())
     }
 
-    /// Bytes of the slow disk: what the kernel may have dirty, and what is written meanwhile at three times the rate.
+    /// Bytes of the slow disk: the kernel's dirty limit, and the data that a writer writes meanwhile at three times the
+    /// rate.
     fn image_bytes(&self) -> u64 {
         // A quick run does not wait until the kernel's limit is reached.
         let (least, dirty, times) =
@@ -84,7 +85,7 @@ fn slow_down(disk: &SlowDisk, bytes_per_s: Option<u64>) -> Result<(), String> {
     disk.throttle(rates).map_err(|error| error.to_string())
 }
 
-/// Holds disks as the subject does, for as long as `body` runs; and what that cost, as a share of a CPU.
+/// Limits the disks as the subject does while `body` runs. Also returns the governor's cost, as a share of a CPU.
 fn held<T>(
     stage: &Stage<'_>,
     subject: Subject,
@@ -119,7 +120,7 @@ fn held<T>(
     }
 }
 
-/// The command's loop; the share of a CPU that it takes.
+/// The command's loop; returns the share of a CPU that it takes.
 fn govern(mut governor: Governor, stop: &AtomicBool) -> Result<f64, String> {
     let cpu_ns = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -141,7 +142,7 @@ fn govern(mut governor: Governor, stop: &AtomicBool) -> Result<f64, String> {
     Ok(share)
 }
 
-/// What may be dirty of a disk now.
+/// The current dirty limit of a disk.
 fn limit_bytes(number: &str) -> u64 {
     let host = Host::new(Path::new("/"));
     let Some(machine) = host.machine().ok() else { return 0 };
@@ -217,7 +218,7 @@ fn stream(stage: &Stage<'_>, race: Race, subject: Subject) -> Result<Ran, String
 fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     let plan = stage.plan;
     let slow = stage.disk("slow", stage.image_bytes())?;
-    // With less than so much free ext4 gives out blocks as it is written to, and the writer waits for the disk.
+    // With less free space, ext4 allocates blocks at the time of the write, and the writer waits for the disk.
     let fast = stage.disk("fast", 4 * plan.burst_bytes + (256 << 20))?;
     let contender = Kernel::new(KernelWay::Buffered, &[slow.path(), fast.path()], stage.debug.as_ref());
     let large = contender.create(0, "stream")?;
@@ -259,7 +260,8 @@ fn burst(stage: &Stage<'_>, subject: Subject) -> Result<Ran, String> {
     Ok(Ran { metrics, looks: Vec::new() })
 }
 
-/// How long the median burst kept its writer, in milliseconds; all of each is on the disk before the next begins.
+/// The median time of a burst for its writer, in milliseconds. All data of a burst are on the disk before the next
+/// begins.
 fn bursts(plan: &Plan, contender: &Kernel) -> Result<f64, String> {
     let mut took_ms = Vec::new();
     for turn in 0..WARM_UPS + BURSTS {

@@ -19,15 +19,15 @@ use plan::{Plan, Race, Subject};
 /// The experiment.
 pub(crate) struct Govern;
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Debug, Default)]
 struct Ran {
-    /// By name, as `page` lists them.
+    /// By name, as listed in `page`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
 }
 
-/// A run at an instant.
+/// The state of a run at an instant.
 #[derive(Clone, Copy, Debug)]
 struct Look {
     at_s: f64,

@@ -1,8 +1,8 @@
 //! Goals, tables, plots and sentences.
 //!
-//! Owns: which figures have a goal, what is said.
+//! Owns: the goals of figures, the wording.
 //! Does not own: the figures (`simulated`, `measured`).
-//! Invariants: a goal is the governor's alone; what it is measured against is of the same series of runs.
+//! Invariants: only the governor has goals; a goal that compares uses figures of the same series of runs.
 
 use std::time::Duration;
 
@@ -23,16 +23,16 @@ const SLOWER: &str = section(TEXT, "slower");
 const BURST: &str = section(TEXT, "burst");
 const QUICK: &str = section(TEXT, "quick");
 
-/// What the governor's figure should come to.
+/// The goal for a figure of the governor.
 #[derive(Clone, Copy)]
 enum Goal {
     None,
     AtMost(f64),
-    /// So many times the budget, in seconds.
+    /// At most this many times the budget, in seconds.
     Budgets(f64),
-    /// At least such a share of what the kernel has by itself.
+    /// At least this share of the ungoverned kernel's figure.
     OfKernel(f64),
-    /// No more than with the limit set by hand, as exactly as percentiles are: to a 32nd.
+    /// At most the figure with the limit set by hand, to the precision of percentiles: a 32nd.
     AsByHand,
 }
 
@@ -66,7 +66,7 @@ const LINES: &[Line] = &[
     line(Race::FullSpeed, "cpu_percent", "full speed: the governor, of a CPU, %", 3, Goal::AtMost(0.1)),
 ];
 
-/// What comes out, as it grows.
+/// The findings, as they grow.
 pub(super) struct Page<'a> {
     plan: &'a Plan,
     all: Vec<(Source, Race, Subject, Ran)>,
@@ -74,7 +74,7 @@ pub(super) struct Page<'a> {
     load: Option<(f64, usize)>,
 }
 
-/// The word for where a figure is from.
+/// The word for the source of a figure.
 pub(super) fn said(source: Source) -> &'static str {
     if source == Source::Measured { "measured" } else { "simulated" }
 }
@@ -105,7 +105,7 @@ impl<'a> Page<'a> {
         findings
     }
 
-    /// What a sync after a stream takes, with and without; by measurement where there is one.
+    /// The time of a sync after a stream, for each subject; measured if there was such a run.
     fn answer(&self, rate: &str) -> String {
         let of = |source, subject: Subject| {
             let sync = self.value(source, Race::FullSpeed, subject, "sync_s")?;
@@ -125,7 +125,7 @@ impl<'a> Page<'a> {
         "The race at full speed was not run: see the tables.".to_owned()
     }
 
-    /// Median, least and most.
+    /// Median, minimum and maximum.
     fn values(&self, source: Source, race: Race, subject: Subject, metric: &str) -> Option<[f64; 3]> {
         let own = self.all.iter().filter(|(from, own, who, _)| *from == source && *own == race && *who == subject);
         let found = own.filter_map(|(.., ran)| ran.metrics.iter().find(|(name, _)| *name == metric));
@@ -180,7 +180,7 @@ impl<'a> Page<'a> {
         (!table.is_empty()).then_some(table)
     }
 
-    /// Whether it is a least, and what.
+    /// Whether the goal is a minimum, and its value.
     fn goal(&self, source: Source, line: &Line) -> Option<(bool, f64)> {
         let of = |subject| self.value(source, line.race, subject, line.metric);
         match line.goal {
@@ -196,11 +196,12 @@ impl<'a> Page<'a> {
         let y = Axis::new("dirty", Quantity::Data).log();
         let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");
         let mut is_empty = true;
-        // The kernel last: nothing follows a disk that gets slower for it, and each is to look the same in both drawings.
+        // The kernel comes last. It does not run the race with a disk that gets slower, and each subject should look
+        // the same in both drawings.
         for subject in [Subject::ByHand, Subject::Governed, Subject::Kernel] {
             let is_its = |run: &&(Source, Race, Subject, Ran)| (run.0, run.1, run.2) == (source, race, subject);
             let Some((.., ran)) = self.all.iter().find(is_its) else { continue };
-            // A logarithmic axis has no nothing.
+            // A logarithmic axis has no zero.
             let points = |of: fn(&Look) -> u64| {
                 let shown = ran.looks.iter().filter(move |look| of(look) > 0);
                 shown.map(move |look| (look.at_s, of(look) as f64)).collect::<Vec<_>>()

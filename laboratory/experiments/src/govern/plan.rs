@@ -1,8 +1,8 @@
-//! What is run.
+//! The plan: the races, and the subjects that run them.
 //!
-//! Owns: its own options, their ranges; the short form.
-//! Does not own: running anything.
-//! Invariants: what cannot be used is refused before anything is set up.
+//! Owns: the options and their ranges, the short form.
+//! Does not own: the runs.
+//! Invariants: an unusable value is refused before anything is set up.
 
 use std::path::PathBuf;
 
@@ -12,28 +12,28 @@ use crate::options::{self, TypedOption};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
-/// When the disk gets slower, and for how long it is then followed.
+/// Seconds from the change of the disk's speed until the sync.
 const FOLLOW_S: u64 = 10;
 
-/// What is raced.
+/// A race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Race {
     /// A writer at full speed, then a sync of everything.
     FullSpeed,
-    /// A writer at two fifths of the disk's rate, who need never wait.
+    /// A writer at two fifths of the disk's rate, which need never wait.
     Paced,
-    /// The disk gets slower while it is written to, and ten seconds later all is synced.
+    /// The disk gets slower under a writer, and all data are synced ten seconds later.
     Slower,
     /// A burst to a fast disk beside a writer to the slow one.
     Burst,
 }
 
-/// Who holds the device to what.
+/// The setter of the device's dirty limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
-    /// Nobody.
+    /// No limit for the device.
     Kernel,
-    /// `max_bytes` set to what the disk writes in the budget, once and right.
+    /// `max_bytes`, set once to the number of bytes that the disk writes in the budget.
     ByHand,
     /// The governor, which has never seen the disk.
     Governed,
@@ -130,7 +130,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     DIRECTORY,
 ];
 
-/// What is run.
+/// The plan of an experiment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) rate_bytes_per_s: u64,
@@ -138,7 +138,7 @@ pub(super) struct Plan {
     pub(super) fast_bytes_per_s: u64,
     pub(super) burst_bytes: u64,
     pub(super) seconds: u64,
-    /// From when a disk is slower until all is synced.
+    /// Seconds from the change of the disk's speed until the sync of all data.
     pub(super) follow_s: u64,
     pub(super) budget_ms: u64,
     pub(super) races: Vec<Race>,
@@ -175,14 +175,14 @@ impl Plan {
         self.budget_ms * 1_000_000
     }
 
-    /// What a disk of that rate writes in the budget.
+    /// The number of bytes that a disk of that rate writes in the budget.
     pub(super) fn right_bytes(&self, bytes_per_s: u64) -> u64 {
         bytes_per_s * self.budget_ms / 1000
     }
 
     fn subjects(&self, race: Race) -> impl Iterator<Item = Subject> {
         let is_run = self.races.contains(&race);
-        // Nothing follows a disk that gets slower for the kernel.
+        // Without a governor, no limit follows a disk that gets slower.
         let has = move |subject: &Subject| is_run && !(race == Race::Slower && *subject == Subject::Kernel);
         Subject::ALL.into_iter().filter(has).filter(|subject| self.asked.contains(subject))
     }
@@ -192,7 +192,7 @@ impl Plan {
         races.flat_map(|race| self.subjects(race).map(move |subject| (race, subject))).collect()
     }
 
-    /// In turns, every other time in the reverse order.
+    /// The runs in turns, every other time in the reverse order.
     pub(super) fn measured(&self) -> Vec<(Race, Subject)> {
         let mut all = Vec::new();
         for repeat in 0..self.repeats {

@@ -1,8 +1,8 @@
-//! The same in virtual time, under what `linux-6.1` decides.
+//! The same races in virtual time, under the decisions of `linux-6.1`.
 //!
-//! Owns: a machine with one disk behind a byte rate, its writer, a governor whose looks are at the disk's figures.
+//! Owns: a machine with one disk behind a byte rate, its writer, a governor that samples the disk's figures.
 //! Does not own: the decisions (crate `govern`).
-//! Invariants: looks are as far apart as the command's. The same options give the same run.
+//! Invariants: samples are as far apart as the command's. The same options give the same run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,15 +21,15 @@ use crate::machine::{Machine, MachineOptions, Queue, model};
 const SEED: u64 = 1;
 const CPUS: usize = 2;
 const LOOK_EVERY_NS: u64 = 100 * Nanos::MILLISECOND;
-/// In looks: between two of the governor's at the disk's figures, and two times that it decides.
+/// In looks: the time between two samples of the disk's figures, and between two decisions.
 const SAMPLE_EVERY: u64 = 5;
 const DECIDE_EVERY: u64 = 10;
-/// As many requests as a disk takes, each of 128 KiB.
+/// The requests of a disk's queue, each of 128 KiB.
 const QUEUE: Queue = Queue { nr_requests: 64, request_kib: 128, batch: 1, at_submission: false };
-/// A writer that the disk can follow writes so many fifths of its rate.
+/// A writer that the disk can keep up with writes this many fifths of the disk's rate.
 const PACED_FIFTHS: u64 = 2;
 
-/// What the writer shows.
+/// The progress of the writer.
 #[derive(Default)]
 struct Writer {
     stop: AtomicBool,
@@ -126,7 +126,7 @@ fn machine(plan: &Plan) -> Result<Machine, LabError> {
     })
 }
 
-/// A task that writes blocks, as fast as it may or at a rate, each timed.
+/// A task that writes timed blocks, at full speed or at a rate.
 fn spawn(machine: &Machine, file: &File, rate: Option<u64>) -> Arc<Writer> {
     let writer = Arc::new(Writer::default());
     let (engine, platform) = (Arc::clone(&machine.engine), Arc::clone(&machine.platform));
@@ -148,7 +148,7 @@ fn spawn(machine: &Machine, file: &File, rate: Option<u64>) -> Arc<Writer> {
                 let took_ns = platform.now().since(began);
                 own.calls.lock().unwrap_or_else(PoisonError::into_inner).add(took_ns);
             }
-            // A processor that costs nothing would write for ever in no time.
+            // A processor without costs would write for ever in no time.
             platform.sleep_until(platform.now().after(BLOCK_BYTES / 4)).await;
         }
         own.ended.store(true, Ordering::Relaxed);
@@ -163,7 +163,7 @@ struct Governor {
 }
 
 impl Governor {
-    /// What to hold the disk to from now on, if that changes.
+    /// The new limit, if it changes: `None` inside stands for no limit.
     fn turn(&mut self, plan: &Plan, machine: &Machine, turn: u64) -> Option<Option<u64>> {
         if turn.is_multiple_of(SAMPLE_EVERY) {
             self.speed.look(machine.now_ns() + 1, &counters(&machine.disks[0].disk.figures()));
@@ -187,7 +187,7 @@ impl Governor {
     }
 }
 
-/// What the kernel would have in the disk's `stat`.
+/// The counters that the kernel would show in the disk's `stat`.
 fn counters(figures: &DiskFigures) -> Counters {
     let depth_ns = u64::try_from(figures.depth_ns).unwrap_or(u64::MAX);
     Counters {

@@ -62,7 +62,7 @@ fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
     assert!(number(followed, "followed_s") <= 10.0 && number(followed, "sync_s") <= 1.3, "{followed}");
 }
 
-/// In seconds: that all is run and taken down, not what comes out.
+/// Takes seconds. Checks that everything runs and is taken down, not the results.
 #[test]
 fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
     let scratch = Scratch::new(&std::env::temp_dir(), "govern-test").unwrap();

@@ -1,7 +1,7 @@
-//! Programs of the host, run to their end.
+//! Runs programs of the host to their end.
 //!
-//! Owns: running one and reading its output. Does not own: which.
-//! Invariants: an error names the program, its arguments and what it printed.
+//! Owns: running a program and reading its output. Does not own: the choice of programs.
+//! Invariants: an error names the program, its arguments and the printed text.
 
 use std::process::Command;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, HardwareE
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// Runs a program that takes something down; there is nothing to be done if it fails.
+/// Runs a program that takes something down. Ignores a failure, since the caller could do nothing about it.
 pub(crate) fn run_down(program: &str, arguments: &[&str]) {
     let _ = run(program, arguments);
 }

@@ -1,16 +1,16 @@
-//! The kernel's limits on what may be dirty, in bytes, for as long as a value lives.
+//! The kernel's dirty limits, in bytes, for as long as a value lives.
 //!
-//! Owns: `vm.dirty_bytes` and `vm.dirty_background_bytes`, and what stood there before.
+//! Owns: `vm.dirty_bytes` and `vm.dirty_background_bytes`, and their former values.
 //! Does not own: a device's own limits (`slow_disk`).
-//! Invariants: what stood there before stands there again when the value is dropped; if the process dies a
-//! shell that waits for that writes it back.
+//! Invariants: the former values are restored when the value is dropped. If the process dies, a shell that waits for
+//! its end restores them.
 
 use afflux_scratch::Guard;
 
 use super::error::HardwareError;
 
-/// The knobs, each with the one that it takes the place of. A limit and its ratio put each other out of force,
-/// and the background is last: it has to be below.
+/// The knobs in bytes, each with the ratio that it replaces. Writing one of the pair disables the other. The background
+/// knob comes last, because its value has to be below the limit.
 const KNOBS: [(&str, &str); 2] = [
     ("/proc/sys/vm/dirty_bytes", "/proc/sys/vm/dirty_ratio"),
     ("/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"),
@@ -21,7 +21,7 @@ const WRITE_BACK: &str = r#"while [ $# -gt 1 ]; do echo "$2" > "$1"; shift 2; do
 
 /// Limits in bytes that are in force for the whole machine.
 pub struct DirtyLimits {
-    /// What to write where.
+    /// The files to restore, and their values.
     before: Vec<(&'static str, u64)>,
     _guard: Option<Guard>,
 }
@@ -38,7 +38,7 @@ fn write(file: &str, value: u64) -> Result<(), HardwareError> {
 }
 
 impl DirtyLimits {
-    /// Lets so many bytes be dirty on the whole machine, and has writeback begin above `background_bytes`.
+    /// Limits dirty data on the whole machine to `bytes`, and makes writeback begin above `background_bytes`.
     ///
     /// # Errors
     /// Without root.

@@ -1,13 +1,13 @@
-//! Why slow hardware could not be had.
+//! The error of a failed setup of hardware.
 //!
-//! Owns: the error. Does not own: when it happens.
-//! Invariants: it says what was tried and what the host said.
+//! Owns: the error. Does not own: its causes.
+//! Invariants: it names the failed step and the host's message.
 
-/// Why hardware could not be had.
+/// The reason why hardware could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct HardwareError {
-    /// What was tried and what the host said.
+    /// The failed step, and the host's message.
     pub what: String,
 }
 

@@ -1,7 +1,7 @@
-//! The kernel's debugging file system, where one is not mounted.
+//! A mount of the kernel's debugging file system.
 //!
-//! Owns: a mount of it. Does not own: what is read there.
-//! Invariants: taken down when the value is dropped, and by a shell if the process dies.
+//! Owns: the mount. Does not own: the files in it.
+//! Invariants: unmounted when the value is dropped, and by a shell if the process dies.
 
 use std::path::{Path, PathBuf};
 
@@ -16,15 +16,15 @@ const TAKE_DOWN: &str = r#"umount "$1""#;
 pub struct KernelDebug {
     mount: PathBuf,
     _guard: Guard,
-    /// Has the mount. It goes last.
+    /// The directory with the mount. Dropped last.
     _scratch: Scratch,
 }
 
 impl KernelDebug {
-    /// Mounts it in a directory of its own inside `directory`.
+    /// Mounts debugfs in a directory of its own inside `directory`.
     ///
     /// # Errors
-    /// Without root, or in a kernel that has none.
+    /// Without root, or if the kernel has no debugfs.
     pub fn new(directory: &Path) -> Result<Self, HardwareError> {
         let scratch = Scratch::guarded(directory, "debug")?;
         let mount = scratch.path().join("mount");
@@ -34,7 +34,7 @@ impl KernelDebug {
         Ok(Self { mount, _guard: guard, _scratch: scratch })
     }
 
-    /// Where it is.
+    /// The mount point.
     pub fn path(&self) -> &Path {
         &self.mount
     }

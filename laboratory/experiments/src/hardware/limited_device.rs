@@ -1,9 +1,9 @@
-//! A disk with a byte rate where no kernel may be asked for one: writes wait in this process before they
-//! go to the real device.
+//! A disk with a byte rate that needs no help from the kernel: writes wait in this process before they go to the real
+//! device.
 //!
-//! Owns: the order and the pace of writes. Does not own: the device behind it, anything but writes.
-//! Invariants: writes go on in the order in which they came, each no earlier than the disk described would
-//! have taken its bytes; none is answered by this part. A request is never kept once the device is gone.
+//! Owns: the order and the pace of writes. Does not own: the device behind it, other operations.
+//! Invariants: writes go on in the order in which they came. Each goes on no earlier than a disk of that rate would
+//! have taken its bytes. This part completes no request itself. A request never stays here once the device is gone.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -23,7 +23,7 @@ impl LimitedDevice {
     /// # Errors
     /// When the thread cannot be started.
     pub fn new(behind: Arc<dyn Device>, write_bytes_per_s: u64) -> std::io::Result<Arc<Self>> {
-        // As many as can be in flight, so that the channel never is full.
+        // Room for as many requests as can be in flight, so that the channel is never full.
         let (writes, waiting) = sync_channel(behind.limits().depth as usize);
         let device = Arc::clone(&behind);
         std::thread::Builder::new()
@@ -44,7 +44,8 @@ impl Device for LimitedDevice {
         }
         match self.writes.try_send(request) {
             Ok(()) => {}
-            // More than the engine may have in flight, or the thread has died: unlimited, not lost.
+            // The engine has more in flight than allowed, or the thread has died. The request then goes on without a
+            // limit, but is not lost.
             Err(TrySendError::Full(request) | TrySendError::Disconnected(request)) => self.behind.submit(request),
         }
     }

@@ -1,11 +1,11 @@
-//! A link with a bit rate where no network may be set up: a relay of TCP connections that lets bytes
-//! through at the rate at which an Ethernet of that bit rate carries them.
+//! A link with a bit rate that needs no network namespace: a relay of TCP connections. It passes bytes at the rate of
+//! an Ethernet with that bit rate.
 //!
 //! Owns: the listener, the relayed connections, a bucket of tokens for each direction.
-//! Does not own: what is connected.
-//! Invariants: no more passes in a direction than its rate and one burst; at most [`CONNECTIONS_MAX`] at
-//! once; what is relayed is not looked into, and ends when either side ends; nothing connects once the relay
-//! is dropped, whoever else holds a copy of its listener.
+//! Does not own: the client and the server.
+//! Invariants: each direction passes at most its rate and one burst. There are at most [`CONNECTIONS_MAX`] connections
+//! at once. The relay does not look into the data, and a connection ends when either side ends. Nothing connects once
+//! the relay is dropped, even if another process holds a copy of its listener.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,10 +18,10 @@ use super::error::HardwareError;
 
 /// Connections relayed at once; more are closed.
 const CONNECTIONS_MAX: usize = 16;
-/// What may pass without a wait after a pause, and the most that is taken at a time. As in `slow_network`.
+/// Most bytes that pass without a wait after a pause, and most bytes of one read. As in `slow_network`.
 const BURST_BYTES: usize = 16 << 10;
-/// What of a full frame is TCP's payload, and what of it counts at the rate: an MTU of 1,500 bytes less 52
-/// of headers, and with 14 of Ethernet, as `tbf` counts.
+/// TCP's payload in a full frame, and the bytes of the frame that count at the rate. An MTU of 1,500 bytes has 52 bytes
+/// of headers, and `tbf` counts 14 more of Ethernet.
 const FRAME_PAYLOAD_BYTES: u64 = 1448;
 const FRAME_BYTES: u64 = 1514;
 
@@ -33,10 +33,10 @@ pub struct LimitedRelay {
 }
 
 impl LimitedRelay {
-    /// Relays what connects to [`LimitedRelay::address`] to `server`, each direction at `bits_per_s`.
+    /// Relays connections from [`LimitedRelay::address`] to `server`, each direction at `bits_per_s`.
     ///
     /// # Errors
-    /// When there is no port or thread to be had.
+    /// When no port or no thread is available.
     pub fn new(server: SocketAddr, bits_per_s: u64) -> Result<Self, HardwareError> {
         let failed = |error: std::io::Error| HardwareError { what: format!("the relay of the slow network: {error}") };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
@@ -49,7 +49,7 @@ impl LimitedRelay {
         Ok(Self { listener, address, accepting: Some(accepting) })
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -57,9 +57,9 @@ impl LimitedRelay {
 
 impl Drop for LimitedRelay {
     fn drop(&mut self) {
-        // Not only closed: a process that is being started elsewhere holds a copy of each descriptor until it
-        // runs its program, and as long as there is a copy the kernel takes connections. This also ends the
-        // wait for the next one.
+        // Closing is not enough: a process that is being started elsewhere holds a copy of each descriptor until it
+        // runs its program. While a copy exists, the kernel accepts connections. The shutdown also ends the wait in
+        // `accept`.
         let shut = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
         if let (Ok(()), Some(accepting)) = (shut, self.accepting.take()) {
             let _ = accepting.join();
@@ -71,7 +71,7 @@ fn accept(listener: &TcpListener, server: SocketAddr, buckets: &[Arc<Bucket>; 2]
     let open = Arc::new(AtomicUsize::new(0));
     while let Ok((client, _)) = listener.accept() {
         if open.load(Ordering::Relaxed) < CONNECTIONS_MAX {
-            // A server that refuses is seen by the client as a connection that ends.
+            // If the server refuses, the client sees its connection end.
             let _ = relay(client, server, buckets, &open);
         }
     }
@@ -132,7 +132,7 @@ impl Drop for Counted {
     }
 }
 
-/// A direction's tokens, kept as the time at which all that was taken will have passed.
+/// The tokens of a direction, kept as the instant at which all taken bytes will have passed.
 pub(super) struct Bucket {
     bits_per_s: u64,
     passed_at: Mutex<Instant>,
@@ -143,18 +143,18 @@ impl Bucket {
         Arc::new(Self { bits_per_s: bits_per_s.max(1), passed_at: Mutex::new(Instant::now()) })
     }
 
-    /// How long so much payload is on the wire.
+    /// The time of `payload_bytes` on the wire.
     pub(super) fn time(&self, payload_bytes: usize) -> Duration {
         let bits = payload_bytes as u64 * 8 * FRAME_BYTES / FRAME_PAYLOAD_BYTES;
         Duration::from_secs_f64(bits as f64 / self.bits_per_s as f64)
     }
 
-    /// Takes tokens; waits until they are there.
+    /// Takes tokens, and waits until they are available.
     fn take(&self, payload_bytes: usize) {
         std::thread::sleep(self.due(payload_bytes, Instant::now()).saturating_duration_since(Instant::now()));
     }
 
-    /// When tokens taken at `now` are there. What was not used before counts up to a burst.
+    /// The instant at which tokens taken at `now` are available. Unused tokens add up to at most a burst.
     pub(super) fn due(&self, payload_bytes: usize, now: Instant) -> Instant {
         let mut passed_at = self.passed_at.lock().unwrap_or_else(PoisonError::into_inner);
         let earliest = now.checked_sub(self.time(BURST_BYTES)).unwrap_or(now);

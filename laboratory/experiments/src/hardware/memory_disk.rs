@@ -1,8 +1,8 @@
 //! A disk in memory: a loop device over a file on a tmpfs of its own, with ext4.
 //!
 //! Owns: the tmpfs, the file, the loop device, its ext4, both mounts.
-//! Does not own: what is written to it.
-//! Invariants: all its memory is there before it is used; if the process dies a shell takes all down.
+//! Does not own: the data on it.
+//! Invariants: all its memory is allocated before its first use; if the process dies, a shell takes everything down.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use afflux_scratch::{Guard, Scratch};
 use super::command::{run, run_down};
 use super::error::HardwareError;
 
-/// What the tmpfs has beside the image.
+/// Bytes of the tmpfs beyond the image.
 const SPARE_BYTES: u64 = 16 << 20;
 /// Arguments: the disk's mount, the loop device, the tmpfs.
 const TAKE_DOWN: &str = r#"umount "$1" || umount -l "$1"
@@ -25,15 +25,15 @@ pub struct MemoryDisk {
     loop_device: String,
     mounted: bool,
     _guard: Option<Guard>,
-    /// Has both mounts. It goes last.
+    /// The directory with both mounts. Dropped last.
     _scratch: Scratch,
 }
 
 impl MemoryDisk {
-    /// Makes one of `bytes`, mounted in `directory`.
+    /// Makes a disk of `bytes`, mounted in `directory`.
     ///
     /// # Errors
-    /// Without root, loop devices or so much memory: says which.
+    /// Without root, loop devices or that much memory; the error says which.
     pub fn new(directory: &Path, bytes: u64) -> Result<Self, HardwareError> {
         let scratch = Scratch::guarded(directory, "memory")?;
         let (memory, mount) = (scratch.path().join("memory"), scratch.path().join("disk"));
@@ -43,7 +43,7 @@ impl MemoryDisk {
         }
         let size = format!("size={}", bytes + SPARE_BYTES);
         let (memory_text, mount_text) = (memory.to_string_lossy().into_owned(), mount.to_string_lossy().into_owned());
-        // From here on what is dropped takes down what is there.
+        // From here on a drop takes down every part that exists.
         let mut disk =
             Self { memory, mount, loop_device: String::new(), mounted: false, _guard: None, _scratch: scratch };
         run("mount", &["-t", "tmpfs", "-o", &size, "none", &memory_text])?;

@@ -1,11 +1,10 @@
-//! Slow hardware made from what a Linux machine has: a disk with a rate, a network with a rate. By the
-//! kernel where that may be asked, and inside this process where it may not.
+//! Slow hardware made from the parts of a Linux machine: a disk with a rate, a network with a rate. The kernel limits
+//! the rate if it may be asked to, and this process otherwise.
 //!
 //! Owns: setting it up, taking it down again.
-//! Does not own: what runs on it.
-//! Invariants: what the kernel does needs root, asks before it changes anything, and says what is missing;
-//! what was set up is taken down when the value is dropped, in the reverse order, as far as the host lets
-//! it.
+//! Does not own: the programs that use it.
+//! Invariants: setups in the kernel need root, check before they change anything, and report what is missing. A drop
+//! takes down every part in the reverse order, as far as the host allows it.
 
 mod command;
 mod dirty_limits;

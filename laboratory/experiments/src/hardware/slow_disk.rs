@@ -1,13 +1,13 @@
 //! A disk with a byte rate: a loop device over a file, throttled by the kernel's block layer.
 //!
-//! The throttle keeps what it is given in a list without a bound, which no disk has. So there is a form with a
-//! queue: a loop device over the one that is throttled, whose requests are few and small.
+//! The throttle keeps its requests in a list without a bound, which no disk has. So there is a form with a queue: a
+//! loop device with few and small requests over the throttled one.
 //!
 //! Owns: the file, the loop devices, the ext4, the mount, the throttle.
-//! Does not own: what is written to it.
-//! Invariants: the throttle is lifted before the mount is taken down, or that would take as long as
-//! what is left to write. If the process dies, a shell that waits for that takes all down, and lifts the
-//! throttle first: a thread in a sync would keep the process for as long as that takes.
+//! Does not own: the data on it.
+//! Invariants: the throttle is lifted before the unmount, which would otherwise take as long as the remaining writes.
+//! If the process dies, a shell that waits for its end takes everything down. The shell lifts the throttle first,
+//! because a thread in a sync would keep the process alive until the sync ends.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,13 @@ use afflux_scratch::{Guard, Scratch};
 use super::command::{run, run_down};
 use super::error::HardwareError;
 
-/// Where the block controller of version 1 has its files; at the root they act on everybody,
-/// writeback by kernel threads included.
+/// The files of the block controller, version 1. At the root they act on every task, writeback by kernel threads
+/// included.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
-/// Arguments of both: throttle folder, number of the throttled device, of the mounted one, mount, mounted device, the
-/// throttled one if that is another; a loop device's number to be removed, or nothing, and how.
+/// Arguments of both scripts: throttle folder, number of the throttled device, number of the mounted device, mount,
+/// mounted device. Then the throttled device if it is another, the number of a loop device to remove or an empty text,
+/// and the program to remove it.
 const LIFT: &str = r#"for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done"#;
 const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$3/strict_limit"
 echo 100 > "/sys/class/bdi/$3/max_ratio"
@@ -30,20 +31,20 @@ losetup -d "$5"
 if [ -n "$6" ]; then losetup -d "$6"; fi
 if [ -n "$7" ]; then perl -e "$8" "$7"; fi"#;
 
-/// The queue of a disk that has one: as many requests as a disk takes, each of 128 KiB, so 8 MiB on their way.
+/// The queue of a disk: 64 requests of 128 KiB, so at most 8 MiB are in flight.
 const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", "64"), ("max_sectors_kb", "128")];
 
-/// Loop devices that did not exist begin here, so that those of others are not taken.
+/// New loop devices have numbers from here on, so that no device of another program is taken.
 const FRESH_FROM: u32 = 64;
 const FRESH_UNTIL: u32 = 1024;
-/// Numbers that are tried.
+/// Most numbers to try.
 const FRESH_TRIES: usize = 8;
-/// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere. It is busy
-/// for a moment after it was detached.
+/// Removes the loop device of this number: `LOOP_CTL_REMOVE`, for which not every host has a program. The device is
+/// busy for a moment after it was detached.
 const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
 for (1 .. 40) { exit 0 if ioctl($c, 0x4C81, $ARGV[0] + 0); select(undef, undef, undef, 0.05) }"#;
 
-/// Bytes a second; `None` is as fast as the host is.
+/// Bytes a second; `None` for the speed of the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskRates {
     /// For reads.
@@ -52,10 +53,10 @@ pub struct DiskRates {
     pub write_bytes_per_s: Option<u64>,
 }
 
-/// Bytes that are free on the file system of a directory.
+/// The free bytes on the file system of a directory.
 ///
 /// # Errors
-/// When the program df cannot say.
+/// When the program df fails.
 pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
     let text = run("df", &["--output=avail", "-B1", &directory.to_string_lossy()])?;
     let number = text.lines().last().and_then(|line| line.trim().parse().ok());
@@ -66,32 +67,32 @@ pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
 pub struct SlowDisk {
     mount: PathBuf,
     loop_device: String,
-    /// Behind that, if the disk has a queue: what is throttled.
+    /// The throttled device behind the loop device, if the disk has a queue.
     behind: Option<String>,
-    /// The loop device's number, if it did not exist before.
+    /// The loop device's number, if the device did not exist before.
     fresh: Option<u32>,
     mounted: bool,
     /// Major and minor number of the mounted device.
     number: String,
-    /// The same of the throttled one, as the throttle takes it.
+    /// Major and minor number of the throttled device, in the throttle's form.
     throttled: String,
     guard: Option<Guard>,
-    /// Has the image and the mount. It goes last.
+    /// The directory with the image and the mount. Dropped last.
     _scratch: Scratch,
 }
 
 impl SlowDisk {
-    /// Makes one of `bytes` in `directory`, formatted with ext4 and mounted. Takes seconds.
+    /// Makes a disk of `bytes` in `directory`, formatted with ext4 and mounted. Takes seconds.
     ///
     /// # Errors
-    /// Without root, loop devices, or the block controller's throttle: says which.
+    /// Without root, loop devices, or the block controller's throttle; the error says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
         Self::over(directory, bytes, rates, false, false)
     }
 
-    /// The same over a block device that did not exist before, so that the kernel knows nothing of it yet: what it
-    /// learnt of one that was used earlier (bandwidth, rate limit, share of what was written) stays with it. The
-    /// device is removed again where the program perl is to be had, and is left unused otherwise.
+    /// As [`SlowDisk::new`], over a block device that did not exist before. The kernel knows nothing about such a
+    /// device; a used one keeps its bandwidth, rate limit and share of completed writes. A drop removes the device
+    /// again if the program perl is available, and otherwise leaves it unused.
     ///
     /// # Errors
     /// As [`SlowDisk::new`].
@@ -99,7 +100,7 @@ impl SlowDisk {
         Self::over(directory, bytes, rates, true, false)
     }
 
-    /// The same with a queue of requests before the throttle, as a disk has one.
+    /// As [`SlowDisk::fresh`], with a queue of requests before the throttle, as in a disk.
     ///
     /// # Errors
     /// As [`SlowDisk::new`].
@@ -107,10 +108,10 @@ impl SlowDisk {
         Self::over(directory, bytes, rates, true, true)
     }
 
-    /// Says what a throttled disk would lack here, before anything is set up.
+    /// Checks for the requirements of a throttled disk, before anything is set up.
     ///
     /// # Errors
-    /// When there is no root or no throttle.
+    /// Without root or without the throttle.
     pub fn probe() -> Result<(), HardwareError> {
         if !rustix::process::geteuid().is_root() {
             return Err(HardwareError { what: "a throttled disk needs root".to_owned() });
@@ -127,7 +128,7 @@ impl SlowDisk {
         Self::probe()?;
         let scratch = Scratch::guarded(directory, "disk")?;
         let (image, mount) = (scratch.path().join("slow.img"), scratch.path().join("slow"));
-        // From here on what is dropped takes down what is there.
+        // From here on a drop takes down every part that exists.
         let mut disk = Self {
             mount,
             loop_device: String::new(),
@@ -190,7 +191,7 @@ impl SlowDisk {
         Ok(())
     }
 
-    /// Sets its rates; acts at once.
+    /// Sets the rates; takes effect at once.
     ///
     /// # Errors
     /// When the block controller refuses them.
@@ -204,20 +205,20 @@ impl SlowDisk {
         Ok(())
     }
 
-    /// Its name among the block devices, as `loop0`.
+    /// The name of the block device, as `loop0`.
     pub fn name(&self) -> &str {
         self.loop_device.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Its major and minor number, as `7:0`.
+    /// The major and minor number, as `7:0`.
     pub fn number(&self) -> &str {
         &self.number
     }
 
-    /// Holds what the kernel keeps dirty of it strictly to so many bytes; `None` is the kernel's own rule.
+    /// Holds the kernel's dirty bytes of this disk strictly to `bytes_max`; `None` restores the kernel's own rule.
     ///
     /// # Errors
-    /// When the kernel has no such knobs (before 6.2).
+    /// If the kernel has no such knobs (before 6.2).
     pub fn limit_dirty(&self, bytes_max: Option<u64>) -> Result<(), HardwareError> {
         let (knob, value) = bytes_max.map_or(("max_ratio", 100), |bytes| ("max_bytes", bytes));
         for (knob, value) in [(knob, value), ("strict_limit", u64::from(bytes_max.is_some()))] {
@@ -228,10 +229,10 @@ impl SlowDisk {
         Ok(())
     }
 
-    /// Has its file system write what it has to, journal included. As slow as the disk is.
+    /// Makes its file system write all data and the journal. Takes as long as the disk needs.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the sync fails.
     pub fn settle(&self) -> Result<(), HardwareError> {
         run("sync", &["-f", &self.mount.to_string_lossy()]).map(drop)
     }
@@ -246,7 +247,7 @@ impl Drop for SlowDisk {
     fn drop(&mut self) {
         if !self.throttled.is_empty() {
             let _ = self.throttle(DiskRates::default());
-            // The number is given out again, and what was set for it stays with it.
+            // The kernel reuses the device number together with its settings.
             let _ = self.limit_dirty(None);
         }
         if self.mounted {
@@ -259,12 +260,12 @@ impl Drop for SlowDisk {
         if let Some(number) = self.fresh {
             run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
         }
-        // After all that: as long as it is there it would take down what this does not come to.
+        // Dropped last: if the process dies before, the guard takes down the rest.
         drop(self.guard.take());
     }
 }
 
-/// Has a loop device over a file or a device; one of this number, or any.
+/// Attaches a loop device to a file or a device: the device of this number, or any.
 fn attach(below: &str, number: Option<u32>) -> Result<String, HardwareError> {
     match number.map(|number| format!("/dev/loop{number}")) {
         Some(device) => run("losetup", &["--direct-io=on", &device, below]).map(|_| device),
@@ -272,7 +273,7 @@ fn attach(below: &str, number: Option<u32>) -> Result<String, HardwareError> {
     }
 }
 
-/// One that did not exist. Another may take the same number meanwhile: then it is the next.
+/// Attaches a loop device that did not exist. If another program takes the number meanwhile, tries the next one.
 fn attach_fresh(below: &str) -> Result<(String, u32), HardwareError> {
     let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
     let none = HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };

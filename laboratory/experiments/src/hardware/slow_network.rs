@@ -25,10 +25,10 @@ impl SlowNetwork {
     /// The client's address.
     pub const CLIENT_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
-    /// Makes one whose link carries `bits_per_s` in each direction, Ethernet headers included.
+    /// Makes a network whose link carries `bits_per_s` in each direction, Ethernet headers included.
     ///
     /// # Errors
-    /// Without root or the programs `ip` and `tc`: says which.
+    /// Without root or the programs `ip` and `tc`; the error says which.
     pub fn new(bits_per_s: u64) -> Result<Self, HardwareError> {
         let number = std::process::id();
         let network = Self { server: format!("affluxS{number}"), client: format!("affluxC{number}") };
@@ -50,20 +50,20 @@ impl SlowNetwork {
         Ok(network)
     }
 
-    /// A program to be run on the server's side.
+    /// A command that runs on the server's side.
     pub fn on_server(&self, program: &str) -> std::process::Command {
         Self::inside(&self.server, program)
     }
 
-    /// A program to be run on the client's side.
+    /// A command that runs on the client's side.
     pub fn on_client(&self, program: &str) -> std::process::Command {
         Self::inside(&self.client, program)
     }
 
-    /// Runs `work` on a thread of this process that is on the client's side, and waits for it.
+    /// Runs `work` on a thread of this process in the client's namespace, and waits for it.
     ///
     /// # Errors
-    /// When the thread cannot get there, or ends in a panic.
+    /// When the thread cannot enter the namespace, or panics.
     pub fn as_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, HardwareError> {
         let path = format!("/run/netns/{}", self.client);
         let failed = |what: String| HardwareError { what };

@@ -4,7 +4,7 @@ use afflux_scratch::Scratch;
 
 use super::*;
 
-/// What needs root or kernel parts that a machine may lack says so and ends.
+/// Skips a test, with a message, if the machine lacks root or parts of the kernel.
 fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
     made.inspect_err(|error| eprintln!("skipped: {error}")).ok()
 }
@@ -22,7 +22,7 @@ fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
-/// The kernel has kept nothing of a device that was not there, and it is gone afterwards.
+/// The kernel keeps no state of a device that did not exist, and the device is gone afterwards.
 #[test]
 fn a_fresh_disk_has_no_past_and_leaves_none() {
     let scratch = Scratch::new(&std::env::temp_dir(), "fresh-disk").unwrap();
@@ -35,7 +35,7 @@ fn a_fresh_disk_has_no_past_and_leaves_none() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
-/// What is mounted has the queue, what is behind it the throttle.
+/// The mounted device has the queue, and the one behind it the throttle.
 #[test]
 fn a_disk_with_a_queue_is_throttled_behind_it() {
     let scratch = Scratch::new(&std::env::temp_dir(), "queued-disk").unwrap();
@@ -67,7 +67,7 @@ fn a_disk_in_memory_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
-/// A limit so high that nobody notices: other tests write meanwhile.
+/// The limit is so high that it does not matter to other tests, which write meanwhile.
 #[test]
 fn limits_of_the_machine_are_as_before_afterwards() {
     let look = || {
@@ -91,7 +91,7 @@ fn a_slow_network_joins_its_two_sides() {
     let buckets = network.on_client("tc").args(["qdisc", "show", "dev", "vC"]).output().unwrap();
     let buckets = String::from_utf8_lossy(&buckets.stdout);
     assert!(buckets.contains("tbf") && buckets.contains("100Mbit"), "{buckets}");
-    // A thread of ours that is on the client's side has the client's addresses, and no others.
+    // A thread of this process on the client's side has the client's addresses, and no others.
     let bind = |address| std::net::UdpSocket::bind((address, 0)).is_ok();
     let (server, client) = (SlowNetwork::SERVER_ADDRESS, SlowNetwork::CLIENT_ADDRESS);
     assert_eq!(network.as_client(|| (bind(client), bind(server))).unwrap(), (true, false));
@@ -119,7 +119,7 @@ fn a_bucket_lets_through_its_rate_and_one_burst() {
     let expected = bucket.time(payload);
     assert!(due.duration_since(begun).abs_diff(expected).as_micros() < 1000, "{:?}", due - begun);
     assert!(bucket.time(payload).as_secs_f64() > 0.9999 && bucket.time(payload).as_secs_f64() < 1.0001);
-    // After an hour without use it is a burst again, not an hour's worth.
+    // An hour without use adds a burst of tokens, not an hour's worth.
     let later = begun + std::time::Duration::from_secs(3600);
     let free = bucket.due(burst, later);
     assert!(free.max(later).duration_since(later).as_micros() < 10, "{:?}", free - begun);
@@ -141,7 +141,7 @@ fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
         served.read_exact(&mut got).unwrap();
         assert_eq!(got, sent);
     });
-    // All but a burst takes its time: 7 ms of 100 Mbit.
+    // All bytes beyond a burst take their time: 7 ms at 100 Mbit.
     assert!(begun.elapsed().as_millis() >= 6, "{:?}", begun.elapsed());
     served.write_all(b"back").unwrap();
     drop(served);
@@ -150,8 +150,8 @@ fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
     assert_eq!(got, b"back");
 }
 
-/// As a process that another test is just starting has one. Whether the socket listens is asked of the socket:
-/// its port may be another's by then.
+/// Another test may hold such a copy, in a process during its start. The test asks the socket whether it listens, since
+/// another program may have its port by then.
 #[test]
 fn a_relay_that_is_dropped_takes_no_connection_though_its_listener_was_copied() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -28,7 +28,7 @@ fn a_value_without_a_place_is_refused() {
     filled(AGAIN, &[("what", "much"), ("whom", "few"), ("where", "here")]);
 }
 
-/// A value is text, also where it looks like a name.
+/// A value is plain text, even if it looks like a name.
 #[test]
 fn what_a_value_says_is_not_filled_in_again() {
     assert_eq!(filled(AGAIN, &[("what", "{whom}"), ("whom", "few")]), "Says {whom} of few.");

@@ -1,8 +1,8 @@
-//! What the runs of s0 come to: a cell for each law, machine and size, and the paths that calls took.
+//! Results of s0's runs: a cell for each law, machine and size, and the paths of calls.
 //!
 //! Owns: a cell's figures over its runs.
-//! Does not own: the runs (`mapped_writes`), how figures are shown (`tables`, `findings`).
-//! Invariants: a cell has at least three runs, of which the fastest and the slowest do not count for its speed.
+//! Does not own: the runs (`mapped_writes`), the form of figures (`tables`, `findings`).
+//! Invariants: a cell has at least three runs, and the mean of its speed leaves out the fastest and the slowest.
 
 use std::collections::BTreeMap;
 
@@ -37,13 +37,13 @@ impl Cell {
         self.speed.samples > 1
     }
 
-    /// Its speed, with the deviation if there is one.
+    /// The speed, with the deviation if there is one.
     pub(super) fn speed_text(&self) -> String {
         let scatter = if self.has_scatter() { format!(" ({:.2})", self.speed.sd) } else { String::new() };
         format!("{:.1}{scatter}", self.speed.mean)
     }
 
-    /// What it is called where all sizes are shown.
+    /// The name in tables with all sizes.
     pub(super) fn name(&self) -> &'static str {
         if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }
     }
@@ -53,18 +53,18 @@ impl Cell {
         self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64
     }
 
-    /// The mean over the runs that have it.
+    /// The mean over the runs that have the figure.
     fn mean_of_some(&self, of: impl Fn(&Ran) -> Option<f64>) -> Option<f64> {
         let some: Vec<f64> = self.runs.iter().filter_map(of).collect();
         (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
     }
 
-    /// MiB of the disk's that were dirty or under writeback when the writer first had to wait.
+    /// MiB of the disk that were dirty or under writeback when the writer first had to wait.
     pub(super) fn first_pause_mib(&self) -> Option<f64> {
         self.mean_of_some(|run| run.marks.pause_pages.map(|pages| (pages * PAGE_BYTES) as f64 / MIB))
     }
 
-    /// When background writeback was first asked for, in seconds of a run.
+    /// Time of the first request for background writeback, in seconds of a run.
     pub(super) fn background_s(&self) -> Option<f64> {
         self.mean_of_some(|run| run.marks.background_ns.map(|ns| ns as f64 / 1e9))
     }
@@ -72,10 +72,10 @@ impl Cell {
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A path with its reads, and how many calls took it, of each variant.
+/// For each variant, its paths with their reads, and the number of calls on each.
 pub(super) type PathsOf = BTreeMap<&'static str, BTreeMap<Path, u64>>;
 
-/// The mean of all but the fastest and the slowest.
+/// The mean of all runs except the fastest and the slowest.
 pub(super) fn middle(runs: &[Ran]) -> Estimate {
     let mut speeds: Vec<f64> = runs.iter().map(|run| run.mib_per_s).collect();
     speeds.sort_by(f64::total_cmp);

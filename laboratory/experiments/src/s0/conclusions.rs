@@ -1,6 +1,6 @@
-//! What s0 shows and what it does not, in sentences.
+//! The conclusions of s0 and their limits, in sentences.
 //!
-//! Owns: the sentences; those that no run changes stand in `conclusions.md`. Does not own: the figures.
+//! Owns: the sentences; fixed paragraphs are in `conclusions.md`. Does not own: the figures.
 //! Invariants: each claim about figures is made from the runs at hand.
 
 use super::cell::{Cell, PathsOf};
@@ -23,7 +23,7 @@ fn named(cell: &Cell, percent: f64) -> String {
     format!("{} at {} MiB ({percent:+.1} %)", cell.variant(), cell.size_mib)
 }
 
-/// Whether any form is slower, and which is faster.
+/// Names the forms that are slower than the base, and the fastest form.
 fn forms(cells: &[Cell], says: &mut Vec<String>) {
     let as_they_are = of_case(cells, Case::Speeds).filter(|cell| !cell.is_changed());
     let gains: Vec<(f64, &Cell)> = as_they_are.filter_map(|cell| Some((gain(cells, cell)?, cell))).collect();
@@ -52,7 +52,7 @@ fn forms(cells: &[Cell], says: &mut Vec<String>) {
     });
 }
 
-/// Where August's form gains without the device's test, beside what was published.
+/// The gains of August's form without the device's test, beside the published ones.
 fn untested(cells: &[Cell], says: &mut Vec<String>) {
     let changed = of_case(cells, Case::Speeds).filter(|cell| cell.is_changed());
     let gains: Vec<(f64, &Cell)> = changed.filter_map(|cell| Some((gain(cells, cell)?, cell))).collect();
@@ -78,13 +78,13 @@ fn untested(cells: &[Cell], says: &mut Vec<String>) {
     ));
 }
 
-/// Which part it is.
+/// Names the part of the law that the gain comes from.
 fn part(cells: &[Cell], says: &mut Vec<String>) {
     let single: Vec<&Cell> = of_case(cells, Case::Parts).filter(|cell| cell.variant() == BASE).collect();
     if single.is_empty() {
         return;
     }
-    // Waits are of 100 ms, so that means scatter: what counts is beyond both standard deviations.
+    // Waits take 100 ms, so means scatter. A difference counts if it is larger than both standard deviations together.
     let counts = |cell: &&&Cell| {
         let base = base_of(cells, cell);
         base.is_some_and(|base| (cell.speed.mean - base.speed.mean).abs() > cell.speed.sd + base.speed.sd + 0.5)
@@ -116,7 +116,7 @@ fn part(cells: &[Cell], says: &mut Vec<String>) {
             (without / with - 1.0) * 100.0
         ));
     }
-    // It names a row of the first table.
+    // The paragraph names a row of the first table.
     if of_case(cells, Case::Speeds).any(Cell::is_changed) {
         says.push(paragraph(THE_EIGHTH));
     }
@@ -162,7 +162,7 @@ fn reads(paths: &PathsOf, says: &mut Vec<String>) {
     });
 }
 
-/// How many counters are read before and after, and what that comes to in speed.
+/// The numbers of counters read before and after the patch, and both speeds.
 pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
     let reads = |variant: &str| {
         let own = paths.iter().find(|(name, _)| **name == variant).map(|(_, paths)| paths)?;

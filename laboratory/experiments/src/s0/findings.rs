@@ -1,7 +1,8 @@
 //! The reads by path beside the kernel's code, the seed's perf stat, the plots; all findings together.
 //!
-//! Owns: the arrangement. Does not own: the runs, the integers that the reads must be (`kernel_reads`), the
-//! tables of speeds (`tables`), the sentences (`conclusions`).
+//! Owns: their arrangement.
+//! Does not own: the runs, the expected reads (`kernel_reads`), the tables of speeds (`tables`), the sentences
+//! (`conclusions`).
 //! Invariants: a figure shown is one of a row.
 
 use afflux_report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Series, Shape, Table};
@@ -100,7 +101,7 @@ fn new_plot(title: &str) -> Plot {
 
 fn plots(cells: &[Cell]) -> Vec<Figure> {
     let mut figures = Vec::new();
-    // The forms as they are lie on each other: one stands for them.
+    // The unchanged forms have the same speed, so one line stands for all of them.
     let shown = |cell: &&Cell| cell.is_changed() || [BASE, "s0-merged"].contains(&cell.variant());
     let speeds: Vec<&Cell> = of_case(cells, Case::Speeds).filter(shown).collect();
     if !speeds.is_empty() {
@@ -119,7 +120,7 @@ fn plots(cells: &[Cell]) -> Vec<Figure> {
     figures
 }
 
-/// All of it.
+/// All findings of the experiment.
 pub(super) fn findings(cells: &[Cell], paths: &PathsOf) -> Findings {
     let mut all = tables::tables(cells);
     if !paths.is_empty() {

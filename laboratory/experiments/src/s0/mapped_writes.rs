@@ -1,12 +1,12 @@
 //! A program stores into a mapping of 400 to 900 MB on a machine of 3 GB.
 //!
-//! Every page is dirtied once, in order, one at a time; nothing is paid for a call. The runs follow each
-//! other on one machine, whose disk has had all completions of a long time and so the whole limit for its
-//! share. A run's writer is a new one, as a process is; the count of all dirtying goes on from run to run.
-//! What is timed is the storing, not the writing out after it: otherwise every size would give the disk's
-//! rate. Fitted: 10.4 µs to fault in and fill a page (the published 400 MB row), a disk of 54 MiB/s (in the first
-//! model, to the rows of 700 to 900 MB before the patch), and what the page cache has of the 3 GB, of which a fifth may
-//! be dirty (the 600 MB row before it).
+//! Every page is dirtied once, in order, and a call itself costs nothing. The runs follow each other on one machine.
+//! Its disk has had all completions for a long time, so its share is the whole limit. Each run has a new writer, as a
+//! new process would be; the count of all dirtying goes on from run to run. The time of a run covers the storing,
+//! without the writeback after it: otherwise every size would give the disk's rate. Fitted: 10.4 µs to fault in and
+//! fill a page (the published 400 MB row). The disk's 54 MiB/s were fitted in the first model, to the rows of 700 to
+//! 900 MB before the patch. The page cache's part of the 3 GB, of which a fifth may be dirty, was fitted to the 600 MB
+//! row before the patch.
 //!
 //! Owns: the runs of one variant at one size. Does not own: the machine, the laws.
 //! Invariants: a run ends.
@@ -26,29 +26,29 @@ use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, costs, qu
 
 /// An Athlon X2 (the post of August 2009).
 pub(super) const CPUS: usize = 2;
-/// What the page cache has of the 3 GB, in MiB: fitted to the published 600 MB row before the patch.
+/// The page cache's part of the 3 GB, in MiB: fitted to the published 600 MB row before the patch.
 pub(super) const MEMORY_MIB: u64 = 2755;
 /// Fitted in the first model to the published rows of 700 to 900 MB before the patch.
 const DISK_RATE: u64 = 54 << 20;
-/// A disk so slow that what is dirty for it stays so.
+/// A disk so slow that its dirty pages stay dirty.
 const OTHER_DISK_RATE: u64 = 1 << 20;
 const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
 const PAGE_NS: f64 = 10_400.0;
 const SEED: u64 = 1;
-/// Virtual time after which a run is given up, in looks of 100 ms.
+/// Most virtual time of a run, in looks of 100 ms.
 const LOOKS_MAX: u64 = 6000;
 
-/// What a run gave.
+/// The results of a run.
 pub(super) struct Ran {
     pub(super) mib_per_s: f64,
     pub(super) calls: u64,
     pub(super) passes: u64,
-    /// Shared by all devices, of these dirty counters, the device's.
+    /// Reads of counters shared by all devices, reads of dirty counters among them, and reads of the device's counters.
     pub(super) reads: [u64; 3],
     pub(super) pauses: u64,
     pub(super) pause_s: f64,
     pub(super) written_by_writer_pages: u64,
-    /// When a writer first had to wait, and when background writeback was first asked for.
+    /// Times of the writer's first wait and of the first request for background writeback.
     pub(super) marks: Marks,
     pub(super) paths: BTreeMap<Path, u64>,
     pub(super) engine: Value,
@@ -65,7 +65,7 @@ fn page_costs() -> CostTable {
     costs("a desktop of 2009 with 3 GB", &list)
 }
 
-/// A law, and what of it is changed.
+/// A law, and the changed parts of it.
 #[derive(Clone, Copy)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
@@ -79,21 +79,21 @@ impl Variant {
     }
 }
 
-/// The machine.
+/// The parameters of the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Rig {
-    /// What the page cache has; a fifth of it may be dirty.
+    /// The memory of the page cache; a fifth of it may be dirty.
     pub(super) memory_mib: u64,
     /// Requests in the disk's queue.
     pub(super) nr_requests: u64,
-    /// Dirty all the while for another disk, which is slow.
+    /// MiB that stay dirty for another, slow disk.
     pub(super) others_mib: u64,
 }
 
 impl Rig {
     /// As in the published runs.
     pub(super) const WHOLE: Self = Self { memory_mib: MEMORY_MIB, nr_requests: 128, others_mib: 0 };
-    /// A tenth, whose limit is 57 MiB, with a queue so short that writers write back themselves.
+    /// A tenth of the machine, with a limit of 57 MiB and a queue so short that writers write back themselves.
     pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0 };
 }
 
@@ -126,7 +126,7 @@ fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError
     Ok((machine, tally))
 }
 
-/// Stores `bytes`; returns when the writer had done so and all is still in the cache.
+/// Stores `bytes`; returns the end of the writer, with all pages still in the cache.
 fn store(machine: &Machine, file: &File, bytes: u64) -> Result<u64, LabError> {
     let writer = machine.stream(file, bytes, PAGE_BYTES);
     let mut looks = 0;
@@ -140,7 +140,7 @@ fn store(machine: &Machine, file: &File, bytes: u64) -> Result<u64, LabError> {
     if writer.has_failed() { Err(LabError::Failed("a write failed".to_owned())) } else { Ok(writer.ended_ns()) }
 }
 
-/// One run: what it gave between two counts of everything.
+/// One run: its figures are the difference of two tallies.
 fn run_one(machine: &Machine, tally: &Tally, size_mib: u64) -> Result<Ran, LabError> {
     tally.begin(machine.now_ns());
     let (paths_before, from) = (tally.paths(), machine.tally());
@@ -171,16 +171,16 @@ fn run_one(machine: &Machine, tally: &Tally, size_mib: u64) -> Result<Ran, LabEr
     Ok(ran)
 }
 
-/// Runs of a variant one after the other on one machine, with so much to store each.
+/// Runs of a variant, one after the other on one machine, each of which stores `size_mib`.
 pub(super) fn run_many(variant: Variant, size_mib: u64, runs: u64, rig: Rig) -> Result<Vec<Ran>, LabError> {
     let (machine, tally) = machine(variant, rig)?;
     if rig.others_mib > 0 {
-        // The past is that of the first disk that is written to.
+        // The disk that is written first gets the past with all completions.
         run_one(&machine, &tally, 32)?;
     }
     let mut all = Vec::new();
     for run in 0..runs {
-        // Not at the same point of the kernel's timers each time.
+        // Starts each run at another point of the kernel's timers.
         machine.sleep(Nanos::SECOND + run * 317 * Nanos::MILLISECOND)?;
         let others = (rig.others_mib > 0).then(|| machine.file(1).0);
         if let Some(others) = &others {

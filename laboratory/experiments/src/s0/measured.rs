@@ -1,19 +1,20 @@
-//! What one decision costs on this machine, and what reading words of a hot line does, alone and beside two
-//! threads that keep the counters moving.
+//! The cost on this machine of one decision, and of reading words of a hot line, alone and beside two threads that keep
+//! the counters moving.
 //!
-//! The engine runs on real threads over a device that completes writes at once, so that its counters change
-//! as fast as they can: two threads dirty pages of a file each and have them written. A third takes the
-//! engine's snapshot, and has a law decide from it, as a writer does whose allowance is used up. The engine
-//! reads each shared counter once a snapshot, whatever the law asks of the snapshot then.
+//! The engine runs on real threads over a device that completes writes at once, so that its counters change as fast as
+//! they can. Two threads each dirty and sync the pages of a file. A third takes the engine's snapshot and has a law
+//! decide from it, as for a writer that has used up its allowance. The engine reads each shared counter once a
+//! snapshot, whichever counters the law uses.
 //!
-//! The kernels of S0 read shared words where the law asks. So beside that: words of one cache line, which two
-//! threads add to, are read in the groups in which each form reads the dirty counters, with some arithmetic
-//! between groups, in which others may take the line away. What the arithmetic alone costs is taken off.
+//! The kernels of S0 read shared words at the point where the law needs them. A second measurement imitates this on one
+//! cache line. Two threads add to the words of the line. It reads the words in the groups in which each form reads the
+//! dirty counters. Between groups it does some arithmetic, during which another thread may take the line away. The cost
+//! of the arithmetic alone is subtracted.
 //!
 //! Owns: the measurement, its rows and findings. Does not own: the laws, the snapshot.
-//! Invariants: threads end before this returns; a figure is the median of short rounds, with its quartiles: a
-//! round in which the thread lost its CPU is one of thousands. Beside others only rounds count in which they
-//! got on: with fewer CPUs than threads, or others at work, they do not run all the time.
+//! Invariants: threads end before this returns. A figure is the median of short rounds, with its quartiles, since a
+//! round in which the thread lost its CPU is one of thousands. With threads beside, a round counts only if they made
+//! progress in it: with too few CPUs, or on a busy machine, they do not run all the time.
 
 use std::any::Any;
 use std::hint::black_box;
@@ -39,16 +40,16 @@ const A_LINE: &str = section(TEXT, "a line that others write");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
 
 const ROUNDS: usize = 2001;
-/// Rounds made for one that counts, at most.
+/// Most rounds made for each round that counts.
 const TRIES: usize = 40;
-/// In a round, so that most rounds see no change of task.
+/// Turns in a round: few, so that most rounds see no change of task.
 const TURNS: u32 = 50;
 const FILE_PAGES: u64 = 256;
 const PAGE_BYTES: u64 = 4096;
 /// Steps of dependent arithmetic between groups of reads: some 50 ns, as a law's divisions.
 const STEPS: u32 = 40;
 
-/// In which groups the dirty counters are read on a call that is let through, by form.
+/// For each form, the groups in which a call that is let through reads the dirty counters.
 const GROUPS: [(&str, &[usize]); 4] = [
     ("before: 4 + 3 + 2", &[4, 3, 2]),
     ("July to September: 4", &[4]),
@@ -56,7 +57,7 @@ const GROUPS: [(&str, &[usize]); 4] = [
     ("6.1, below half-way: 2", &[2]),
 ];
 
-/// Completes everything at once.
+/// A device that completes every request at once.
 struct AtOnce(Limits);
 
 impl Device for AtOnce {
@@ -73,7 +74,7 @@ impl Device for AtOnce {
     }
 }
 
-/// Writes nothing; keeps what takes snapshots.
+/// A driver that writes nothing, and keeps the handle for snapshots.
 #[derive(Default)]
 struct Snapshots(OnceLock<Arc<dyn Flush>>);
 
@@ -85,7 +86,7 @@ impl FlushDriver for Snapshots {
     fn kick(&self, _: Arc<dyn Flush>) {}
 }
 
-/// Those beside: whether to end, and how far they are.
+/// The threads beside: their stop flag and their progress.
 #[derive(Default)]
 #[repr(align(128))]
 struct Beside {
@@ -105,7 +106,7 @@ impl Beside {
     }
 }
 
-/// Lower quartile, median and upper quartile of nanoseconds, and of how many rounds.
+/// Lower quartile, median and upper quartile in nanoseconds, and the number of rounds.
 #[derive(Clone, Copy, Debug)]
 struct Quartiles {
     ns: [f64; 3],
@@ -113,7 +114,7 @@ struct Quartiles {
 }
 
 impl Quartiles {
-    /// Of one turn, in rounds in which those beside got on.
+    /// The time of one turn, in rounds in which the threads beside made progress.
     fn of(beside: &Beside, mut turn: impl FnMut()) -> Self {
         let mut rounds = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS * TRIES {
@@ -133,20 +134,20 @@ impl Quartiles {
         Self { ns: [1, 2, 3].map(at), rounds: rounds.len() }
     }
 
-    /// Without what `alone` costs in the median.
+    /// Subtracts the median of `alone`.
     fn less(self, alone: Self) -> Self {
         Self { ns: self.ns.map(|ns| (ns - alone.ns[1]).max(0.0)), rounds: self.rounds.min(alone.rounds) }
     }
 }
 
-/// A snapshot of the engine's shared counters.
+/// The time of a snapshot of the engine's shared counters.
 fn snapshot_ns(flush: &dyn Flush, beside: &Beside) -> Quartiles {
     Quartiles::of(beside, || {
         black_box(flush.view());
     })
 }
 
-/// A snapshot, and the law's decision from it.
+/// The time of a snapshot and the law's decision from it.
 fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quartiles {
     let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(&Remembered::new()), law.new_shared());
     let mut pace = law.start(flush.view().memory_pages, 2);
@@ -158,13 +159,13 @@ fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quart
     })
 }
 
-/// One cache line of counters, as the kernel's lie together.
+/// One cache line of counters, together as in the kernel.
 #[derive(Default)]
 #[repr(align(64))]
 struct HotLine([AtomicU32; 16]);
 
 impl HotLine {
-    /// Adds to all of it, again and again.
+    /// Adds to all words, again and again.
     fn hammer(&self, beside: &Beside) {
         while beside.goes_on() {
             self.0.iter().for_each(|word| {
@@ -173,7 +174,7 @@ impl HotLine {
         }
     }
 
-    /// Reads the groups, with arithmetic after each; with `reads` off the arithmetic only.
+    /// Reads the groups, with arithmetic after each; without `reads`, does only the arithmetic.
     fn read(&self, groups: &[usize], reads: bool) -> u32 {
         let mut sum = 1;
         for group in groups {
@@ -197,12 +198,12 @@ impl HotLine {
     }
 }
 
-/// Dirties the file and has it written, again and again.
+/// Dirties and syncs the file, again and again.
 fn hammer(platform: &LinuxPlatform, engine: &Arc<Engine<LinuxPlatform>>, file: &File, beside: &Beside) {
     while beside.goes_on() {
         for page in 0..FILE_PAGES {
             beside.done.fetch_add(1, Ordering::Relaxed);
-            // An error here would be one of the device, which has none.
+            // The device never fails, so no error is expected here.
             let _ = platform.block_on(engine.write(file, page * PAGE_BYTES, &[7; PAGE_BYTES as usize]));
         }
         let _ = platform.block_on(engine.sync(file, 0..u64::MAX));
@@ -326,14 +327,14 @@ fn table(rows: &[Row], title: &str, what: &str) -> Table {
     table
 }
 
-/// The spread of medians of the laws, in percent of the least.
+/// The spread of the laws' medians, in percent of the smallest.
 fn spread_percent(rows: &[Row], threads: u64) -> f64 {
     let laws = of(rows, "decision", threads).skip(1).map(|row| number(row, "ns_median"));
     let (least, most) = laws.fold((f64::INFINITY, 0.0_f64), |(least, most), ns| (least.min(ns), most.max(ns)));
     if least > 0.0 { (most / least - 1.0) * 100.0 } else { 0.0 }
 }
 
-/// What was measured, and what it shows.
+/// The results and the conclusions.
 pub(super) fn findings(rows: &[Row]) -> Findings {
     let engine = table(rows, "A snapshot of this engine's counters and a decision", "decision");
     let line = table(rows, "Reading dirty counters that lie on one line, in the groups of each form", "hot line");
@@ -360,7 +361,7 @@ pub(super) fn findings(rows: &[Row]) -> Findings {
     Findings { answer: answer(rows), tables: vec![engine, line], figures, says, ..Findings::default() }
 }
 
-/// What a reading costs beside others, before the patch and after it.
+/// The cost of reading beside other threads, before the patch and after it.
 fn answer(rows: &[Row]) -> String {
     let beside = |at: usize| of(rows, "hot line", 2).nth(at).map(|row| number(row, "ns_median"));
     match (beside(0), beside(1)) {

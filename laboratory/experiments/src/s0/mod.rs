@@ -1,8 +1,8 @@
 //! Experiment s0: the reordering of balance_dirty_pages, in its variants.
 //!
 //! Owns: its rows, the order of its parts.
-//! Does not own: what is run (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
-//! Invariants: rows come from runs; what was published stands beside them.
+//! Does not own: the plan (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
+//! Invariants: rows come from runs; published figures are shown beside them.
 
 mod cell;
 mod conclusions;
@@ -72,7 +72,7 @@ fn speed_row(cell: &Cell) -> Row {
     row("s0", cell.variant(), params, metrics, published)
 }
 
-/// The row of one path of one variant.
+/// The row for one path of one variant.
 fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
     let (decisions, [global, dirty, device, absent]) = path;
     let metrics = Fields::new()
@@ -81,7 +81,7 @@ fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
         .with("dirty_reads_per_call", *dirty)
         .with("device_reads_per_call", *device)
         .with("always_zero_reads_per_call", *absent);
-    // Counted by hand from the kernels' code, and published by nobody.
+    // The expected reads were counted by hand from the kernels' code; no published source has them.
     let metrics = match kernel_reads::expected(variant, path) {
         Some([global, dirty, device]) => metrics
             .with("kernel_code_global_reads", global)

@@ -1,27 +1,27 @@
 //! The law with one part changed at a time, and the machine with one circumstance changed.
 //!
-//! Owns: which changes are run, at which sizes.
-//! Does not own: what a part is (`linux-policies`), a run (`mapped_writes`).
-//! Invariants: each change is one from a form as it is, which is run beside it.
+//! Owns: the list of changes and their sizes.
+//! Does not own: the parts (`linux-policies`), a run (`mapped_writes`).
+//! Invariants: each change is a single change to an unchanged form, which is run beside it.
 
 use afflux_linux_policies::Part;
 
 use super::mapped_writes::Variant;
 
-/// A law with a change, in words.
+/// A law with a change and its label.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
     pub(super) label: &'static str,
     pub(super) variant: Variant,
 }
 
-/// The law before the patch, which all others are compared with.
+/// The law before the patch, with which all others are compared.
 pub(super) const BASE: &str = "linux-2.6.31";
-/// What a law is called that has no change.
+/// The label of an unchanged law.
 pub(super) const AS_IT_IS: &str = "as it is";
 /// The change that leaves a busy writer the whole share.
 pub(super) const NO_EIGHTH: &str = "no eighth off for the writer";
-/// The change that leaves the limit of all devices as the only one.
+/// The change that leaves only the limit of all devices.
 pub(super) const LIMIT_OF_ALL_ONLY: &str = "device not tested against its share";
 
 const fn base(label: &'static str, parts: &'static [(Part, bool)]) -> Change {
@@ -36,7 +36,7 @@ const fn september(label: &'static str, parts: &'static [(Part, bool)]) -> Chang
     Change { label, variant: Variant { name: "s0-september", parts } }
 }
 
-/// All changes, with the forms that they are made to.
+/// All changes, each with its form.
 pub(super) const CHANGES: [Change; 16] = [
     base(AS_IT_IS, &[]),
     base("no clip to the headroom", &[(Part::Clip, false)]),
@@ -56,16 +56,16 @@ pub(super) const CHANGES: [Change; 16] = [
     Change { label: LIMIT_OF_ALL_ONLY, variant: Variant { name: "s0-seed", parts: &[(Part::DeviceTest, false)] } },
 ];
 
-/// August's form as it runs if the variable that it tests before assigning it holds 0.
+/// August's form as it runs if the variable holds 0 that it tests before assigning.
 pub(super) const UNASSIGNED: Change = CHANGES[12];
 
-/// Those of which sizes near the limit are run.
+/// The changes to run at sizes near the limit.
 pub(super) const NEAR: [Change; 4] = [CHANGES[0], CHANGES[1], CHANGES[2], UNASSIGNED];
 
-/// Its name in tables.
+/// The name of [`UNASSIGNED`] in tables.
 pub(super) const UNASSIGNED_NAME: &str = "s0-august, untested";
 
-/// Where the changes are run: below the limit, near it, above it.
+/// The sizes for all changes: below the limit, near it, above it.
 pub(super) const SIZES_MIB: [u64; 3] = [500, 600, 700];
 
 /// Sizes near the limit.
@@ -73,8 +73,8 @@ pub(super) fn near_mib() -> impl Iterator<Item = u64> {
     (550..=630).step_by(5)
 }
 
-/// What others have dirty, as the seed's thread does not say.
+/// MiB that other tasks have dirty; several, because the seed's thread does not state it.
 pub(super) const OTHERS_MIB: [u64; 4] = [0, 16, 32, 64];
-/// The laws beside which others have dirty pages.
+/// The laws to run beside other tasks' dirty pages.
 pub(super) const BESIDE_OTHERS: [Change; 3] =
     [CHANGES[0], Change { label: AS_IT_IS, variant: Variant::named("s0-seed") }, CHANGES[10]];

@@ -1,8 +1,8 @@
-//! What s0 runs: its options, and the cells that they come to.
+//! The options of s0, and the cells that they select.
 //!
 //! Owns: the options, the order of the runs.
 //! Does not own: a run (`mapped_writes`), the changes (`parts`).
-//! Invariants: what cannot be used is refused with what can.
+//! Invariants: the refusal of an unusable value names the usable ones.
 
 use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
 use super::parts::{self, AS_IT_IS, Change};
@@ -65,7 +65,7 @@ const MEMORY: TypedOption<u64> = options::number(
 /// All of them.
 pub(super) const OPTIONS: &[OptionInfo] = &[CASE.info, VARIANT.info, SIZE_MIB.info, RUNS.info, MEMORY.info];
 
-/// What is run, beside what is always.
+/// The cases that a request may select.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Speeds,
@@ -85,13 +85,13 @@ impl Case {
     ];
 }
 
-/// What is run.
+/// The plan of a run.
 pub(super) struct Plan {
     cases: Vec<Case>,
     pub(super) variants: Vec<&'static str>,
     sizes_mib: Vec<u64>,
     runs: u64,
-    /// Of each change: less is enough, they are many.
+    /// Runs of each change: fewer, because there are many changes.
     runs_of_change: u64,
     rig: Rig,
 }
@@ -131,7 +131,7 @@ impl Plan {
         self.cases.contains(&case)
     }
 
-    /// All cells, in the order in which they are run.
+    /// All cells, in the order of their runs.
     pub(super) fn cells(&self) -> Vec<Planned> {
         let mut cells = Vec::new();
         let mut add = |case, change, rig, size_mib, runs| {

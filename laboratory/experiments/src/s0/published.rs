@@ -1,6 +1,6 @@
-//! What seed S0 prints: the table of write speeds, and one typical run under perf stat.
+//! Figures printed in seed S0: the table of write speeds, and one typical run under perf stat.
 //!
-//! Owns: the figures. Does not own: ours.
+//! Owns: the figures. Does not own: our figures.
 //! Invariants: as printed (800 MB: the printed difference is 14.275, the columns' is 14.125).
 
 /// One size of the table: MiB, then mean and standard deviation in MiB/s of 2.6.31-rc3 and patched.
@@ -13,13 +13,13 @@ pub(super) const SPEEDS: [(u64, [f64; 2], [f64; 2]); 6] = [
     (900, [124.875, 0.99], [125.5, 9.62]),
 ];
 
-/// By how many percent the patch was faster at a size of the table.
+/// The percentage by which the patch was faster at a size of the table.
 pub(super) fn gain(size_mib: u64) -> Option<f64> {
     let line = SPEEDS.iter().find(|line| line.0 == size_mib)?;
     Some((line.2[0] / line.1[0] - 1.0) * 100.0)
 }
 
-/// A line of perf stat: what, 2.6.31-rc4, patched, and what can be said of it here.
+/// A line of perf stat: label, 2.6.31-rc4, patched, and its relation to the simulation.
 pub(super) const PERF: [(&str, f64, f64, &str); 10] = [
     ("task-clock ms", 2387.447419, 2116.794967, "not modelled: a page costs the same in all variants"),
     ("CPUs used", 0.480, 0.648, "follows from the two times"),

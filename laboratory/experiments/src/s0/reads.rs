@@ -1,14 +1,14 @@
 //! How often a law reads shared counters on each path through a call.
 //!
-//! A call's path is its decisions in a row: `C` lets the writer go on, `W` has it write pages back itself,
-//! `P` has it wait; `f` at its end: the device's background writeback was under way when the writer was let go, so that
-//! nobody had to look whether to begin it. A path may be taken with different reads (the merged form looks at the device
-//! only above the half-way mark), so reads belong to the key.
+//! A call's path is the sequence of its decisions. `C` lets the writer go on, `W` makes it write pages back itself, and
+//! `P` makes it wait. An `f` at the end means that the device's background writeback was under way, so the call did not
+//! have to check whether to start it. A path may be taken with different reads (the merged form looks at the device
+//! only above the half-way mark), so the reads belong to the key.
 //!
-//! Before its first decision the law is told that the device has had all completions of a long time, as a
-//! desktop's only disk has: its share is then the whole limit.
+//! Before its first decision, the law is told that the device has had all completions for a long time, like the only
+//! disk of a desktop. Its share is then the whole limit.
 //!
-//! Owns: the tally, that history. Does not own: the law, which it passes everything on to.
+//! Owns: the tally, that history. Does not own: the law, which receives every call.
 //! Invariants: one writer at a time: a call's passes follow each other.
 
 use std::any::Any;
@@ -21,26 +21,26 @@ use afflux_engine::policy::{
 };
 use afflux_linux_policies::Policy;
 
-/// A path and what was read on it: shared by all devices, of these dirty counters, the device's; and of the first those
-/// that are always 0 here, since the engine has nothing that they count.
+/// A path and its reads: of counters shared by all devices, of dirty counters among them, of the device's counters. The
+/// last number counts reads of shared counters that are always 0 here, since the engine has no pages of their kind.
 pub(super) type Path = (String, [u64; 4]);
 
-/// Of the device whose completions are the machine's past: many periods of any limit here, in steps of less
-/// than half of the shortest.
+/// Completions of the device that make up the past: many periods of any limit here, in steps of less than half of the
+/// shortest.
 const PAST_STEPS: u64 = 1 << 14;
 const PAST_STEP_PAGES: u64 = 1 << 12;
 
-/// What happened first in a run.
+/// The first events of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marks {
     began_ns: u64,
-    /// Pages of the device that were dirty or under writeback when a writer first had to wait.
+    /// Pages of the device that were dirty or under writeback at the first wait of a writer.
     pub(super) pause_pages: Option<u64>,
-    /// When background writeback was first asked for, from the run's beginning.
+    /// The first request for background writeback, from the run's beginning.
     pub(super) background_ns: Option<u64>,
 }
 
-/// How many calls took which path.
+/// The number of calls on each path.
 #[derive(Default)]
 pub(super) struct Tally {
     calls: Mutex<Calls>,
@@ -64,17 +64,17 @@ impl Tally {
         self.lock().ended.clone()
     }
 
-    /// A run begins.
+    /// Begins a run.
     pub(super) fn begin(&self, now_ns: u64) {
         self.lock().marks = Marks { began_ns: now_ns, ..Marks::default() };
     }
 
-    /// What happened since then.
+    /// The first events since [`Tally::begin`].
     pub(super) fn marks(&self) -> Marks {
         self.lock().marks
     }
 
-    /// Whether the law has still to be told the past; it has been from now on.
+    /// Whether the law still has to be told the past; marks it as told.
     fn takes_past(&self) -> bool {
         !std::mem::replace(&mut self.lock().has_past, true)
     }
@@ -117,7 +117,7 @@ struct Tallied {
     tally: Arc<Tally>,
 }
 
-/// Has the policy's decisions tallied.
+/// Wraps a policy so that its decisions are tallied.
 pub(super) fn tallied(mut policy: Policy) -> (Policy, Arc<Tally>) {
     let tally = Arc::new(Tally::default());
     let own = Arc::clone(&policy.policies.policy);

@@ -1,7 +1,7 @@
-//! The tables of speeds: all sizes, one part changed at a time, beside others' dirty pages.
+//! The tables of speeds: all sizes, one part changed at a time, beside other tasks' dirty pages.
 //!
 //! Owns: their arrangement. Does not own: the runs, the sentences.
-//! Invariants: a gain is against `linux-2.6.31` as it is, at the same size on the same machine.
+//! Invariants: a gain is against the unchanged `linux-2.6.31`, at the same size on the same machine.
 
 use afflux_report::{Align, Cell as Text, Table};
 
@@ -10,7 +10,7 @@ use super::parts::{self, BASE};
 use super::plan::Case;
 use super::published::{self, SPEEDS};
 
-/// What a cell is compared with.
+/// The cell to compare a cell with.
 pub(super) fn base_of<'a>(cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
     let is_base = |other: &&Cell| other.variant() == BASE && !other.is_changed();
     let same =
@@ -18,7 +18,7 @@ pub(super) fn base_of<'a>(cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
     cells.iter().filter(is_base).find(same)
 }
 
-/// By how many percent it is faster; `None` for what it is compared with itself.
+/// The percentage by which a cell is faster than its base; `None` for the base itself.
 pub(super) fn gain(cells: &[Cell], cell: &Cell) -> Option<f64> {
     let base = base_of(cells, cell).filter(|base| !std::ptr::eq(*base, cell))?;
     Some((cell.speed.mean / base.speed.mean - 1.0) * 100.0)
@@ -75,7 +75,7 @@ fn speeds(cells: &[Cell]) -> Table {
     table
 }
 
-/// Speeds at the three sizes, a row a change.
+/// Speeds at the three sizes, one row for each change.
 fn changes(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let mut columns = vec![("law", Align::Left), ("changed", Align::Left)];
@@ -98,7 +98,7 @@ fn changes(cells: &[Cell]) -> Table {
     table
 }
 
-/// What happened in the runs of changes at the middle size.
+/// The course of the runs of changes at the middle size.
 fn course(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let size_mib = parts::SIZES_MIB[1];
@@ -150,7 +150,7 @@ fn others(cells: &[Cell]) -> Table {
     table
 }
 
-/// Those whose cases were run.
+/// The tables of the cases that were run.
 pub(super) fn tables(cells: &[Cell]) -> Vec<Table> {
     let has = |case| of_case(cells, case).next().is_some();
     let mut tables = Vec::new();

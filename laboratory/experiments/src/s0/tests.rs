@@ -4,8 +4,8 @@ use super::mapped_writes::CPUS;
 use super::plan::VARIANTS;
 use super::*;
 
-/// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and what the disk's cache of 8 MiB
-/// takes comes to that. The next size above both is 70 MiB.
+/// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and the disk's cache takes 8 MiB more. The
+/// next size above both is 70 MiB.
 const TENTH: Rig = Rig { memory_mib: 275, nr_requests: 12, others_mib: 0 };
 
 fn mib_per_s(variant: Variant, size_mib: u64, rig: Rig) -> f64 {
@@ -43,7 +43,7 @@ fn below_the_limit_all_forms_are_the_same() {
     let base = run_many(Variant::named("linux-2.6.31"), 20, 1, Rig::SMALL).unwrap().remove(0);
     for variant in VARIANTS {
         let ran = run_many(Variant::named(variant), 20, 1, Rig::SMALL).unwrap().remove(0);
-        // What others have left of a CPU's allowance may bring a call more, one on each CPU.
+        // Unused allowance of other tasks on a CPU may add a call, one on each CPU.
         let spread = ran.calls.abs_diff(base.calls);
         assert!(ran.pauses == 0 && spread <= CPUS as u64, "{variant}: {} calls", ran.calls);
         assert!((ran.mib_per_s / base.mib_per_s - 1.0).abs() < 0.01, "{variant}: {}", ran.mib_per_s);
@@ -154,14 +154,14 @@ impl Watch for Silent {
     fn step(&mut self, _: &str, _: f64) {}
 }
 
-/// The headline: what was fitted is met within 3 %, and what was predicted lies where the page says.
+/// The headline: fitted figures are met within 3 %, and predicted ones lie where the page says.
 #[test]
 fn the_columns_before_and_after_lie_where_the_page_says() {
     for (size_mib, published, tolerance) in [(400, 374.75, 0.01), (600, 308.875, 0.03), (800, 140.375, 0.04)] {
         let own = mib_per_s(Variant::named(VARIANTS[0]), size_mib, Rig::WHOLE);
         assert!((own / published - 1.0).abs() < tolerance, "{size_mib} MiB: {own} for {published}");
     }
-    // Not fitted: the patched column, by the form whose device is not tested.
+    // Not fitted: the patched column, for the form that does not test the device.
     for (size_mib, published, tolerance) in [(600, 374.25, 0.02), (800, 154.5, 0.03)] {
         let own = mib_per_s(parts::UNASSIGNED.variant, size_mib, Rig::WHOLE);
         assert!((own / published - 1.0).abs() < tolerance, "{size_mib} MiB: {own} for {published}");

@@ -1,12 +1,11 @@
-//! A writer that waits for requests keeps the queue congested: what does background writeback get?
+//! How much does background writeback get while a writer that waits for requests keeps the queue congested?
 //!
-//! The rival writes dirty pages of the disk in slices of 4 MiB and waits for each request it needs, as a
-//! direct writer or fsync does. Beside it pages are written back by a pdflush pool, which goes away from a
-//! congested queue, or by a flusher, which waits as well. All are made of the engine's own steps
-//! ([`afflux_engine::Flush`]).
+//! The rival writes dirty pages of the disk in slices of 4 MiB and waits for each request it needs, as a direct writer
+//! or fsync does. Beside it, pages are written back by a pdflush pool, which leaves a congested queue, or by a flusher,
+//! which waits as well. All are made of the engine's own steps ([`afflux_engine::Flush`]).
 //!
 //! Owns: the case, the rival, the flusher beside it. Does not own: the pool (`linux-policies`).
-//! Invariants: nobody is throttled: all pages are dirty before writing begins, and enough for all of it.
+//! Invariants: no writer is throttled: all pages are dirty before writing begins, and enough for all of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,10 +26,10 @@ const FILES: u64 = 8;
 const FILE_BYTES: u64 = 256 << 20;
 const CPU_MS_PER_MB: f64 = 1.0;
 const COUNTED_S: u64 = 15;
-/// Between two looks of somebody who found nothing to write.
+/// Time between two looks of a task that found nothing to write.
 const IDLE_NS: u64 = Nanos::MILLISECOND;
 
-/// Who writes back beside the rival.
+/// The writeback that runs beside the rival.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Pool,
@@ -43,7 +42,7 @@ struct WithRival {
     started: Arc<AtomicBool>,
 }
 
-/// Writes slices of whatever is next and waits for requests, from when it is told on.
+/// Waits for its start, then writes slices of the next file and waits for requests.
 async fn write_blocking(flush: Arc<dyn Flush>, started: Arc<AtomicBool>) {
     loop {
         let mut idle = true;
@@ -91,7 +90,8 @@ impl FlushDriver for WithRival {
     }
 }
 
-/// `rival`: it comes once the pool is at work, and so does a flusher beside it; without it the pool has the disk alone.
+/// With `rival`, the rival starts once the pool is at work, and so does a flusher beside it. Without it the pool has
+/// the disk alone.
 fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
     let variant = &Variant::PDFLUSH;
     let mut setup = variant.setup()?;
@@ -117,7 +117,7 @@ fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, 
     })?;
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(&machine.file(0).0, FILE_BYTES, 64 << 10)).collect();
     machine.until_ended(&writers, 100 * Nanos::MILLISECOND)?;
-    // From now on there is too much; the next writer whose allowance is used up says so. The rival comes
+    // From now on too much is dirty, and the next writer that has used up its allowance reports it. The rival starts
     // when the pool is at work.
     let knob = machine.engine.set_knob(Knob::BackgroundRatio, 1);
     knob.map_err(|error| LabError::Failed(error.to_string()))?;

@@ -1,6 +1,6 @@
-//! The tables and plots of s1, and what they show.
+//! The tables and plots of s1, and its conclusions.
 //!
-//! Owns: the arrangement, the sentences; those that no run changes stand in `findings.md`. Does not own: the runs.
+//! Owns: their arrangement and wording; fixed paragraphs are in `findings.md`. Does not own: the runs.
 //! Invariants: a sentence about a figure is made from the figure, or says that nothing was run for it.
 
 use afflux_report::{Align, Axis, Bar, Bars, Figure, Plot, Quantity, Row, Series, Shape, Table};
@@ -16,12 +16,12 @@ const THE_GRAPHS: &str = section(TEXT, "the graphs");
 const TWELVE_DISKS_PUBLISHED: &str = section(TEXT, "twelve disks, published");
 const TWELVE_DISKS_NOT_KNOWN: &str = section(TEXT, "twelve disks, not known");
 
-/// Title of a column, and the metric or parameter in it.
+/// The title of a column, and its metric or parameter.
 type Column = (&'static str, &'static str);
 
 const QUEUE: [Column; 2] = [("requests", "nr_requests"), ("KiB each", "request_kib")];
 const CACHE: Column = ("disk cache, KiB", "disk_cache_kib");
-/// Who wrote, and how full the queue was.
+/// The shares of the writers, and how full the queue was.
 const FLOW: [Column; 5] = [
     ("MB/s", "throughput_mb_per_s"),
     ("queue full", "queue_fullness_mean"),
@@ -29,10 +29,10 @@ const FLOW: [Column; 5] = [
     ("pdflush's share", "pdflush_share"),
     ("switches a GB", "file_switches_per_gb"),
 ];
-/// What the disks and CPUs did.
+/// The work of the disks and CPUs.
 const WORK: [Column; 4] =
     [("IO/s", "iops"), ("KiB an IO", "io_kib_mean"), ("seeks a GB", "seeks_per_gb"), ("CPU, %", "cpu_percent")];
-/// What short titles mean.
+/// An explanation of the short titles.
 const LEGEND: &str = "Requests: as many as a queue holds, of at most so many KiB each. Queue full: in the mean, 1 is where writers \
                       wait. Tasks: that submitted in a second. Pdflush's share: of the bytes. Switches: of file.";
 
@@ -84,7 +84,7 @@ fn table(caption: &str, rows: &[Row], columns: &[Column], published: Option<&str
     Some(table)
 }
 
-/// Those with what an answer is made of, and those with what disks and CPUs did meanwhile.
+/// The tables that the answer is made of, and those about the work of disks and CPUs.
 fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
     let with = |more: &[Column], last: &[Column]| [&QUEUE[..], more, last].concat();
     let writers = [CACHE, ("CPU ms a MB", "cpu_ms_per_mb")];
@@ -131,7 +131,7 @@ fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
     (all.into_iter().flatten().collect(), details.into_iter().flatten().collect())
 }
 
-/// With what short titles mean.
+/// Adds the explanation of short titles.
 fn noted(table: Option<Table>) -> Option<Table> {
     let mut table = table?;
     table.note(LEGEND);
@@ -170,7 +170,7 @@ fn figures(rows: &Rows, plotted: &[Ran]) -> Vec<Figure> {
     all
 }
 
-/// Throughput by setting and kernel, with the shortest queue that was run: there they differ most.
+/// Throughput by setting and kernel, with the shortest queue of the run, where they differ most.
 fn speed_bars(title: &str, rows: &[Row]) -> Option<Figure> {
     let shortest = rows.iter().map(|row| number(row, "nr_requests")).reduce(f64::min)?;
     let rows: Vec<&Row> = rows.iter().filter(|row| number(row, "nr_requests") == shortest).collect();
@@ -191,7 +191,7 @@ fn speed_bars(title: &str, rows: &[Row]) -> Option<Figure> {
             ("cpu_ms_per_mb", "CPU ", " ms a MB"),
             ("memory_mib", "memory ", " MiB"),
         ];
-        // What is the same in all settings tells none from another.
+        // A parameter that is equal in all settings does not tell them apart.
         let differs = |name: &str| settings.iter().any(|other| value(other, name) != value(row, name));
         let told = told.into_iter().filter(|(name, ..)| value(row, name).is_some());
         let told = told.filter(|(name, ..)| *name == "request_kib" || differs(name));
@@ -214,12 +214,12 @@ fn find<'a>(rows: &'a [Row], variant: &str, params: &[(&str, f64)]) -> Option<&'
     rows.iter().find(fits)
 }
 
-/// Both, if both were run.
+/// Both rows, if both were run.
 fn pair<'a>(rows: &'a [Row], names: [&str; 2], params: &[(&str, f64)]) -> Option<[&'a Row; 2]> {
     Some([find(rows, names[0], params)?, find(rows, names[1], params)?])
 }
 
-/// Throughput of the variants of 2.6.31 and of flushers, with these parameters.
+/// Throughput of the variants `names`, with these parameters.
 fn speeds<const N: usize>(rows: &[Row], names: [&str; N], params: &[(&str, f64)]) -> Option<[f64; N]> {
     let mut speeds = [0.0; N];
     for (speed, name) in speeds.iter_mut().zip(names) {
@@ -263,7 +263,7 @@ fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
     }
 }
 
-/// What keeps the disks busy while pdflush sleeps, taken apart.
+/// Takes apart the causes that keep the disks busy while pdflush sleeps.
 fn of_sleeping(rows: &Rows, says: &mut Vec<String>) {
     let params = |cache_kib| [("nr_requests", 128.0), ("request_kib", 24.0), ("disk_cache_kib", cache_kib)];
     let cached = DISK_CACHE_KIB as f64;
@@ -287,7 +287,7 @@ fn of_sleeping(rows: &Rows, says: &mut Vec<String>) {
     ));
 }
 
-/// What the layout costs a reader.
+/// The cost of the layout for a reader.
 fn of_reading(rows: &[Row], says: &mut Vec<String>) {
     let read = rows.iter().map(|row| number(row, "read_mb_per_s")).filter(|rate| rate.is_finite());
     let Some((low, high)) = read.map(|rate| (rate, rate)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { return };
@@ -298,7 +298,7 @@ fn of_reading(rows: &[Row], says: &mut Vec<String>) {
     ));
 }
 
-/// Whether runs with several sizes of memory were compared, and the most was lost with the least memory.
+/// Whether runs with several sizes of memory were compared, and the smallest memory had the largest loss.
 fn shrinks_with_memory(costs: &[(f64, f64)]) -> bool {
     let most_with = |memory: f64| costs.iter().filter(|it| it.0 == memory).map(|it| it.1).fold(f64::MIN, f64::max);
     let least_memory = costs.iter().map(|it| it.0).fold(f64::INFINITY, f64::min);
@@ -308,7 +308,7 @@ fn shrinks_with_memory(costs: &[(f64, f64)]) -> bool {
 
 fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
     let mut seen = Vec::new();
-    // Memory of a run in which all three were compared, and what the test on the share cost there.
+    // For each run in which all three were compared, its memory and the cost of the test on the share.
     let mut costs: Vec<(f64, f64)> = Vec::new();
     for row in rows {
         let params = ["nr_requests", "request_kib", "memory_mib"].map(|name| (name, number(row, name)));
@@ -348,7 +348,7 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
     }
 }
 
-/// The engine with its own policy beside the best of the kernels.
+/// The engine with its own policy, beside the best of the kernels.
 fn of_own(rows: &Rows, says: &mut Vec<String>) {
     for (case, rows) in
         [("two-writers", &rows.two_writers), ("pool-alone", &rows.pool_alone), ("twelve-disks", &rows.twelve_disks)]
@@ -369,14 +369,14 @@ fn of_own(rows: &Rows, says: &mut Vec<String>) {
     }
 }
 
-/// The throughput of a row over the best that another variant has with the same parameters.
+/// The throughput of a row over the best other variant with the same parameters.
 fn beside_best(own: &Row, rows: &[Row]) -> Option<f64> {
     let others = rows.iter().filter(|row| row.variant != own.variant && row.params == own.params);
     let best = others.map(|row| number(row, "throughput_mb_per_s")).reduce(f64::max)?;
     Some(number(own, "throughput_mb_per_s") / best)
 }
 
-/// What the first pass of sync is for.
+/// The effect of sync's first pass.
 fn of_syncs(rows: &[Row], says: &mut Vec<String>) {
     for variant in [WOKEN, FLUSHERS, AFFLUX] {
         let of = |passes| find(rows, variant, &[("passes", passes)]).map(|row| number(row, "b_ends_s"));
@@ -417,7 +417,7 @@ fn of_the_others(rows: &Rows, says: &mut Vec<String>) {
     }
 }
 
-/// All of it.
+/// All findings of the experiment.
 pub(super) fn findings(rows: &Rows, plotted: &[Ran]) -> Findings {
     let mut says = Vec::new();
     of_two_writers(&rows.two_writers, &mut says);
@@ -430,7 +430,7 @@ pub(super) fn findings(rows: &Rows, plotted: &[Ran]) -> Findings {
     Findings { answer: answer(rows), tables, details, figures: figures(rows, plotted), says }
 }
 
-/// Flushers beside both kinds of pdflush, in the setting of what was run that tells them apart most.
+/// Flushers beside both kinds of pdflush, in the setting that tells them apart most.
 fn answer(rows: &Rows) -> String {
     let mut most: Option<(f64, String)> = None;
     for (case, rows) in [("two writers", &rows.two_writers), ("nobody made to wait", &rows.pool_alone)] {
@@ -475,7 +475,7 @@ fn answer(rows: &Rows) -> String {
     if answer.is_empty() { "Other cases were run: see the tables.".to_owned() } else { answer.trim().to_owned() }
 }
 
-/// The regression that the thread is named after.
+/// The regression after which the thread is named.
 fn speeds_of_twelve(rows: &[Row]) -> Option<String> {
     let first = rows.first()?;
     let params = ["nr_requests", "request_kib", "memory_mib"].map(|name| (name, number(first, name)));

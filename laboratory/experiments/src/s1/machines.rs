@@ -1,8 +1,8 @@
-//! What the cases of s1 run on: kernels, disks, costs.
+//! The kernels, disks and costs of s1's cases.
 //!
-//! Owns: the variants, the disk with its queue and cache, CPU time a step.
-//! Does not own: the machine (`machine`), the policies (`linux-policies`), what a case makes of them.
-//! Invariants: what differs between two variants is their policy and what ends its waits.
+//! Owns: the variants, the disk with its queue and cache, CPU time of a step.
+//! Does not own: the machine (`machine`), the policies (`linux-policies`), the cases.
+//! Invariants: two variants differ in their policy and in the end of its waits alone.
 
 use afflux_engine::Readahead;
 use afflux_engine::counters::Counter;
@@ -13,7 +13,7 @@ use afflux_simulator::{CostOf, CostTable, OWN_POLICY, Setup};
 use crate::experiment::LabError;
 use crate::machine::{Queue, costs, queued_model};
 
-/// A kernel, and what ends its waits for congestion; or the engine itself.
+/// A kernel, and the event that ends its waits for congestion; or the engine itself.
 pub(super) struct Variant {
     pub(super) name: &'static str,
     policy: &'static str,
@@ -43,7 +43,7 @@ impl Variant {
         }
         let policy = policy_with(self.policy, self.waits).map_err(|error| failed(&error))?;
         let setup = Setup::of_kernel(policy).map_err(|error| failed(&error))?;
-        // What was written is read back to see how it lies, not how far a kernel reads ahead.
+        // The data are read back to show their layout, not to show how far a kernel reads ahead.
         Ok(setup.with_readahead(Some(Readahead::Afflux)))
     }
 }
@@ -51,7 +51,7 @@ impl Variant {
 /// The write cache inside each disk: half of a 16 MB buffer, as in the built-in disks.
 pub(super) const DISK_CACHE_KIB: u64 = 8192;
 
-/// A built-in disk with a queue in front of it and a write cache in it; 0 for none.
+/// A built-in disk with a queue in front of it, and a write cache of `cache_kib` (0 for none).
 pub(super) fn disk(name: &str, queue: Queue, cache_kib: u64) -> Result<Model, LabError> {
     let mut model = queued_model(name, queue)?;
     let set = model.set("write_cache_bytes", &format!("{cache_kib} KiB"));
@@ -59,7 +59,7 @@ pub(super) fn disk(name: &str, queue: Queue, cache_kib: u64) -> Result<Model, La
     Ok(model)
 }
 
-/// CPU time as S1's reviewer has it: so many milliseconds for each megabyte that is submitted.
+/// CPU time as measured by S1's reviewer: `ms_per_mb` for each submitted megabyte.
 pub(super) fn submission_costs(ms_per_mb: f64) -> CostTable {
     let list = [
         (CostOf::Counter(Counter::PageOut), ms_per_mb, "S1: 0.01 s for 4 MiB on a 2 GHz laptop; or less"),

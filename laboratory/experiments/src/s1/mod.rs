@@ -1,7 +1,7 @@
 //! Experiment s1: pdflush and congestion, against flushers by device that block for requests.
 //!
-//! Owns: which cases are run.
-//! Does not own: the cases, their options (`options`), what they have in common (`machines`).
+//! Owns: the list of cases.
+//! Does not own: the cases, their options (`options`), their common parts (`machines`).
 //! Invariants: rows come from runs of the engine; each carries the engine's counters.
 
 mod blocking_rival;

@@ -1,8 +1,7 @@
 //! The options of s1.
 //!
-//! Owns: names, ranges, defaults.
-//! Does not own: how a value is read and refused (`options`), what the cases do with them.
-//! Invariants: what a case is given is in range.
+//! Owns: names, ranges, defaults. Does not own: reading a value (`options`), the cases.
+//! Invariants: the values of a case are in range.
 
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::machine::Queue;
@@ -113,17 +112,17 @@ pub(super) enum Case {
     BlockingRival,
 }
 
-/// What all cases are asked for.
+/// The options that all cases share.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) cases: Vec<Case>,
     pub(super) quick: bool,
     pub(super) seed: u64,
-    /// `None`: what the case has.
+    /// `None` for the value of the case.
     pub(super) file_bytes: Option<u64>,
     pub(super) request_kib: Option<u64>,
     pub(super) disk_rate: Option<u64>,
-    /// Of each disk; `None`: what the run has.
+    /// KiB of each disk's write cache; `None` for the value of the run.
     pub(super) cache_kib: Option<u64>,
     pub(super) memory_bytes: Option<u64>,
     pub(super) at_submission: bool,
@@ -159,7 +158,7 @@ impl Asked {
         })
     }
 
-    /// The queue that a case asks for, as far as the options leave it.
+    /// The queue of a case, with the values that the options override.
     pub(super) fn queue(&self, nr_requests: u64, request_kib: u64) -> Queue {
         let request_kib = self.request_kib.unwrap_or(request_kib);
         Queue { nr_requests, request_kib, batch: self.batch, at_submission: self.at_submission }

@@ -1,10 +1,10 @@
 //! Background writeback alone on the stripe set: does a sleep of pdflush starve the disks?
 //!
-//! The disks and queues of `two-writers`, but the two files were dirtied before, far below the limit: nobody
-//! who is over it writes beside the pool. With disks that have a write cache and with disks that have none.
+//! The disks and queues of `two-writers`, but the two files were dirtied before, far below the limit. So no throttled
+//! writer writes beside the pool. The disks have a write cache, or have none.
 //!
 //! Owns: the case. Does not own: the machine, the policies.
-//! Invariants: nobody dirties anything while the pages are written; counted from a quarter of the bytes on.
+//! Invariants: no page is dirtied while the pages are written; the count begins after a quarter of the bytes.
 
 use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
@@ -18,11 +18,11 @@ use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 1.0;
-/// Of each file.
+/// Pages of each file.
 const PAGES: u64 = 250_000;
 const QUICK_PAGES: u64 = 50_000;
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
-/// Of these: five minutes.
+/// Most looks: five minutes of them.
 const LOOKS_MAX: u64 = 30_000;
 
 pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
@@ -45,7 +45,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
     });
     machine.until_ended(&writers, LOOK_NS)?;
     begin(&machine, Begun::Background, &files[0], pages - LAST_PAGES)?;
-    // Without the beginning, when the disks' caches fill, and the end, when the queue runs empty.
+    // Leaves out the beginning, when the disks' caches fill, and the end, when the queue runs empty.
     let all_bytes = 2 * pages * PAGE_BYTES;
     let mut from = None;
     for _ in 0..LOOKS_MAX {

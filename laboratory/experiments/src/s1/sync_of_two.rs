@@ -1,11 +1,11 @@
-//! sync(2) over disks A and B with 100,000 dirty pages each: waited for one after the other, or begun on both first.
+//! sync(2) over disks A and B with 100,000 dirty pages each: one after the other, or begun on both first.
 //!
-//! S1's reviewer holds that sync's first pass is there to start writing on every device without waiting, and its second
-//! to wait. Here the first pass is what the second would be without it, a sync of each disk's file, begun on both at
-//! once; the disks are those of two-superblocks.
+//! According to S1's reviewer, sync's first pass starts writing on every device without waiting, and its second pass
+//! waits. Here the first pass is a sync of each disk's file, begun on both at once; without it the second pass would
+//! sync them one by one. The disks are those of two-superblocks.
 //!
 //! Owns: the case. Does not own: the machine, the policies, how the engine syncs a file.
-//! Invariants: nothing is written before the sync, and nobody dirties anything meanwhile.
+//! Invariants: nothing is written before the sync, and no page is dirtied meanwhile.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -26,19 +26,19 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
 const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
-/// Of these: two minutes.
+/// Most looks: two minutes of them.
 const LOOKS_MAX: u64 = 12_000;
 
-/// How sync goes over the disks.
+/// The order of sync over the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Passes {
-    /// Each disk is waited for before the next is begun.
+    /// Waits for each disk before the next begins.
     One,
-    /// All are begun, then waited for.
+    /// Begins all disks, then waits for them.
     Two,
 }
 
-/// Dirties so many pages of a file on each disk.
+/// Dirties `pages` of a file on each disk.
 fn dirty(machine: &Machine, pages: u64) -> Result<[File; 2], LabError> {
     let files = [0, 1].map(|disk| machine.file(disk).0);
     let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));
@@ -51,7 +51,7 @@ fn dirty(machine: &Machine, pages: u64) -> Result<[File; 2], LabError> {
     Err(LabError::Failed("pages were not dirty after two minutes of virtual time".to_owned()))
 }
 
-/// Syncs both; when each was durable, after the sync began.
+/// Syncs both files; returns the time from the begin until each was durable.
 fn sync(machine: &Machine, files: &[File; 2], passes: Passes) -> Result<[u64; 2], LabError> {
     let began_ns = machine.now_ns();
     let mut syncs = files.each_ref().map(|file| Box::pin(machine.engine.sync(file, 0..u64::MAX)));
@@ -63,7 +63,7 @@ fn sync(machine: &Machine, files: &[File; 2], passes: Passes) -> Result<[u64; 2]
             {
                 *ended = Some(result.map(|()| machine.now_ns() - began_ns));
             }
-            // A sync that nobody has polled has not begun.
+            // A sync begins at its first poll.
             if ended.is_none() && passes == Passes::One {
                 return Poll::Pending;
             }
@@ -81,7 +81,7 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes: MEMORY_BYTES,
         setup: variant.setup()?,
-        // Nothing is written until somebody syncs.
+        // Nothing is written until the sync.
         knobs: ["dirty_ratio=80", "dirty_background_ratio=70", "dirty_expire_centisecs=360000"]
             .map(str::to_owned)
             .into(),

@@ -1,9 +1,9 @@
 //! Twelve disks of two partitions, eight sequential writers in each: the regression of 2.6.31-rc2.
 //!
 //! Published, in the post that began S1's thread: 460 MB/s with 2.6.31-rc1, about 400 with rc2; 450 with the tree of
-//! that day, and 484 with the test on the share taken out of it. Which machine it was is not said. Fitted in the first
-//! model of this case: disks of 60 MB/s, requests of 64 KB. Assumed: 8 CPUs, 8 GB, files that each lie in a region of their own, as a file system spreads
-//! directories over its groups: eight in each half of a disk.
+//! that day, and 484 with the test on the share taken out of it. The post does not describe the machine. Fitted in the
+//! first model of this case: disks of 60 MB/s, requests of 64 KB. Assumed: 8 CPUs, 8 GB. Each file has a region of its
+//! own, eight in each half of a disk, as a file system spreads directories over its groups.
 //!
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: the first seconds, in which the dirty limit fills, are not counted.
@@ -22,7 +22,7 @@ const CPUS: usize = 8;
 const CALL_BYTES: u64 = 64 << 10;
 const CPU_MS_PER_MB: f64 = 1.0;
 
-/// How large a run is.
+/// The size of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub(super) disks: u64,
@@ -36,14 +36,14 @@ impl Size {
     pub(super) const QUICK: Self = Self { disks: 3, warm_s: 10, counted_s: 10 };
 }
 
-/// What differs between runs.
+/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) queue: Queue,
-    /// Of each disk's write cache.
+    /// KiB of each disk's write cache.
     pub(super) cache_kib: u64,
     pub(super) disk_rate: u64,
-    /// Of the whole machine with twelve disks.
+    /// Memory of the whole machine with twelve disks.
     pub(super) memory_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ fn start_writers(machine: &Machine, size: Size, setting: Setting) {
     }
 }
 
-/// What the thread says of a variant, on as many disks with queues as long.
+/// The thread's figure for a variant, if the disks and the queues are the same.
 fn published(variant: &str, disks: u64, nr_requests: u64) -> Fields {
     let mb_per_s = match (variant, disks, nr_requests) {
         ("linux-2.6.31-rc1" | "linux-2.6.31-rc1-plain-100ms", 12, 128) => 460,
@@ -119,7 +119,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
     Ok(row("s1", variant.name, params, metrics, published))
 }
 
-/// A machine that the case is run on.
+/// A machine for the case.
 struct Rig {
     nr_requests: u64,
     request_kib: u64,
@@ -130,8 +130,8 @@ struct Rig {
 /// Without the plain waits, which change little here.
 const WOKEN: &[&Variant] = &[&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
 
-/// By how much of a disk's share of the dirty limit its queue holds: all of it with 2 GiB, half with 8; then
-/// the first model's requests, and a long queue.
+/// Chosen by the part of a disk's share of the dirty limit that its queue holds: all of it with 2 GiB, half with 8.
+/// Then the first model's requests, and a long queue.
 const RIGS: &[Rig] = &[
     Rig { nr_requests: 128, request_kib: 512, memory_bytes: 2 << 30, variants: Variant::ALL },
     Rig { nr_requests: 128, request_kib: 512, memory_bytes: 4 << 30, variants: WOKEN },
@@ -143,7 +143,7 @@ const RIGS: &[Rig] = &[
 /// The case, for the experiment.
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let size = if common.quick { Size::QUICK } else { Size::WHOLE };
-    // With an option in place of what differs, some are the same.
+    // An option may replace a parameter that differs between rigs, so some runs would be equal.
     let mut asked: Vec<(Setting, &Variant)> = Vec::new();
     for rig in RIGS {
         let setting = Setting {

@@ -1,11 +1,11 @@
 //! Superblocks A and B with 100,000 dirty pages each: is A exhausted before B has its turn?
 //!
-//! One pdflush thread walks both, A first each time, and passes over a queue that is congested. The disks
-//! write 82 MB/s each; submission takes 2.5 ms of CPU a megabyte (400 MB/s), as S1's reviewer measured it.
-//! Writing begins as background writeback, or as the periodic writing of what is old (here: 10 ms).
+//! One pdflush thread walks both, A first each time, and passes over a congested queue. The disks write 82 MB/s each;
+//! submission takes 2.5 ms of CPU a megabyte (400 MB/s), as S1's reviewer measured it. Writing begins as background
+//! writeback, or as the periodic writing of old pages (here: 10 ms).
 //!
 //! Owns: the case. Does not own: the machine, the policies.
-//! Invariants: nobody dirties anything while the pages are written.
+//! Invariants: no page is dirtied while the pages are written.
 
 use afflux_engine::settings::Knob;
 use afflux_engine::{File, Nanos};
@@ -22,19 +22,19 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
 const VARIANTS: [&Variant; 4] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
-/// Of these: two minutes.
+/// Most looks: two minutes of them.
 const LOOKS_MAX: u64 = 12_000;
 
-/// What makes writing begin.
+/// The event that begins the writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begun {
     Background,
     Periodic,
 }
 
-/// Of A, written last: what one question to the law takes, so that it is asked once.
+/// Pages of A that are dirtied last: one allowance, so that the law is asked once.
 pub(super) const LAST_PAGES: u64 = 1024;
-/// What background writeback may leave.
+/// Bytes that background writeback may leave dirty.
 const LEFT_BYTES: u64 = 64 << 10;
 
 pub(super) fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), LabError> {
@@ -71,7 +71,7 @@ pub(super) fn run_one(
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes: MEMORY_BYTES,
         setup: variant.setup()?,
-        // Nothing is written until all is dirty.
+        // Nothing is written until all pages are dirty.
         knobs: [
             "dirty_ratio=80",
             "dirty_background_ratio=70",

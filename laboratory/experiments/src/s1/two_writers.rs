@@ -1,11 +1,11 @@
 //! Two writers stream to a stripe set of five disks: the test whose graphs S1 is about.
 //!
-//! Published: about 400 MB/s and 4,000 to 17,000 IO/s on the graphs of the new code, deadline elevator,
-//! nr_requests 2048; how fast the old code was is not said. Assumed: 4 CPUs, 4 GB. The size of requests is an
-//! input: 64 and 24 KB, as the reviewer reads off the graphs for btrfs and XFS.
+//! Published: about 400 MB/s and 4,000 to 17,000 IO/s on the graphs of the new code, with nr_requests 2048 and the
+//! deadline elevator. The speed of the old code is not stated. Assumed: 4 CPUs, 4 GB. The size of requests is an input:
+//! 64 and 24 KB, as the reviewer reads off the graphs for btrfs and XFS.
 //!
 //! Owns: the case. Does not own: the machine, the policies.
-//! Invariants: counted from a quarter of the bytes until the first writer has ended.
+//! Invariants: the count goes from a quarter of the bytes until the first writer has ended.
 
 use afflux_engine::{File, Nanos};
 use afflux_report::{Fields, Row};
@@ -21,27 +21,27 @@ const WRITERS: u64 = 2;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CALL_BYTES: u64 = 64 << 10;
-/// Of each file, read afterwards.
+/// Bytes of each file to read afterwards.
 const READ_BYTES_MAX: u64 = 1_000_000_000;
-/// Between samples.
+/// Time between samples.
 const LOOK_NS: u64 = 100 * Nanos::MILLISECOND;
 /// Samples between points of a plot: a second.
 pub(super) const PLOTTED: usize = 10;
-/// Virtual time after which a run is given up, in looks.
+/// Most virtual time of a run, in looks.
 const LOOKS_MAX: u64 = 36_000;
 
-/// What differs between runs.
+/// The parameters of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Setting {
     pub(super) queue: Queue,
-    /// Of each disk's write cache.
+    /// KiB of each disk's write cache.
     pub(super) cache_kib: u64,
     pub(super) cpu_ms_per_mb: f64,
-    /// Of each file.
+    /// Bytes of each file.
     pub(super) file_bytes: u64,
 }
 
-/// A run, with what plots need.
+/// A run with its samples for plots.
 pub(super) struct Ran {
     pub(super) row: Row,
     pub(super) samples: Vec<Sample>,
@@ -112,8 +112,8 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
     Ok(Ran { row, samples, offsets })
 }
 
-/// Reads a part of each file that was written in the counted time, one file after the other, from the disks
-/// alone: what their layout costs a reader. Counts from before and after.
+/// Reads a part of each file that was written in the counted time, one file after the other and from the disks alone.
+/// This shows the cost of their layout for a reader. Returns the tallies before and after.
 fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -> Result<[Tally; 2], LabError> {
     machine.run(machine.engine.drain(machine.devices[0]))?;
     let failed = |error: afflux_engine::Error| LabError::Failed(error.to_string());
@@ -134,7 +134,7 @@ fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -
     Ok([from, machine.tally()])
 }
 
-/// The case, for the experiment; the runs at 2048 requests of 64 KB come along for plots.
+/// The case, for the experiment; also returns the runs at 2048 requests of 64 KB for plots.
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 2_000_000_000 } else { 32_000_000_000 });
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
@@ -148,7 +148,7 @@ pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Ve
                 settings.push(Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes });
             }
         }
-        // Where a sleep outlasts the queue, the disks' caches hide it: also without.
+        // The disks' caches hide a sleep that outlasts the queue, so these settings also run without caches.
         if nr_requests == 128 && common.cache_kib.is_none() {
             let shortest = requests.iter().copied().min().unwrap_or(24);
             let queue = common.queue(nr_requests, shortest);

@@ -1,7 +1,7 @@
-//! The drain vectors: lists of given contents, drained, and what that examined.
+//! The drain vectors: drains of lists with given contents, and the counts of examined list heads.
 //!
-//! Owns: the contents with the counts that kernels' sources give, reading others, a row for each drain.
-//! Does not own: the drains (`afflux_frames::linux`). Invariants: every count comes from a drain that was done.
+//! Owns: the contents with the counts from kernels' sources, reading other contents, a row for each drain.
+//! Does not own: the drains (`afflux_frames::linux`). Invariants: every count comes from a real drain.
 
 use afflux_frames::Mobility;
 use afflux_frames::linux::{
@@ -11,7 +11,7 @@ use afflux_report::{Fields, Row, Source};
 
 use crate::experiment::Watch;
 
-/// Most frames of a class, and most drained at a time.
+/// Most frames of a class, and most frames in a drain.
 pub(super) const FRAMES_MAX: u32 = 1 << 16;
 
 /// Frames in the lists: unmovable, reclaimable, movable.
@@ -36,7 +36,7 @@ impl Contents {
         self.0.map(|frames| frames.to_string()).join("/")
     }
 
-    /// The class taken to have been freed last, which Linux 6.1 begins with: the first that has any.
+    /// The class that Linux 6.1 begins with, which is the class of the last free: here the first class with frames.
     fn last(self) -> Mobility {
         Mobility::ALL.into_iter().find(|class| self.0[class.index()] > 0).unwrap_or(Mobility::Unmovable)
     }
@@ -48,7 +48,7 @@ fn drain<F: Form>(contents: Contents, count: u32) -> Drained {
     drained::<F>(contents.0, count, contents.last())
 }
 
-/// The forms of the series, and of what became of it.
+/// The forms of the series, and of later kernels.
 const FORMS: [(&str, Drains); 6] = [
     (SingleList::NAME, drain::<SingleList>),
     (ListPerClass::NAME, drain::<ListPerClass>),
@@ -99,7 +99,7 @@ pub(super) struct Drain {
     pub(super) count: u32,
     pub(super) variant: &'static str,
     pub(super) drained: Drained,
-    /// What the kernels' sources give, counted by hand.
+    /// The count from the kernels' sources, made by hand.
     pub(super) by_sources: Option<u64>,
 }
 
@@ -144,12 +144,12 @@ fn row(
     }
 }
 
-/// The classes in the order in which frames left, a letter each.
+/// The classes in the order in which frames left, one letter each.
 pub(super) fn order(drained: &Drained) -> String {
     drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 
-/// List heads and inner looks that the kernels' sources give for this drain, counted by hand: nobody published them.
+/// The list heads and inner looks of this drain by the kernels' sources, counted by hand: no published source has them.
 fn by_sources(contents: Contents, count: u32, variant: &str) -> (Option<u64>, Option<u64>) {
     let vector = VECTORS.iter().find(|vector| vector.contents == contents.0 && count == COUNT);
     let Some(vector) = vector else { return (None, None) };

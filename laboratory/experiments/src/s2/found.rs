@@ -1,7 +1,7 @@
-//! What the experiment found, for a reader.
+//! The findings of the experiment: tables, bars, sentences, and a description of this machine.
 //!
-//! Owns: the tables, the bars, the sentences; what machine this is.
-//! Does not own: the figures. Invariants: where the intervals overlap it says no significant difference.
+//! Owns: their arrangement and wording. Does not own: the figures.
+//! Invariants: if the intervals overlap, it says that there is no significant difference.
 
 use afflux_report::{Align, Bar, Bars, Cell, Quantity, Table};
 
@@ -16,7 +16,7 @@ use crate::statistics::Repetition;
 const THE_COUNTS: &str = section(include_str!("found.md"), "the counts");
 const THE_LOOPS: &str = section(include_str!("found.md"), "the loops");
 
-/// Letters of a drain's order that a table has room for.
+/// Most letters of a drain's order in a table.
 const ORDER_SHOWN: usize = 12;
 
 /// The machine and how busy it is.
@@ -60,7 +60,7 @@ pub(super) fn findings(
     findings
 }
 
-/// What the whole series is worth to the loops, and whether the counts are the kernels'.
+/// The gain of the whole series in the loops, and whether the counts equal the kernels'.
 fn answer(drained: &[Drain], measured: &[Measured]) -> String {
     let series = VARIANTS.iter().position(|variant| variant.name == "ZoneTunables");
     let gain = |one: &Measured| series.and_then(|series| one.gain_percent(series));
@@ -163,7 +163,7 @@ fn instruction_table(measured: &[Measured]) -> Table {
     table
 }
 
-/// Ours for the whole series.
+/// Our gain for the whole series.
 fn ours(measured: &[Measured], work: Work, threads: usize) -> Option<Option<f64>> {
     let series = VARIANTS.iter().position(|variant| variant.name == "ZoneTunables")?;
     let one = measured.iter().find(|one| one.work == work && one.threads == threads)?;
@@ -191,8 +191,8 @@ fn published_table(measured: &[Measured]) -> Table {
     table
 }
 
-/// A sentence for each benchmark that came out otherwise than on one of the published machines, those with
-/// the same reason together.
+/// A sentence for each benchmark whose result differs from one of the published machines; benchmarks with the same
+/// reason share a sentence.
 fn disagreements(measured: &[Measured]) -> Vec<String> {
     let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
     for line in &TABLE {

@@ -1,8 +1,9 @@
 //! Instructions of an operation, counted by callgrind.
 //!
-//! Owns: its option, finding valgrind, running this program again under it with `--count`, the difference of two counts.
-//! Does not own: the loops. Invariants: a count is the difference of two runs that differ in the number of
-//! operations alone, so starting and stopping are not in it; what cannot be counted is said and left out.
+//! Owns: its option, finding valgrind, running this program again under it with `--count`, the difference of two
+//! counts.
+//! Does not own: the loops. Invariants: a count is the difference of two runs that differ in the number of operations
+//! alone, so it excludes start and stop. A count that fails is reported and left out.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +13,7 @@ use super::variants::VARIANTS;
 use crate::experiment::OptionInfo;
 use crate::options::{self, TypedOption};
 
-/// The option that this program is run again with.
+/// The option with which this program runs itself again.
 pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
     OptionInfo {
         name: "count",
@@ -26,7 +27,7 @@ pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
 /// Most operations of a counting run.
 const OPERATIONS_MAX: u64 = 10_000_000;
 
-/// Shares of a sample that the two runs do.
+/// The two runs do a 40th and an 8th of a sample.
 const FEW: u64 = 40;
 const MANY: u64 = 8;
 
@@ -43,7 +44,7 @@ fn read_load(text: &str) -> Result<(Load, usize), String> {
     Ok((Load { work, threads: 1, operations, timed: false }, variant))
 }
 
-/// What counts, or why nothing does.
+/// The program that counts, or the reason why nothing does.
 pub(super) struct Counter {
     program: Option<PathBuf>,
     said: String,
@@ -68,7 +69,7 @@ impl Counter {
         }
     }
 
-    /// Instructions of an operation. After the first failure nothing more is tried.
+    /// Instructions of an operation. Gives up for good after the first failure.
     pub(super) fn per_operation(&mut self, work: Work, variant: &str) -> Option<f64> {
         let program = self.program.clone()?;
         let all = work.operations(false);
@@ -83,14 +84,14 @@ impl Counter {
         }
     }
 
-    /// What to tell the reader about the counts.
+    /// A sentence about the counts, for the reader.
     pub(super) fn said(&self) -> &str {
         &self.said
     }
 }
 
-/// Instructions of an operation, by two runs with so many operations and what each counted: what a run takes beside its
-/// operations is in both.
+/// Instructions of an operation, from two runs with their numbers of operations and their counts. Instructions outside
+/// of the operations are in both counts and cancel out.
 pub(super) fn each((few, of_few): (u64, i64), (many, of_many): (u64, i64)) -> f64 {
     (of_many - of_few) as f64 / (many - few) as f64
 }

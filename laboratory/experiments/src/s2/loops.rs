@@ -1,9 +1,9 @@
-//! The loops: what S2's benchmarks ask of a page allocator, without the rest of a kernel.
+//! The loops: the requests of S2's benchmarks to a page allocator, without the rest of a kernel.
 //!
-//! Owns: page_test, brk_test and kernbench's, CPU time, how often each is repeated for one sample.
-//! Does not own: passing buffers between threads (`exchange`), what a thread has (`user`), the statistics.
-//! Invariants: what a loop took it has given back at its end;
-//! the time is the threads' CPU time, so that others on the machine count little.
+//! Owns: the loops of page_test, brk_test and kernbench, CPU time, the number of repetitions in a sample.
+//! Does not own: passing buffers between threads (`exchange`), the state of a thread (`user`), the statistics.
+//! Invariants: a loop gives back all frames before its end. Times are CPU times of the threads, so that other load on
+//! the machine counts little.
 
 mod exchange;
 mod user;
@@ -17,23 +17,23 @@ use exchange::{Mailboxes, Ring};
 pub(super) use user::Memory;
 use user::{Random, User};
 
-/// Pages that page_test has at a time, as `sbrk` of 1 MiB.
+/// Pages that page_test holds at a time, as with `sbrk` of 1 MiB.
 const PAGES: usize = 256;
 /// Pages of a heap that brk_test grows and shrinks; a page table comes with them.
 const HEAP_PAGES: usize = 16;
-/// Blocks that kernbench's loop has at a time.
+/// Blocks that kernbench's loop holds at a time.
 const BLOCKS: usize = 512;
 
 /// A loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Work {
-    /// 256 pages are taken, touched, and given back in the same order: aim9's.
+    /// Takes 256 pages, touches them, and gives them back in the same order, as aim9 does.
     PageTest,
-    /// A heap grows by 16 pages and a page table, and shrinks: aim9's.
+    /// Grows a heap by 16 pages and a page table, and shrinks it, as aim9 does.
     BrkTest,
-    /// A buffer is taken, filled and passed on; who gets it gives it back.
+    /// A thread takes a buffer, fills it and passes it on; the receiver gives it back.
     Netperf {
-        /// Its size. Buffers below a page share one.
+        /// Size of a buffer. Buffers below a page share one.
         kib: u32,
     },
     /// 40 tasks a thread send each other small messages.
@@ -51,7 +51,7 @@ const NETPERF: [Work; 5] = [
 ];
 
 impl Work {
-    /// All of a name, or of every name.
+    /// The loops with this name, or all of them.
     pub(super) fn named(name: &str) -> Result<Vec<Self>, String> {
         Ok(match name {
             "page_test" => vec![Self::PageTest],
@@ -69,7 +69,7 @@ impl Work {
         })
     }
 
-    /// Its name without its size.
+    /// The name without the size.
     pub(super) fn loop_name(self) -> &'static str {
         match self {
             Self::PageTest => "page_test",
@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Its name, for netperf with the size of the buffer.
+    /// The name, for netperf with the size of the buffer.
     pub(super) fn name(self) -> String {
         match self {
             Self::Netperf { kib } => format!("netperf {}", kib * 1024),
@@ -99,18 +99,18 @@ impl Work {
     }
 }
 
-/// What to run.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
     pub(super) work: Work,
     pub(super) threads: usize,
-    /// By all threads together: pages, messages or blocks.
+    /// Operations of all threads together: pages, messages or blocks.
     pub(super) operations: u64,
-    /// Whether the clock is read. It cannot be under valgrind, where the kernel's page with it is missing.
+    /// Whether to read the clock. Under valgrind the kernel's page with the clock is missing.
     pub(super) timed: bool,
 }
 
-/// Runs a load; CPU nanoseconds an operation, all threads' summed.
+/// Runs a load; returns CPU nanoseconds an operation, summed over the threads.
 pub(super) fn run<A: Allocator>(allocator: &A, load: &Load, memory: &Memory) -> Result<f64, String> {
     let each = load.operations / load.threads as u64;
     let ring = Ring::new();
@@ -186,8 +186,8 @@ fn brk_test<A: Allocator>(user: &mut User<'_, A>, pages: u64) {
     }
 }
 
-/// Sizes and classes as a compilation has them: mostly pages of files and of processes, some tables and
-/// inodes, few larger blocks. The shares are ours; nobody published any.
+/// Sizes and classes as in a compilation: mostly pages of files and of processes, some tables and inodes, few larger
+/// blocks. The shares are our own assumption; none were published.
 fn kernbench<A: Allocator>(user: &mut User<'_, A>, blocks: u64) {
     let mut held: Vec<Option<(u32, u8)>> = vec![None; BLOCKS];
     for _ in 0..blocks {

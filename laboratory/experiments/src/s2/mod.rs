@@ -1,12 +1,12 @@
 //! Experiment s2: a page allocator whose fast path searches nothing, and its drain.
 //!
 //! Owns: the options, the order of the parts.
-//! Does not own: which allocators take part (`variants`), how long to repeat (`statistics`).
-//! Invariants: every variant runs the same loops over the same memory, compiled from one source; a gain
-//! is against the single list, and there is none where the intervals overlap.
+//! Does not own: the list of allocators (`variants`), the number of repetitions (`statistics`).
+//! Invariants: every variant runs the same loops over the same memory, compiled from one source. A gain is against the
+//! single list, and there is none if the intervals overlap.
 //!
-//! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind),
-//! `published` (what S2 says), `found` (tables, bars, sentences).
+//! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
+//! (S2's figures), `found` (tables, bars, sentences).
 
 mod drains;
 mod found;
@@ -69,7 +69,7 @@ const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.
 /// The experiment.
 pub(crate) struct S2;
 
-/// What was asked for, read.
+/// The options of a run.
 struct Asked {
     contents: Option<Vec<Contents>>,
     drain: Vec<u32>,
@@ -116,7 +116,7 @@ impl Experiment for S2 {
         OPTIONS
     }
 
-    /// It is never anything else.
+    /// Every run is a measurement.
     fn can_measure(&self) -> bool {
         true
     }

@@ -1,9 +1,9 @@
-//! What S2 published, and whether ours agrees.
+//! The published figures of S2, and whether ours agree.
 //!
-//! Owns: the table of the series' announcement (18 August 2009) and the figures of the shorter series that
-//! followed it (28 August 2009, patches 1 and 2).
-//! Does not own: our figures. Invariants: percent of throughput gained over the allocator before the
-//! series; «none» is what the author called no or no significant difference, or noise.
+//! Owns: the table of the series' announcement (18 August 2009) and the figures of the shorter series that followed it
+//! (28 August 2009, patches 1 and 2).
+//! Does not own: our figures. Invariants: a figure is the percentage of throughput gained over the allocator before the
+//! series; «none» stands for the author's 'no difference', 'no significant difference', or noise.
 
 use afflux_report::Fields;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ const KERNBENCH: &str = section(WHY, "kernbench");
 /// The machines: Pentium D 3 GHz, Phenom 9950, PPC970MP 2.5 GHz.
 pub(super) const MACHINES: [&str; 3] = ["x86", "x86-64", "ppc64"];
 
-/// What was said of a benchmark on a machine.
+/// The published result of a benchmark on a machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Said {
     /// No difference, or none beyond noise.
@@ -31,9 +31,9 @@ pub(super) enum Said {
     Percent(f64),
     /// Percent gained, from and to.
     Range(f64, f64),
-    /// In words: the sign is all there is.
+    /// A gain stated in words, without a figure.
     Gains,
-    /// In words.
+    /// A loss stated in words.
     Losses,
 }
 
@@ -58,7 +58,7 @@ impl Said {
         }
     }
 
-    /// Whether a gain of ours, or that there is no sure one, says the same.
+    /// Whether our gain agrees with this result; `None` stands for no significant gain.
     pub(super) fn agrees(self, gain_percent: Option<f64>) -> bool {
         match (self, gain_percent) {
             (Nothing, gain) => gain.is_none_or(|gain| gain.abs() < NOISE_PERCENT),
@@ -70,15 +70,15 @@ impl Said {
     }
 }
 
-/// What the author's own words put down to noise: his intervals are 1 % to each side of both means.
+/// The author counts differences up to this as noise: his intervals are 1 % to each side of both means.
 const NOISE_PERCENT: f64 = 2.0;
 
 /// A line of the table.
 pub(super) struct Line {
     pub(super) benchmark: &'static str,
-    /// By machine.
+    /// The results by machine.
     pub(super) said: [Said; 3],
-    /// Our loop that is like it.
+    /// Our loop for this benchmark.
     pub(super) work: Option<Work>,
 }
 
@@ -109,10 +109,10 @@ pub(super) const TABLE: [Line; 15] = [
     line("sysbench", [Nothing, Nothing, Range(5.0, 7.0)], None),
 ];
 
-/// The shorter series, where it gave figures for one buffer size: x86-64, TCP.
+/// The shorter series, with figures for one buffer size: x86-64, TCP.
 const TWO_PATCHES_TCP: [(u32, Said); 3] = [(4, Percent(15.83)), (8, Nothing), (16, Percent(1.0))];
 
-/// What was published for a loop and a variant: the whole series is ZoneTunables, two patches of it
+/// The published figures for a loop and a variant: the whole series is ZoneTunables, two patches of it are
 /// BatchedDrain.
 pub(super) fn fields(work: Work, variant: &str) -> Fields {
     let mut fields = Fields::new();
@@ -137,7 +137,7 @@ pub(super) fn fields(work: Work, variant: &str) -> Fields {
     fields
 }
 
-/// Why a loop of ours can differ from the benchmark it is like.
+/// The reason why a loop of ours can differ from its benchmark.
 pub(super) fn why(work: Work) -> String {
     paragraph(match work {
         Work::PageTest => PAGE_TEST,

@@ -140,7 +140,7 @@ fn the_answer_names_the_loop_that_gains_most() {
     use crate::statistics::{Estimate, Repetition};
     let measured = |work, series_ns: f64| {
         let estimate = |mean| Estimate { mean, half_width: 1.0, sd: 1.0, samples: 5 };
-        // The whole series is the fourth.
+        // The whole series is the fourth variant.
         let estimates = [100.0, 100.0, 100.0, series_ns, 100.0].map(estimate).to_vec();
         Measured { work, threads: 1, estimates, sure: true, instructions: vec![None; VARIANTS.len()] }
     };

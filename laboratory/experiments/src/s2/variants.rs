@@ -1,8 +1,8 @@
-//! The allocators that take part, and how a loop went with each.
+//! The allocators under test, and the results of a loop with each.
 //!
-//! Owns: which there are, what a gain is.
+//! Owns: the list of allocators, the definition of a gain.
 //! Does not own: the allocators (`frames`), the loops (`loops`).
-//! Invariants: the first is the one that gains are against; there is no gain where the intervals overlap.
+//! Invariants: gains are against the first allocator; there is no gain if the intervals overlap.
 
 use afflux_frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
 use afflux_frames::{Allocator, Magazines};
@@ -16,7 +16,7 @@ pub(super) struct Variant {
     pub(super) run: fn(&Load, &Memory) -> Result<f64, String>,
 }
 
-/// All, the one that gains are against first.
+/// All allocators; gains are against the first.
 pub(super) const VARIANTS: [Variant; 5] = [
     Variant { name: "SingleList", run: run::<Zone<SingleList>> },
     Variant { name: "ListPerClass", run: run::<Zone<ListPerClass>> },
@@ -25,14 +25,14 @@ pub(super) const VARIANTS: [Variant; 5] = [
     Variant { name: "afflux", run: run::<Magazines> },
 ];
 
-/// 512 MiB: from that size on `batch` and `high` are those of the published vectors, 31 and 186.
+/// 512 MiB: from that size on, `batch` and `high` have the published vectors' values, 31 and 186.
 const FRAMES: u32 = 1 << 17;
 
 fn run<A: Allocator>(load: &Load, memory: &Memory) -> Result<f64, String> {
     loops::run(&A::new(FRAMES), load, memory)
 }
 
-/// How a loop went, by variant.
+/// The results of a loop, by variant.
 pub(super) struct Measured {
     pub(super) work: Work,
     pub(super) threads: usize,
@@ -43,7 +43,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// By how many percent more a variant does in the same time than the single list, if that is sure.
+    /// The percentage by which a variant does more in the same time than the single list, if that is significant.
     pub(super) fn gain_percent(&self, variant: usize) -> Option<f64> {
         let (base, own) = (&self.estimates[0], &self.estimates[variant]);
         own.differs_from(base).then(|| (base.mean / own.mean - 1.0) * 100.0)

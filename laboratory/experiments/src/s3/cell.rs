@@ -1,8 +1,8 @@
 //! One form of reclaim under the load: its figures, scaled to whole files, and its row.
 //!
-//! Owns: what is computed of a run's counts. Does not own: the runs (`kernel`, `own`), what was published.
-//! Invariants: counts and times that grow with the file are multiplied by the part that was not read; means, shares
-//! and quantiles of single waits are not.
+//! Owns: figures computed from a run's counts. Does not own: the runs (`kernel`, `own`), the published figures.
+//! Invariants: counts and times that grow with the file are multiplied by `part`, of which a run reads one. Means,
+//! shares and quantiles of single waits are not.
 
 use afflux_linux_policies::reclaim::{Event, RECLAIM_POLICIES};
 use afflux_report::{Fields, Row};
@@ -14,10 +14,10 @@ use super::published;
 use crate::experiment::LabError;
 use crate::machine::{rounded, row};
 
-/// Failures of slabs' requests, by their counter's name.
+/// The name of the counter for failed requests for slabs.
 const SLAB_FAILURES: &str = Event::SlabAllocFail.name();
 
-/// A run's figures.
+/// The results of a form.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) variant: &'static str,
@@ -38,7 +38,7 @@ pub(super) fn ms(ns: u64) -> f64 {
 }
 
 impl Cell {
-    /// Runs it.
+    /// Runs the form.
     pub(super) fn run(plan: &Plan, variant: Variant) -> Result<Self, LabError> {
         let load = plan.scaled();
         let outcome = match variant {
@@ -50,17 +50,18 @@ impl Cell {
         Ok(Self { variant: variant.name(), outcome: outcome.map_err(failed)?, load: plan.load, part: plan.part })
     }
 
-    /// Whether the engine ran, not the simulated kernel.
+    /// Whether the engine ran instead of the simulated kernel.
     pub(super) fn is_on_engine(&self) -> bool {
         self.variant == OWN || self.variant.ends_with(ON_ENGINE)
     }
 
-    /// A count by the kernel's name, of whole files; 0 for what this form does not have.
+    /// A count by the kernel's name, for whole files; 0 if this form has no such count.
     pub(super) fn count(&self, name: &str) -> f64 {
         self.counted(name).unwrap_or(0.0)
     }
 
-    /// The same; nothing for what this form does not have. `nr_alloc_fail` is the seed's: slabs' requests are in it.
+    /// As [`Cell::count`], but `None` if this form has no such count. As in the seed, `nr_alloc_fail` includes requests
+    /// for slabs.
     pub(super) fn counted(&self, name: &str) -> Option<f64> {
         let of = |name: &str| {
             let found = self.outcome.counts.iter().find(|(known, _)| *known == name);
@@ -68,14 +69,14 @@ impl Cell {
         };
         let whole = of(name)? * self.part as f64;
         Some(match name {
-            // Of a reader's start, however much it reads then.
+            // Counted at a reader's start, so it does not grow with the file.
             SLAB_FAILURES => of(name)?,
             "nr_alloc_fail" => whole + of(SLAB_FAILURES).unwrap_or(0.0),
             _ => whole,
         })
     }
 
-    /// Of all CPUs.
+    /// Interrupts of all CPUs.
     pub(super) fn ipis(&self) -> f64 {
         (self.outcome.interrupts.iter().sum::<u64>() * self.part) as f64
     }
@@ -88,14 +89,14 @@ impl Cell {
         ms(self.outcome.delays.ns) * self.part as f64 / self.load.readers as f64
     }
 
-    /// Of one direct reclaim, its waits for a CPU included.
+    /// The time of one direct reclaim, its waits for a CPU included.
     pub(super) fn reclaim(&self) -> Waits {
         let delays = &self.outcome.delays;
         let mean_ms = if delays.count > 0 { ms(delays.ns) / delays.count as f64 } else { 0.0 };
         Waits { mean_ms, p99_ms: ms(delays.p99_ns) }
     }
 
-    /// How much longer than its work the interactive task took.
+    /// How much longer the interactive task took than its work.
     pub(super) fn interactive(&self) -> Waits {
         let all = &self.outcome.interactive_ns;
         let mean_ms = if all.is_empty() { 0.0 } else { ms(all.iter().sum()) / all.len() as f64 };
@@ -111,7 +112,7 @@ impl Cell {
         self.outcome.total_ns as f64 / 1e9 * self.part as f64
     }
 
-    /// The reader in the middle by what it spent in reclaim; nothing where single readers are not told apart.
+    /// The median reader by its time in reclaim; `None` on the engine, which does not tell single readers apart.
     pub(super) fn middle_reader(&self) -> Option<TaskAccount> {
         let mut tasks = self.outcome.tasks.clone();
         tasks.sort_by_key(|task| task.reclaim_ns);
@@ -150,7 +151,7 @@ impl Cell {
         let rest = self.outcome.counts.iter().filter(|(name, _)| !told.contains(name));
         let metrics = rest.fold(metrics, |metrics, (name, _)| metrics.with(*name, self.count(name) as u64));
         match &self.outcome.delays_by_device {
-            // Of the part that was read.
+            // These cover the part that was read.
             Some(delays) => metrics.with("delays", delays.clone()),
             None => metrics,
         }

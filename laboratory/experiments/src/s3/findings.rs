@@ -1,6 +1,6 @@
-//! What s3 found, arranged: plots, tables beside the published figures, and what to make of them.
+//! The findings of s3: plots, tables beside the published figures, and conclusions.
 //!
-//! Owns: the arrangement and the words; those that no run changes stand in `findings.md`.
+//! Owns: their arrangement and wording; fixed paragraphs are in `findings.md`.
 //! Does not own: the figures (`cell`), the goals (`goals`).
 //! Invariants: a sentence that names a figure takes it from the cells.
 
@@ -15,7 +15,7 @@ use super::published::{self, Delays, PUBLISHED};
 use crate::experiment::Findings;
 use crate::prose::{filled, paragraph, section};
 
-/// Forms whose counters stand beside each other.
+/// Forms side by side in a table of counters.
 const COUNTERS_BESIDE: usize = 4;
 
 const TEXT: &str = include_str!("findings.md");
@@ -141,7 +141,7 @@ fn bars(cells: &[Cell]) -> Vec<Bars> {
     plots.map(make).into()
 }
 
-/// Ours, and how far it is from the published figure.
+/// Our figure, and its distance from the published one.
 fn beside(ours: f64, published: Option<f64>) -> String {
     let ours_text = units::count(ours.round() as u64);
     match published {
@@ -218,7 +218,7 @@ fn delays(cells: &[Cell]) -> Table {
     table
 }
 
-/// Rows as `getdelays` prints them: of the reader in the middle, and of the published tasks.
+/// Rows as `getdelays` prints them: for the median reader, and for the published tasks.
 fn getdelays(cells: &[Cell]) -> Table {
     let columns = [
         ("form", Align::Left),
@@ -269,7 +269,7 @@ fn getdelays(cells: &[Cell]) -> Table {
     table
 }
 
-/// A few forms a table, so that each can be read at once.
+/// A few forms in each table, so that a reader can compare them.
 fn counters(cells: &[Cell]) -> Vec<Table> {
     let kernels: Vec<&Cell> = cells.iter().filter(|cell| cell.counted("pageoutrun").is_some()).collect();
     kernels.chunks(COUNTERS_BESIDE).map(counters_of).collect()
@@ -305,7 +305,7 @@ fn goal_table(cells: &[Cell]) -> Table {
     table
 }
 
-/// What the patched form trades, and what is had without the trade.
+/// The cost of the patched form's gain, and the form with the gain and without the cost.
 fn answer(cells: &[Cell]) -> String {
     let mut parts = Vec::new();
     if let (Some(base), Some(high)) = (find(cells, "base"), find(cells, "wmark-high")) {

@@ -1,8 +1,8 @@
-//! What s3 is to show, and whether it does.
+//! The goals of s3.
 //!
 //! Owns: the goals. Does not own: the figures.
-//! Invariants: 'met' is computed from cells of the run; a goal whose cells were not run, or not under the published
-//! load, has no line.
+//! Invariants: 'met' is computed from cells of the run. A goal has no line if its cells were not run, or were not run
+//! under the published load.
 
 use super::cell::Cell;
 use super::plan::OWN;
@@ -16,7 +16,7 @@ pub(super) struct Goal {
     pub(super) met: bool,
 }
 
-/// Forms by published failures, the most first; the last two are one form in this respect.
+/// Forms by published failures, most first; the last two count as one form here.
 const BY_FAILURES: [&str; 5] = ["base", "time-limit-20ms", "time-limit-100ms", "wmark-min", "wmark-high"];
 
 pub(super) fn find<'a>(cells: &'a [Cell], variant: &str) -> Option<&'a Cell> {

@@ -1,8 +1,7 @@
 //! The measured part of s3: the real engine, a thread for each reader, and a small cache.
 //!
-//! Owns: the threads, the figures. Does not own: reclaim (`engine`), how figures are shown (`findings`).
-//! Invariants: nothing is simulated. Files are holes, as the seed's: no disk is waited for, so that what is left is
-//! the cache.
+//! Owns: the threads, the figures. Does not own: reclaim (`engine`), the form of figures (`findings`).
+//! Invariants: nothing is simulated. Files are holes, like the seed's, so that no wait for a disk hides the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,15 +23,15 @@ use crate::machine::rounded;
 const CACHE_BYTES: u64 = 256 << 20;
 const FILE_BYTES: u64 = 16 << 20;
 const FILE_BYTES_QUICK: u64 = 2 << 20;
-/// The kernel's, so that what a thousand readers have ahead of them fits into the cache.
+/// The kernel's size, so that the readahead of a thousand readers fits into the cache.
 const READAHEAD: &str = "readahead_bytes_max=131072";
 const CALL_BYTES: usize = 8 * FRAME_BYTES;
-/// Readers do little but copy: a thousand stacks of the usual size would be more than the cache.
+/// Readers do little but copy, and a thousand stacks of the usual size would be larger than the cache.
 const STACK_BYTES: usize = 256 << 10;
 const TICK: Duration = Duration::from_millis(100);
 const TICK_WORK: Duration = Duration::from_millis(1);
 
-/// What a measured run came to.
+/// The results of a measured run.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) readers: usize,
@@ -86,7 +85,7 @@ fn failed(error: impl std::fmt::Display) -> LabError {
     LabError::Failed(error.to_string())
 }
 
-/// Runs it.
+/// Runs the measured part.
 pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch) -> Result<Measured, LabError> {
     let (readers, file_bytes) = (plan.load.readers, if quick { FILE_BYTES_QUICK } else { FILE_BYTES });
     watch.step(&format!("measured: {readers} threads"), 0.9);
@@ -157,8 +156,8 @@ fn read_file(
     Ok(())
 }
 
-/// Ten times a second a millisecond of work and a page, until all readers have ended; how much longer than its work
-/// each time took.
+/// Ten times a second, does a millisecond of work and reads a page, until all readers have ended. Returns how much
+/// longer than its work each time took.
 fn interact(
     platform: &LinuxPlatform,
     engine: &Arc<Engine<LinuxPlatform>>,
@@ -173,7 +172,7 @@ fn interact(
         std::thread::sleep(TICK);
         let until = cpu_time() + TICK_WORK;
         while cpu_time() < until {}
-        // It has no disk that could fail.
+        // The file has no disk that could fail.
         let _ = platform.block_on(engine.read(&file, waits.len() as u64 * 3 * FRAME_BYTES as u64, &mut page));
         waits.push((Instant::now() - due).saturating_sub(TICK_WORK));
     }

@@ -1,13 +1,13 @@
-//! Experiment s3: what direct reclaim is worth, and what it costs those who do it.
+//! Experiment s3: the benefit of direct reclaim, and its cost for the reclaiming tasks.
 //!
-//! A thousand tasks read sparse files of 1 GB on eight CPUs and 3 GB, so that nothing is waited for but memory and
-//! CPUs. Readahead allocates without retrying; how often that fails, and how long direct reclaims take, depends on
-//! how much one of them is to bring. (Seed S3, posted to linux-kernel on 28 and 29 April 2011.)
+//! A thousand tasks read sparse files of 1 GB on eight CPUs and 3 GB, so that they wait for memory and CPUs only.
+//! Readahead allocates without retrying. How often that fails, and how long direct reclaims take, depends on the target
+//! of a reclaim. (Seed S3, posted to linux-kernel on 28 and 29 April 2011.)
 //!
-//! Owns: the parts in order.
-//! Does not own: each part: the options (`plan`), the simulated kernel (`kernel`) and the same load on the engine
-//! (`own`), a run's figures (`cell`), what was published (`published`), what is to be shown (`goals`), plots, tables
-//! and words (`findings`), real threads (`measured`).
+//! Owns: the order of the parts.
+//! Does not own: the options (`plan`), the simulated kernel (`kernel`), the same load on the engine (`own`), a run's
+//! figures (`cell`), the published figures (`published`), the goals (`goals`), plots, tables and sentences
+//! (`findings`), real threads (`measured`).
 //! Invariants: rows come from runs.
 
 mod cell;
@@ -28,7 +28,7 @@ use plan::Plan;
 /// The experiment.
 pub(crate) struct S3;
 
-/// Of the time of a run with a measured part, what the simulated one takes.
+/// The simulated part's share of the time, in a run with a measured part.
 const SIMULATED_SHARE: f64 = 0.9;
 
 impl Experiment for S3 {

@@ -1,8 +1,8 @@
-//! The same load on the engine, with its own reclaim: `afflux`; or with a form of the kernel's in its place.
+//! The same load on the engine, with its own reclaim (`afflux`) or with a form of the kernel's in its place.
 //!
-//! The readers, their CPU time, the virtual CPUs and the memory are those of the simulated kernel. What differs is who
-//! frees pages: the engine's background task, which goes ahead of others, and readers that find nothing. To free a page
-//! costs what it costs the kernel.
+//! The readers, their CPU time, the virtual CPUs and the memory are those of the simulated kernel. Pages are freed by
+//! the engine's background task, which goes ahead of others, and by readers that find no free frame. Freeing a page
+//! costs the same as in the kernel.
 //!
 //! Owns: the machine, the readers. Does not own: reclaim (`engine`).
 //! Invariants: each figure is counted in the run.
@@ -20,10 +20,10 @@ use afflux_simulator::{Cost, CostOf, CostTable, CpuOptions, SimPlatform, Slice, 
 use super::kernel::{Ends, Load, Outcome, SLICE_NS, TaskAccount, cost, lock, page_frames};
 use crate::delays::delays;
 
-/// Pages that a reader asks for at a time: what it copies between two looks at the clock.
+/// Pages in one read of a reader: as many as the kernel's reader copies between two looks at the clock.
 const CALL_PAGES: u64 = 8;
 
-/// A device of holes: reads are done at once.
+/// A device of holes: reads complete at once.
 pub(super) struct Holes(pub(super) Limits);
 
 impl Device for Holes {
@@ -40,7 +40,7 @@ impl Device for Holes {
     }
 }
 
-/// To free a page costs what it costs the kernel; all else is charged where the kernel's readers are charged for it.
+/// Freeing a page costs the same as in the kernel; the readers charge everything else themselves, as the kernel's do.
 fn costs() -> CostTable {
     let of = CostOf::Counter(Counter::PagesEvicted);
     let source = "as the simulated kernel".to_owned();
@@ -76,13 +76,13 @@ impl Machine {
     /// Reads a file from its start to its end, as `dd` does.
     fn read_file(&self, bytes: u64) -> impl Future<Output = Result<(), String>> + Send + 'static {
         let (platform, engine, file) = (Arc::clone(&self.platform), Arc::clone(&self.engine), self.file(bytes));
-        // Open for good, so that its pages stay when it has been read, as a kernel's do.
+        // Stays open for good, so that its pages remain after the read, as in a kernel.
         lock(&self.files).push(file.clone());
         async move {
             let mut at = 0;
             while at < bytes {
                 let want = (bytes - at).min(CALL_PAGES * FRAME_BYTES as u64);
-                // Without the copy, which is charged below.
+                // Reads without the copy, which is charged below.
                 let read = engine.read_pinned(&file, at, want as usize).await.map_err(|error| error.to_string())?;
                 drop(read.ok_or("guards hold too much of the cache")?);
                 let pages = want.div_ceil(FRAME_BYTES as u64);
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// What the kernel's interactive task does.
+    /// The interactive task, as in the kernel.
     fn interact(&self, ends: &Arc<Ends>, free: &Arc<AtomicUsize>) -> impl Future<Output = ()> + Send + 'static {
         let (platform, engine, file) = (Arc::clone(&self.platform), Arc::clone(&self.engine), self.file(1 << 40));
         let (ends, free) = (Arc::clone(ends), Arc::clone(free));
@@ -103,7 +103,7 @@ impl Machine {
                 let due = platform.now().after(cost::TICK_NS);
                 platform.sleep_until(due).await;
                 platform.work(cost::TICK_WORK_NS).await;
-                // A page that nobody has read, of a file that is never done.
+                // A page that was not read before, of a file without an end.
                 let _ = engine.read(&file, at, &mut page).await;
                 at += 3 * FRAME_BYTES as u64;
                 ends.interacted(platform.now().since(due).saturating_sub(cost::TICK_WORK_NS));
@@ -113,10 +113,10 @@ impl Machine {
     }
 }
 
-/// Runs the load, under the engine's own form of reclaim unless another is given.
+/// Runs the load under the engine's own form of reclaim, or under `form`.
 ///
 /// # Errors
-/// When the simulated world comes to no end, or a read fails.
+/// When the simulated world does not come to an end, or a read fails.
 pub(super) fn run(load: &Load, form: Option<ReclaimPolicy>) -> Result<Outcome, String> {
     let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: costs() };

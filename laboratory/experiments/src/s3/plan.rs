@@ -1,7 +1,7 @@
-//! What a run of s3 is asked for: its options, read and checked.
+//! The options of s3, read and checked.
 //!
-//! Owns: the options with their ranges and defaults, how much of each file is read.
-//! Does not own: running anything.
+//! Owns: the options with their ranges and defaults, the part of each file to read.
+//! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
 use afflux_linux_policies::reclaim::{RECLAIM_POLICIES, ReclaimPolicy, reclaim_policy};
@@ -13,7 +13,7 @@ use crate::options::{self, TypedOption};
 
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
-/// All of the kernel's forms on the engine.
+/// The name for all of the kernel's forms on the engine.
 pub(super) const ON_ENGINE: &str = "on-engine";
 /// The kernel's forms on the engine, in their order.
 const NAMES_ON_ENGINE: [&str; RECLAIM_POLICIES.len()] = [
@@ -91,13 +91,13 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     DRIFT.info,
 ];
 
-/// Who reclaims.
+/// The reclaim of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variant {
     All,
     Kernel(ReclaimPolicy),
     Own,
-    /// The kernel's form of that number, on the engine.
+    /// The kernel's form with this number, on the engine.
     OnEngine(usize),
     AllOnEngine,
 }
@@ -128,12 +128,12 @@ impl Variant {
     }
 }
 
-/// What is run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
-    /// As asked for: of the whole files.
+    /// The requested load, with whole files.
     pub(super) load: Load,
-    /// One part in so many of each file is read, and of the start.
+    /// A run reads one `part`-th of each file; the start is shortened in the same way.
     pub(super) part: u64,
     pub(super) variants: Vec<Variant>,
 }
@@ -171,14 +171,14 @@ impl Plan {
         Ok(Self { load, part, variants: variants.map(dipping).collect() })
     }
 
-    /// What is really run: of each file a part.
+    /// The load of the runs: a part of each file.
     pub(super) fn scaled(&self) -> Load {
         let file_bytes = (self.load.file_bytes / self.part / 4096).max(1) * 4096;
         Load { file_bytes, start_ns: self.load.start_ns / self.part, ..self.load }
     }
 }
 
-/// Starting takes the more the longer the machine has to read: as long a part of the whole as published.
+/// The start takes longer on a machine that reads longer: it has the published share of the whole time.
 fn start_ns(readers: u64, file_bytes: u64, cpus: u64) -> u64 {
     let work = u128::from(readers) * u128::from(file_bytes) * CPUS as u128;
     let of = READERS as u128 * u128::from(FILE_BYTES) * u128::from(cpus);

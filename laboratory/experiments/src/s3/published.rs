@@ -1,9 +1,9 @@
-//! What seed S3 says: "mm: cut down __GFP_NORETRY page allocation failures" and "mm: limit direct reclaim delays",
-//! linux-kernel, 28 and 29 April 2011, and the follow-up of the same week.
+//! Figures printed in seed S3: "mm: cut down __GFP_NORETRY page allocation failures" and "mm: limit direct reclaim
+//! delays", linux-kernel, 28 and 29 April 2011, and the follow-up of the same week.
 //!
-//! Owns: the figures as printed, and what they were measured on.
-//! Does not own: ours.
-//! Invariants: nothing here is rounded or corrected. Where two runs or two tasks are printed, both stand here.
+//! Owns: the figures as printed, and the machine and load that they were measured with.
+//! Does not own: our figures.
+//! Invariants: nothing here is rounded or corrected. If two runs or two tasks are printed, both are here.
 
 use super::kernel::{Load, MEMORY_BYTES};
 
@@ -11,7 +11,7 @@ use super::kernel::{Load, MEMORY_BYTES};
 pub(super) const READERS: usize = 1000;
 pub(super) const FILE_BYTES: u64 = 1 << 30;
 pub(super) const CPUS: usize = 8;
-/// Seconds that starting the readers took; printed are 243, 288 and 294.
+/// Seconds in which the readers started; the printed ones are 243, 288 and 294.
 pub(super) const START_S: u64 = 270;
 
 /// One task's delays as `getdelays` printed them.
@@ -28,13 +28,13 @@ const fn delays(cpu: [u64; 3], io: (u64, u64), reclaim: (u64, u64)) -> Delays {
     Delays { cpu_count: cpu[0], cpu_ns: cpu[1], cpu_delay_ns: cpu[2], io, reclaim }
 }
 
-/// What is printed of a form of reclaim.
+/// The printed figures of a form of reclaim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Published {
     pub(super) variant: &'static str,
     pub(super) nr_alloc_fail: &'static [u64],
     pub(super) allocstall: &'static [u64],
-    /// Of all CPUs.
+    /// Interrupts of all CPUs.
     pub(super) function_call_ipis: Option<u64>,
     pub(super) start_s: Option<u64>,
     pub(super) total_s: Option<u64>,
@@ -53,7 +53,7 @@ const NOTHING: Published = Published {
     counters: &[],
 };
 
-/// All that is printed.
+/// All printed figures.
 pub(super) const PUBLISHED: [Published; 7] = [
     Published {
         variant: "base",
@@ -135,7 +135,7 @@ pub(super) const PUBLISHED: [Published; 7] = [
 pub(super) const STOP_ABOVE_HIGH: (u64, f64) = (452, 76.0);
 
 impl Published {
-    /// The mean of the runs that are printed.
+    /// The mean of the printed runs.
     fn mean(runs: &[u64]) -> Option<f64> {
         (!runs.is_empty()).then(|| runs.iter().sum::<u64>() as f64 / runs.len() as f64)
     }
@@ -148,7 +148,7 @@ impl Published {
         Self::mean(self.nr_alloc_fail)
     }
 
-    /// The mean delay of a reclaim over the tasks that are printed, in milliseconds.
+    /// The mean delay of a reclaim over the printed tasks, in milliseconds.
     pub(super) fn delay_ms(&self) -> Option<f64> {
         if self.variant == "stop-above-high" {
             return Some(STOP_ABOVE_HIGH.1);
@@ -159,7 +159,7 @@ impl Published {
     }
 }
 
-/// What is printed of that form, on that machine under that load.
+/// The printed figures of a form, if the machine and the load are the seed's.
 pub(super) fn of(variant: &str, load: &Load) -> Option<&'static Published> {
     let same =
         (load.readers, load.file_bytes, load.memory_bytes, load.cpus) == (READERS, FILE_BYTES, MEMORY_BYTES, CPUS);

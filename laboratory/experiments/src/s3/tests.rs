@@ -7,7 +7,7 @@ use super::kernel::{Delays, MEMORY_BYTES, Outcome, TaskAccount};
 use super::plan::OWN;
 use super::*;
 
-/// Keeps what it is told.
+/// Keeps the rows of a run.
 #[derive(Default)]
 struct Kept {
     rows: Vec<Row>,
@@ -37,7 +37,7 @@ fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
     plan.variants.iter().map(|variant| Cell::run(&plan, *variant).unwrap()).collect()
 }
 
-/// A machine like the seed's, a quarter of it: as many readers a CPU, and as much memory.
+/// A quarter of the seed's machine, with as many readers a CPU, and as much memory for each.
 const SMALL: [(&str, &str); 5] =
     [("readers", "250"), ("cpus", "2"), ("memory", "768MiB"), ("file-size", "8MiB"), ("full", "yes")];
 
@@ -134,7 +134,7 @@ fn a_part_of_each_file_gives_the_same_counts() {
         .remove(0)
     };
     let (whole, half) = (with("16MiB"), with("8MiB"));
-    // The memory that is filled at first is a larger part of less.
+    // The memory that fills at first is a larger part of a small file.
     let filled = |cell: &Cell| 100.0 * cell.load.file_bytes as f64 / 4096.0 - f64::from(kernel::page_frames(96 << 20));
     let rate = |cell: &Cell| cell.count("allocstall") / filled(cell);
     assert!((rate(&half) / rate(&whole) - 1.0).abs() < 0.1, "{} {}", rate(&half), rate(&whole));
@@ -229,7 +229,7 @@ fn slabs_fail_where_readers_start_below_the_low_mark_and_the_more_the_less_a_rec
     let with = |form| failures(&[&SMALL[..], &[("variants", form)]].concat());
     let (base, high) = (with("base"), with("wmark-high"));
     assert!(base > 4.0 * high && high > 0.0, "{base} {high}");
-    // Each of four slabs asks twice.
+    // Each of four slabs takes two requests.
     assert!(base <= 250.0 * 8.0, "{base}");
     assert_eq!(failures(&[("readers", "20"), ("memory", "1GiB"), ("file-size", "1MiB"), ("variants", "base")]), 0.0);
 }
@@ -254,7 +254,7 @@ fn figures_of_a_part_are_those_of_whole_files_and_those_of_a_wait_are_not() {
     cell.outcome.interactive_ns = (1..=100).map(|ms| ms * 1_000_000).collect();
     cell.outcome.tasks = [30, 10, 20].map(|ms| TaskAccount { reclaim_ns: ms, ..TaskAccount::default() }).to_vec();
     assert_eq!((cell.count("allocstall"), cell.ipis()), (8000.0, 128.0));
-    // A reader starts once, whatever part of its file it reads.
+    // A reader starts once, so this count does not depend on the part of the file.
     cell.outcome.counts.push(("slab_alloc_fail", 7));
     assert_eq!((cell.count("nr_alloc_fail"), cell.count("slab_alloc_fail")), (87.0, 7.0));
     // A thousand reclaims of 28 ms by a thousand readers.

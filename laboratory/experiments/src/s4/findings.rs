@@ -1,7 +1,7 @@
-//! What s4 found, arranged: tables beside the published one, plots, and what to make of them.
+//! The findings of s4: tables beside the published one, plots, and conclusions.
 //!
-//! Owns: the arrangement and the words; those that no run changes stand in `findings.md`.
-//! Does not own: the figures; what was measured (`measured`).
+//! Owns: their arrangement and wording; fixed paragraphs are in `findings.md`.
+//! Does not own: the figures; the measured part (`measured`).
 //! Invariants: a sentence that names a figure takes it from the rows.
 
 mod columns;
@@ -24,10 +24,10 @@ const NOT_SHOWN: &str = section(TEXT, "not shown");
 const BY_COMPLETIONS: &str = "linux-3.6-completions";
 const BY_COMPLETIONS_KEPT: &str = "linux-3.6-completions-kept";
 
-/// The seed's advice.
+/// The threshold that the seed advises.
 const SECOND: Threshold = Threshold::Centisecs(100);
 
-/// What a mean is taken of.
+/// A figure of a cell, to take means of.
 type Metric = fn(&Cell) -> f64;
 
 fn rate(cell: &Cell) -> f64 {
@@ -45,12 +45,12 @@ fn mean(cells: &[Cell], variant: &str, threshold: Threshold, metric: Metric) -> 
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
-/// The published mean of a column, where the plan is the seed's.
+/// The published mean of a column, if the plan is the seed's.
 fn published_mean(plan: &Plan, threshold: Threshold) -> Option<f64> {
     published::of(threshold, |centisecs| published::mean(centisecs, &plan.records)).filter(|_| plan.is_published)
 }
 
-/// Ours, and by how much it is off.
+/// Our figure, and its deviation from the published one.
 fn beside(ours: f64, published: Option<f64>) -> String {
     match published {
         Some(published) => format!("{ours:.3} ({:+.1} %)", (ours / published - 1.0) * 100.0),
@@ -63,7 +63,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     findings.tables.push(commit_waits(plan, cells));
     findings.details.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.figures.push(rates_bars(plan, cells).into());
-    // What they are about are columns that a list of other thresholds does not have.
+    // The plot shows columns that a list of other thresholds lacks.
     findings
         .figures
         .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
@@ -73,7 +73,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     findings
 }
 
-/// Whether it is worth anything.
+/// The gain of the knob.
 fn answer(cells: &[Cell]) -> String {
     let of = |variant, threshold| mean(cells, variant, threshold, rate);
     let own = of("afflux", Threshold::OFF)
@@ -180,7 +180,7 @@ fn dirty_plot(cells: &[Cell]) -> Plot {
     })
 }
 
-/// Over the windows of all copies; nothing where there is one window, which makes no line.
+/// Starts of writing over the windows of all copies; `None` for a single window, which makes no line.
 fn starts_plot(cells: &[Cell]) -> Option<Plot> {
     let starts = |variant: &str| -> Vec<(f64, f64)> {
         let of_variant = cells.iter().filter(|cell| cell.variant == variant && cell.threshold == SECOND);
@@ -199,7 +199,7 @@ fn starts_plot(cells: &[Cell]) -> Option<Plot> {
     Some(variants.into_iter().fold(plot, add))
 }
 
-/// First and last of a column's beginnings of writing, in MB.
+/// The first and the last amount of a column at which writing begins, in MB.
 fn starts_mb(cells: &[Cell], variant: &str, threshold: Threshold) -> Option<(f64, f64)> {
     let of_column = |cell: &&Cell| cell.variant == variant && cell.threshold == threshold;
     let starts: Vec<u64> = cells.iter().filter(of_column).flat_map(|cell| cell.copy.first_writes_bytes()).collect();
@@ -226,7 +226,7 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             plan.memory_bytes as f64 / 1e6
         ));
     }
-    // With a single copy nothing is kept from one to the next.
+    // A single copy leaves nothing for a next one to keep.
     let several = plan.records.len() > 1;
     if several
         && let (Some(fresh), Some(kept)) =

@@ -1,14 +1,13 @@
 //! Experiment s4: a background threshold in time, `dirty_background_centisecs`, per device.
 //!
-//! A client copies a file to an NFS server. It sends until so much is dirty, then COMMITs and waits; a
-//! server that begins to write only then has its disk idle while it receives, and its link idle while it
-//! writes. A threshold of so many centiseconds of the disk's time has it write earlier. (Seed S4, posted to
-//! linux-kernel on 16 September 2012.)
+//! A client copies a file to an NFS server. It sends a window of data, then COMMITs and waits. If a server begins to
+//! write only then, its disk idles during the transfer, and its link idles during the writes. A threshold in
+//! centiseconds of the disk's time makes the server write earlier. (Seed S4, posted to linux-kernel on 16 September
+//! 2012.)
 //!
-//! Owns: the parts in order.
-//! Does not own: each part: the options (`plan`), the simulated server (`server`) and its rows
-//! (`simulated`), what was published (`published`), tables and words (`findings`), the same on hardware
-//! (`measured`).
+//! Owns: the order of the parts.
+//! Does not own: the options (`plan`), the simulated server (`server`) and its rows (`simulated`), the published
+//! figures (`published`), tables and sentences (`findings`), the measured part (`measured`).
 //! Invariants: rows come from runs.
 
 mod findings;
@@ -24,7 +23,7 @@ use plan::Plan;
 /// The experiment.
 pub(crate) struct S4;
 
-/// Of the time of a run with a measured part, what the simulated one takes.
+/// The simulated part's share of the time, in a run with a measured part.
 const SIMULATED_SHARE: f64 = 0.3;
 
 impl Experiment for S4 {

@@ -1,7 +1,7 @@
-//! What a run of s4 is asked for: its options, read and checked.
+//! The options of s4, read and checked.
 //!
-//! Owns: the options with their ranges and defaults, what less a quick run does.
-//! Does not own: running anything.
+//! Owns: the options with their ranges and defaults, the short form of a quick run.
+//! Does not own: the runs.
 //! Invariants: a plan that was read can be run.
 
 use afflux_engine::settings::{Knob, TableKnob};
@@ -127,19 +127,19 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     LIMITERS.info,
 ];
 
-/// Who slows disk and network down.
+/// The limiters of disk and network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Limiters {
-    /// The kernel, or this process where that cannot be had.
+    /// The kernel, or this process if the kernel's are not available.
     Auto,
     Kernel,
     Process,
 }
 
-/// Bytes that the model disk takes in one command, and what a command costs beside them.
+/// The model disk: bytes of one command, and the fixed time of a command.
 const DISK: &str = "usb2-disk";
 
-/// A column: what makes the server begin to write.
+/// A column: the threshold from which the server writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Threshold {
     /// `dirty_background_centisecs`; 0: off.
@@ -151,7 +151,7 @@ pub(super) enum Threshold {
 impl Threshold {
     pub(super) const OFF: Self = Self::Centisecs(0);
 
-    /// The centiseconds, 0 where there are none.
+    /// The centiseconds; 0 for a threshold in bytes.
     pub(super) fn centisecs(self) -> u64 {
         match self {
             Self::Centisecs(centisecs) => centisecs,
@@ -160,7 +160,7 @@ impl Threshold {
     }
 }
 
-/// What is run.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) link: LinkOptions,
@@ -168,9 +168,9 @@ pub(super) struct Plan {
     pub(super) disk_bytes_per_s: u64,
     pub(super) file_bytes: u64,
     pub(super) window_bytes: u64,
-    /// What is measured.
+    /// Thresholds to measure.
     pub(super) centisecs: Vec<u64>,
-    /// What is simulated: these, and thresholds in bytes.
+    /// Thresholds to simulate: those to measure, and thresholds in bytes.
     pub(super) columns: Vec<Threshold>,
     pub(super) clients: u64,
     pub(super) records: Vec<u32>,
@@ -180,7 +180,7 @@ pub(super) struct Plan {
     /// Measured copies of each server.
     pub(super) samples: u64,
     pub(super) limiters: Limiters,
-    /// What was measured for the seed, so that its figures may stand beside ours.
+    /// Whether the parameters are the seed's, so that its figures can be compared.
     pub(super) is_published: bool,
 }
 
@@ -192,7 +192,7 @@ impl Plan {
         let mut request = request.clone();
         if request.quick {
             let quick = QUICK.iter().map(|(option, value)| (option.name.to_owned(), (*value).to_owned()));
-            // What was given stands behind it, and counts.
+            // The given options follow, so they override these.
             request.given.splice(0..0, quick);
         }
         let disk_bytes_per_s = DISK_RATE.value(&request)?;
@@ -226,7 +226,7 @@ impl Plan {
         Ok(Self { is_published, ..plan })
     }
 
-    /// Refuses what single values cannot be refused for.
+    /// Refuses combinations of values.
     fn check(&self, request: &Request) -> Result<(), LabError> {
         if request.measured && self.clients > 1 {
             return Err(CLIENTS.refused(request, "what is measured has one client".to_owned()));
@@ -252,14 +252,14 @@ impl Plan {
         self.file_bytes / self.clients
     }
 
-    /// Bytes of a WRITE on the wire for a program that writes such records.
+    /// Bytes of a WRITE on the wire, for a program that writes records of this size.
     pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
         self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
     }
 }
 
 fn link(text: &str) -> Result<LinkOptions, String> {
-    // The option's name stands before it already.
+    // The error already begins with the option's name.
     LinkOptions::parse(&format!("rate={text}")).map_err(|error| error.to_string().replacen("link: ", "", 1))
 }
 
@@ -280,7 +280,7 @@ fn write_size(text: &str) -> Result<Option<u32>, String> {
     }
 }
 
-/// The seed's disk at another rate: what a command costs beside its bytes is the same.
+/// The seed's disk at another rate: the fixed time of a command stays the same.
 fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| error.to_string())?;

@@ -1,7 +1,6 @@
 //! The table of seed S4: the patch "dirty_background_centisecs" of 16 September 2012, linux-kernel.
 //!
-//! Owns: the figures as printed, and what they were measured on.
-//! Does not own: ours.
+//! Owns: the figures as printed. Does not own: our figures.
 //! Invariants: nothing here is rounded or corrected.
 
 use super::plan::Threshold;
@@ -29,7 +28,7 @@ pub(super) fn rate(centisecs: u64, record_bytes: u32) -> Option<f64> {
     TABLE.iter().find(|(record, _)| *record == record_bytes).map(|(_, row)| row[column])
 }
 
-/// What is published of a threshold: of one in bytes nothing.
+/// A published figure of a threshold; there is none for thresholds in bytes.
 pub(super) fn of<T>(threshold: Threshold, by_centisecs: impl FnOnce(u64) -> Option<T>) -> Option<T> {
     match threshold {
         Threshold::Centisecs(centisecs) => by_centisecs(centisecs),
@@ -37,7 +36,7 @@ pub(super) fn of<T>(threshold: Threshold, by_centisecs: impl FnOnce(u64) -> Opti
     }
 }
 
-/// The mean of a column over these records, those that it has.
+/// The mean of a column over those of these records that the table has.
 pub(super) fn mean(centisecs: u64, records: &[u32]) -> Option<f64> {
     let found: Vec<f64> = records.iter().filter_map(|record| rate(centisecs, *record)).collect();
     (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)

@@ -1,13 +1,12 @@
-//! The server of s4 in the simulator: the real NFS machine, volume and engine over a model of the
-//! seed's USB disk, and the client that copies files to it over a link.
+//! The simulated server of s4, and a client that copies files to it over a link. The server is the real NFS machine,
+//! volume and engine, over a model of the seed's USB disk.
 //!
-//! The server has as much memory as may become dirty, so that the kernel's 20 and 10 percent of it are
-//! what they were on the seed's board. The client's page cache gathers what its program writes into
-//! WRITEs of one size, so the size of a record is no size on the wire; with `--write-size record` it is.
+//! The server has only as much memory as may become dirty, so that the kernel's 20 and 10 percent of it are the seed
+//! board's figures. The client's page cache gathers its program's data into WRITEs of one size. So the size of a record
+//! does not show on the wire, except with `--write-size record`.
 //!
-//! Owns: putting the parts together, looking at the cache over virtual time, the check that a copy is
-//! on the disk.
-//! Does not own: which copies are made, and the rows (`simulated`).
+//! Owns: putting the parts together, looking at the cache over virtual time, the check that a copy is on the disk.
+//! Does not own: the list of copies, and the rows (`simulated`).
 //! Invariants: the same plan, variant and seed give the same figures and trace.
 
 use std::future::poll_fn;
@@ -30,29 +29,29 @@ use super::plan::{Plan, Threshold};
 use crate::delays::delays;
 use crate::experiment::LabError;
 
-/// How often the cache is looked at.
+/// Time between two looks at the cache.
 const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
-/// Looks at a copy's length on the disk when checking its contents: one MiB of so many.
+/// The check of a copy on the disk reads one MiB of this many.
 const CHECKED_MIB_IN: usize = 16;
 /// Most looks: five hours of virtual time.
 const LOOKS_MAX: usize = 400_000;
 
-/// Whose law the server obeys.
+/// The law of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Law {
-    /// Of Linux 3.6 with the seed's patch.
+    /// Linux 3.6 with the seed's patch.
     Linux,
-    /// The same, but that learns its bandwidth as later kernels do.
+    /// As [`Law::Linux`], but with the bandwidth estimate of later kernels.
     LinuxByCompletions,
-    /// The engine's own.
+    /// The engine's own law.
     Afflux,
 }
 
-/// The cache at an instant, in bytes.
+/// The state of the cache at an instant, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Look {
     pub(super) at_ns: u64,
-    /// Being written included.
+    /// Bytes in flight included.
     pub(super) dirty_bytes: u64,
     pub(super) writeback_bytes: u64,
 }
@@ -63,13 +62,13 @@ pub(super) struct Copy {
     pub(super) client: NfsClientOutcome,
     /// The engine's counters over this copy.
     pub(super) counters: [u64; COUNTER_COUNT],
-    /// What callers waited since the server began.
+    /// The waits of callers since the server began.
     pub(super) delays: Value,
     /// Bytes that crossed the link towards the server, headers included, and disk time.
     pub(super) link_bytes: u64,
     pub(super) disk_busy_ns: u64,
     pub(super) disk_commands: u64,
-    /// The cache meanwhile.
+    /// The state of the cache during the copy.
     pub(super) looks: Vec<Look>,
 }
 
@@ -138,8 +137,8 @@ impl Machine {
         self.world.platform().counters().sum()
     }
 
-    /// Has the client make a file of the plan's size, until its last COMMIT is answered, and checks that
-    /// it is on the disk.
+    /// Makes the client copy a file of the plan's size until its last COMMIT is answered, and checks that the file is
+    /// on the disk.
     pub(super) fn copy(&self, plan: &Plan, name: &str, write_bytes: u32) -> Result<Copy, LabError> {
         let options = |name: &str| NfsClientOptions {
             name: name.to_owned(),
@@ -177,7 +176,7 @@ impl Machine {
         })
     }
 
-    /// What was committed is on the disk: its length, and what its pages say in every so many MiB.
+    /// Checks the committed file on the disk: its length, and the pages of one MiB in [`CHECKED_MIB_IN`].
     fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
         let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
         let durable = self.disk.durable_size(file);
@@ -193,14 +192,14 @@ impl Machine {
         Ok(())
     }
 
-    /// All that happened, as one number.
+    /// A hash of all events.
     #[cfg(test)]
     pub(super) fn trace_hash(&self) -> u64 {
         self.world.trace_hash()
     }
 }
 
-/// All at once, to the end of the last.
+/// Runs all futures at once, until the last has ended.
 async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut left: Vec<_> = futures.into_iter().map(Box::pin).map(Some).collect();
     let mut ended: Vec<Option<F::Output>> = left.iter().map(|_| None).collect();
@@ -219,7 +218,7 @@ async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     ended.into_iter().flatten().collect()
 }
 
-/// Clients that began at once as if they were one.
+/// Adds up the outcomes of clients that began at once, as if they were one client.
 fn together(outcomes: Vec<NfsClientOutcome>) -> NfsClientOutcome {
     let mut outcomes = outcomes.into_iter();
     let mut sum = outcomes.next().unwrap_or_default();
@@ -243,7 +242,7 @@ impl Copy {
         self.client.bytes as f64 * 1e3 / self.client.elapsed_ns.max(1) as f64
     }
 
-    /// The mean of the COMMITs, in milliseconds.
+    /// The mean wait for a COMMIT, in milliseconds.
     pub(super) fn commit_wait_ms(&self) -> f64 {
         let waits = &self.client.commit_waits_ns;
         waits.iter().sum::<u64>() as f64 / 1e6 / waits.len().max(1) as f64
@@ -253,7 +252,7 @@ impl Copy {
         self.counters[counter as usize]
     }
 
-    /// For each of the client's windows, how many bytes were dirty when the server was first seen to write.
+    /// For each of the client's windows, the dirty bytes at the look that first saw the server write.
     pub(super) fn first_writes_bytes(&self) -> Vec<u64> {
         let ends = &self.client.commits_at_ns;
         let begins = std::iter::once(0).chain(ends.iter().copied());

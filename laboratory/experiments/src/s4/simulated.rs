@@ -1,7 +1,7 @@
-//! The simulated part of s4: which copies are made, and the row of each.
+//! The simulated part of s4: the list of copies, and the row of each.
 //!
 //! Owns: the variants, the rows.
-//! Does not own: the server (`server`), how rows are arranged (`findings`).
+//! Does not own: the server (`server`), the arrangement of rows (`findings`).
 //! Invariants: each row is one copy of one file.
 
 use afflux_engine::counters::Counter;
@@ -13,12 +13,12 @@ use super::server::{Copy, Law, Machine};
 use crate::experiment::{LabError, Watch};
 use crate::machine::rounded;
 
-/// How a variant runs.
+/// The law of a variant, and the life of its servers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Variant {
     pub(super) name: &'static str,
     law: Law,
-    /// One server for all copies of a column, one after the other; else a new one for each.
+    /// Whether one server has all copies of a column, one after the other, instead of a new server for each.
     keeps: bool,
 }
 

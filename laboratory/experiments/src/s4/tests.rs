@@ -7,7 +7,7 @@ use super::plan::{Plan, Threshold};
 use super::server::{Law, Machine};
 use super::*;
 
-/// Keeps what it is told.
+/// Keeps the rows of a run.
 #[derive(Default)]
 struct Kept {
     rows: Vec<Row>,
@@ -32,7 +32,7 @@ fn small(pairs: &[(&str, &str)]) -> Request {
 #[test]
 fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
     let mut kept = Kept::default();
-    // Centiseconds of which the smallest is below the window: the estimate starts at 105 MB/s.
+    // The smallest of these is below the window: the estimate starts at 105 MB/s.
     let findings = S4.run(&small(&[("centisecs", "0,8,2")]), &mut kept).unwrap();
     let rate = |variant: &str, centisecs: u64| {
         let same = |row: &&Row| {
@@ -47,10 +47,10 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
         let (off, some, few) = (rate(variant, 0), rate(variant, 8), rate(variant, 2));
         assert!(some < few && few < 11.75, "{variant}: {some} {few}");
         if variant == "afflux" {
-            // With nothing set the disk writes while the link is busy.
+            // With nothing set, the disk writes while the link is busy.
             assert!(off > 10.4, "{off}");
         } else {
-            // Without a threshold the disk idles while the link is busy, and the other way around.
+            // Without a threshold, the disk idles while the link is busy, and the other way around.
             assert!(off < some && off < 8.3, "{variant}: {off} {some}");
         }
     }
@@ -59,7 +59,7 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
         assert!(row.published.get("rate_mb_per_s").is_none(), "the seed did not measure this: {row}");
     }
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
-    // No plot of where writing begins at 100 centiseconds: nothing of that was run.
+    // There is no plot for 100 centiseconds, since no run had that threshold.
     assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 5, 2));
     assert!(findings.answer.contains("with nothing set, copies at"), "{}", findings.answer);
 }
@@ -74,7 +74,7 @@ fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
     let begins = (first.first_writes_bytes(), second.first_writes_bytes());
     assert!(begins.0.first() > begins.1.last(), "{begins:?}");
     assert!(first.rate_mb_per_s() < second.rate_mb_per_s());
-    // Its own pages, and again those that a window ends in the middle of.
+    // The file's own pages, and a second write of each page that a window ends inside.
     assert!((9_766..9_790).contains(&second.counter(Counter::PagesWritten)));
 }
 
@@ -110,8 +110,8 @@ fn several_clients_copy_their_parts_and_none_is_lost() {
     assert!(Plan::read(&measured).unwrap_err().to_string().contains("what is measured has one client"));
 }
 
-/// The headline, with one record size for all ten: what was fitted is 'off' alone. The posted kernel's own way to learn is
-/// further off at 200 centiseconds than today's, which the page says.
+/// The headline, with one record size for all ten: only 'off' was fitted. As the page says, the posted kernel's
+/// estimate is further off at 200 centiseconds than today's.
 #[test]
 fn the_columns_lie_where_the_page_says() {
     let plan = Plan::read(&Request::default()).unwrap();
@@ -175,8 +175,8 @@ fn the_answer_is_the_gain_of_a_second_over_nothing() {
     assert!(answer.contains("takes a copy at 11.25 MB/s, +25.0 % against 9.00 without"), "{answer}");
 }
 
-/// Where a copy's time goes, each part by itself: while the client sends, its link is the limit, while it waits for a
-/// COMMIT the disk is, as nothing is written before.
+/// The parts of a copy's time. The link is the limit while the client sends. The disk is the limit while the client
+/// waits for a COMMIT, as nothing is written before.
 #[test]
 fn without_a_threshold_the_link_and_the_disk_take_turns() {
     let plan = Plan::read(&small(&[])).unwrap();
@@ -187,7 +187,7 @@ fn without_a_threshold_the_link_and_the_disk_take_turns() {
         let waits = &copy.client.commit_waits_ns;
         assert_eq!(waits.len(), 4, "a window of a quarter of the file");
         let disk_ns = plan.file_bytes as f64 * 1e9 / rate + copy.disk_commands as f64 * command_ns;
-        // Beside these a turn of the disk now and then, and the way there and back.
+        // Added to these are a turn of the disk now and then, and the time of a message and its reply.
         let near = |ns: f64, expected_ns: f64| (ns / expected_ns - 1.0).abs() < 0.02;
         let busy_ns = copy.disk_busy_ns as f64;
         assert!(near(busy_ns, disk_ns), "{busy_ns} ns of {disk_ns}");
@@ -202,8 +202,8 @@ fn without_a_threshold_the_link_and_the_disk_take_turns() {
     }
 }
 
-/// From the threshold that is set to the page at which writing begins: a device is taken for one of 100 MiB/s until it
-/// is known, so eight centiseconds are 2,048 pages, and the first window is the same to the byte.
+/// The page at which writing begins, for each threshold. An unknown device counts as one of 100 MiB/s, so eight
+/// centiseconds are 2,048 pages. The first window is the same to the byte.
 #[test]
 fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
     let plan = Plan::read(&small(&[])).unwrap();
@@ -216,7 +216,7 @@ fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
             let bytes = 25_600 * centisecs / 100 * 4096;
             let (in_time, in_bytes) = (begins(Threshold::Centisecs(centisecs)), begins(Threshold::Bytes(bytes)));
             assert_eq!(in_time[0], in_bytes[0], "{law:?}, {centisecs} centiseconds: {in_time:?}, {in_bytes:?}");
-            // A look later at most: what the link brings meanwhile, less what the disk takes.
+            // At most one look later: the link adds bytes meanwhile, and the disk removes some.
             let (brought, taken) = (12_500_000 / 20, plan.disk_bytes_per_s / 20);
             assert!((bytes - taken..bytes + brought).contains(&in_bytes[0]), "{bytes}: {in_bytes:?}");
         }

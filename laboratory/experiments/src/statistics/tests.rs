@@ -13,7 +13,7 @@ fn the_interval_is_student_s() {
     assert_eq!(estimate.mean, 10.0);
     assert!((estimate.sd - 2.5_f64.sqrt()).abs() < 1e-12);
     assert!((estimate.half_width - 4.604 * (2.5_f64 / 5.0).sqrt()).abs() < 1e-12);
-    // Two samples say nothing; 31 and 32 use the table's last row.
+    // Two samples have no interval; 31 and 32 use the table's last row.
     assert_eq!(samples(&[1.0, 2.0]).estimate().half_width, f64::INFINITY);
     let many = |count: usize| samples(&(0..count).map(|at| (at % 2) as f64).collect::<Vec<_>>()).estimate();
     let wide = |estimate: Estimate| estimate.half_width / estimate.sd * (estimate.samples as f64).sqrt();

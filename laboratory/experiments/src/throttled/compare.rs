@@ -1,6 +1,6 @@
-//! Two runs of the same jobs side by side: figures of each, and how far they are apart.
+//! Two runs of the same jobs side by side: figures of each, and their distance.
 //!
-//! Owns: what is compared, by how much they may differ.
+//! Owns: the compared figures, and their goals.
 //! Does not own: the runs.
 //! Invariants: a deviation is that of the simulated figure from the measured one.
 
@@ -8,22 +8,22 @@ use afflux_report::Fields;
 use afflux_workloads::simulation::{JobOutcome, OperationOutcome};
 use serde_json::Value;
 
-/// How far apart throughputs may be.
+/// Largest deviation of throughputs.
 pub(super) const THROUGHPUT_GOAL: f64 = 0.05;
-/// How far apart latencies of syncs may be.
+/// Largest deviation of sync latencies.
 pub(super) const SYNC_GOAL: f64 = 0.15;
-/// How far apart dirty bytes may be, as a share of the limit.
+/// Largest distance of dirty bytes, as a share of the limit.
 pub(super) const DIRTY_GOAL: f64 = 0.10;
 /// Seconds between the instants at which dirty bytes are compared.
 const GRID_S: f64 = 0.1;
 
-/// The engine at an instant.
+/// The state of the engine at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) at_s: f64,
-    /// Dirty, those under writeback included.
+    /// Dirty bytes, those under writeback included.
     pub(super) dirty_bytes: u64,
-    /// Accepted from writers since the start.
+    /// Bytes accepted from writers since the start.
     pub(super) accepted_bytes: u64,
 }
 
@@ -33,16 +33,16 @@ pub(super) struct Side {
     pub(super) jobs: Vec<JobOutcome>,
     pub(super) looks: Vec<Look>,
     pub(super) limit_bytes: u64,
-    /// Bytes that the disk wrote; measured: the file system's own with them.
+    /// Bytes that the disk wrote; a measured run includes the file system's own.
     pub(super) disk_bytes: u64,
-    /// What each job waited for.
+    /// The waits of each job.
     pub(super) delays: Value,
 }
 
-/// The figures of one run that are compared.
+/// The compared figures of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
-    /// Bytes moved, by the time until all was durable.
+    /// Bytes moved, over the time until all were durable.
     pub(super) mb_per_s: f64,
     pub(super) seconds: f64,
     pub(super) syncs: u64,
@@ -64,7 +64,7 @@ impl Side {
         let sum = |part: &dyn Fn(&JobOutcome) -> u64| self.jobs.iter().map(part).sum::<u64>() as f64;
         let seconds = self.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0) as f64 / 1e9;
         let synced = |job: &&JobOutcome| job.sync.ops + job.closing_sync.ops > 0;
-        // Of several jobs the first that syncs: their latencies are not to be mixed.
+        // Of several jobs, takes the first that syncs, since their latencies must not be mixed.
         let syncs = self.jobs.iter().find(synced).map(|job| match job.sync.ops {
             0 => &job.closing_sync,
             _ => &job.sync,
@@ -89,7 +89,7 @@ impl Side {
         (0..=end_s).map(|second| (self.dirty_at(second as f64) / (1 << 20) as f64 * 10.0).round() / 10.0).collect()
     }
 
-    /// Dirty bytes at an instant, those of the last look before it.
+    /// Dirty bytes at an instant, by the last look before it.
     fn dirty_at(&self, at_s: f64) -> f64 {
         let after = self.looks.partition_point(|look| look.at_s <= at_s);
         after.checked_sub(1).map_or(0.0, |at| self.looks[at].dirty_bytes as f64)
@@ -111,12 +111,12 @@ impl Figures {
     }
 }
 
-/// How far the simulated figure is from the measured one, as a share of that.
+/// The deviation of the simulated figure from the measured one, as a share of the latter.
 pub(super) fn deviation(simulated: f64, measured: f64) -> f64 {
     if measured == 0.0 { 0.0 } else { simulated / measured - 1.0 }
 }
 
-/// How far apart dirty bytes are over time, as shares of the limit: the mean, and what 95 % of the instants
+/// The distance of dirty bytes over time, as shares of the limit: the mean, and the value that 95 % of the instants
 /// stay below.
 pub(super) fn dirty_deviation(simulated: &Side, measured: &Side) -> (f64, f64) {
     let end_s = [simulated, measured].map(|side| side.looks.last().map_or(0.0, |look| look.at_s));

@@ -1,8 +1,8 @@
 //! The case `jobs`: the same job files, simulated and by the real engine.
 //!
 //! Owns: rows, tables and plots of this case.
-//! Does not own: the two sides, what is compared.
-//! Invariants: a simulated row is there without the hardware; a deviation only with both.
+//! Does not own: the two sides, the comparison.
+//! Invariants: a simulated row needs no hardware; a deviation needs both sides.
 
 use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
@@ -71,7 +71,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     Ok(findings)
 }
 
-/// How far the two sides are apart at most, and what was simulated.
+/// The largest distances of the two sides, and the simulated jobs.
 #[derive(Default)]
 struct Apart {
     throughput: f64,

@@ -1,14 +1,14 @@
 //! The case `kernel`: `linux-6.1` in the simulator against the page cache of the kernel of this machine.
 //!
-//! One writer, 64 KiB at a time, as fast as it may for 45 s, then fsync; on ext4 behind a throttle. In three
-//! forms: tuned for the device (`strict_limit`, `max_bytes`), with the machine's limits in bytes, and as the
-//! kernel comes.
+//! One writer, 64 KiB at a time, at full speed for 45 s, then fsync; on ext4 behind a throttle. There are three forms:
+//! tuned for the device (`strict_limit`, `max_bytes`), with the machine's limits in bytes, and with the kernel's
+//! defaults.
 //!
 //! Owns: the simulated machine that stands for this one.
-//! Does not own: the writer on the kernel's side (`plain_writer`), what of the machine is taken from there
-//! (`surroundings`), what is compared (`written`), rows, tables and plots (`kernel_page`), the policy.
-//! Invariants: measured, the simulated machine differs from this one in nothing that is known but the law and
-//! the disk, which are what is compared.
+//! Does not own: the writer on the kernel's side (`plain_writer`), its surroundings (`surroundings`), the compared
+//! figures (`written`), rows, tables and plots (`kernel_page`), the policy.
+//! Invariants: in a measured run, the simulated machine has all known properties of this one. Only the law and the disk
+//! differ, and they are compared.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ use super::written::{BLOCK_BYTES, Form, Written};
 use crate::delays::simulated_delays_by_caller;
 use crate::experiment::{Findings, LabError, Request, Watch};
 
-/// Where their disk is in the simulation.
+/// The other programs' disk in the simulation.
 const OTHERS: &str = "/others";
-/// What of dirtyable memory may be dirty: `vm.dirty_ratio` of 20 %, rounded as the kernel does.
+/// The dirty share of dirtyable memory: `vm.dirty_ratio` of 20 %, rounded as in the kernel.
 const DIRTY_OF_4096: u64 = 819;
-/// What others write between syncs: the kernel's flusher writes what it finds at once.
+/// The other programs' writes between two syncs: the kernel's flusher writes the pages that it finds at once.
 const OTHERS_SYNC_EVERY: u64 = 16;
-/// Memory of the simulated machine where its limits do not follow from it.
+/// Memory of the simulated machine if its limits do not depend on it.
 const MEMORY_BYTES: u64 = 22 << 30;
 
 pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
     let seconds = WRITER_SECONDS.value_or_quick(request, 20)?;
     let forms = forms(request)?;
     let given = given(request, seconds)?;
-    // The kernel's side takes minutes at each rate; the first is the one that is asked about.
+    // The kernel's side takes minutes at each rate, so only the first rate is run.
     let rate = &rates(request)?[0];
     let mut page = kernel_page::Page::new(rate, seconds);
     for (done, form) in forms.iter().enumerate() {
@@ -75,7 +75,7 @@ fn forms(request: &Request) -> Result<Vec<Form>, LabError> {
     Ok(if is_one { forms.into_iter().take(1).collect() } else { forms })
 }
 
-/// The machine of a run that is only simulated.
+/// The surroundings of a run that is only simulated.
 fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
     let dirtyable = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES);
     let others = OTHERS_RATE.value(request)?;
@@ -89,7 +89,7 @@ fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
     })
 }
 
-/// A writer, as fast as it may.
+/// A writer at full speed.
 fn writer(name: &str, seconds: u64) -> Job {
     let mut job = Job::named(name);
     (job.pattern.reads, job.pattern.writes) = (false, true);
@@ -98,7 +98,7 @@ fn writer(name: &str, seconds: u64) -> Job {
     job
 }
 
-/// What the writer writes while memory fills, piece by piece, as fast as it did.
+/// The data that the writer writes while memory fills, piece by piece, at the measured speed.
 fn filling(surroundings: &Surroundings) -> Vec<Job> {
     let pieces = surroundings.filling_bytes.iter().enumerate().filter(|(_, bytes)| **bytes >= BLOCK_BYTES);
     let piece_ns = PIECE.as_nanos() as u64;
@@ -112,7 +112,7 @@ fn filling(surroundings: &Surroundings) -> Vec<Job> {
     pieces.map(job).collect()
 }
 
-/// What others write to their disk, second by second.
+/// The other programs' writes to their disk, second by second.
 fn others(surroundings: &Surroundings) -> Vec<Job> {
     let wrote = surroundings.others_bytes.iter().enumerate().filter(|(_, bytes)| **bytes >= BLOCK_BYTES);
     let job = |(second, bytes): (usize, &u64)| {
@@ -126,13 +126,13 @@ fn others(surroundings: &Surroundings) -> Vec<Job> {
     wrote.map(job).collect()
 }
 
-/// The writer, with others' writes to another disk before and meanwhile: a device's share of the limit is its
-/// part of what all have written lately, and a machine has a disk of its own.
+/// The writer, with other programs' writes to another disk before and meanwhile. A device's share of the limit is its
+/// part of all recent writes, and a machine has a disk of its own.
 fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings) -> Result<Written, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let mut model = model(rate)?;
-    // The kernel's own writeback has blocks given out before it writes, and its requests wait inside the
-    // throttle, where no nr_requests bounds them.
+    // The kernel's own writeback allocates blocks before it writes, and its requests wait inside the throttle, where no
+    // nr_requests bounds them.
     for (key, value) in [("longer_alone", "0"), ("nr_requests", "65536"), ("capacity_bytes", "64 GiB")] {
         model.set(key, value).map_err(|error| failed(&error))?;
     }
@@ -183,7 +183,7 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings)
     })
 }
 
-/// Looks from an instant on, which becomes the first.
+/// The looks from an instant on; times are relative to that instant.
 fn since(looks: Vec<Look>, start_s: f64) -> Vec<Look> {
     let late = looks.into_iter().filter(|look| look.at_s >= start_s);
     late.map(|look| Look { at_s: look.at_s - start_s, ..look }).collect()

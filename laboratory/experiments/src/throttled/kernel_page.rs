@@ -1,8 +1,8 @@
 //! Rows, table and plots of the case `kernel`.
 //!
-//! Owns: how the two sides are shown beside each other, what is said of them.
+//! Owns: the two sides beside each other, the sentences.
 //! Does not own: the runs, the figures (`written`).
-//! Invariants: what is more than the goal apart carries a mark.
+//! Invariants: a figure that misses its goal carries a mark.
 
 use afflux_report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
@@ -14,7 +14,7 @@ use crate::experiment::{Findings, Watch};
 use crate::prose::{paragraph, section};
 
 const TEXT: &str = include_str!("kernel_page.md");
-/// What is said of every run.
+/// The paragraphs for every run.
 const SAYS: [&str; 5] = [
     section(TEXT, "the writer"),
     section(TEXT, "a device not seen before"),
@@ -31,7 +31,7 @@ pub(super) struct Compared<'a> {
     pub(super) theirs: Option<&'a Written>,
 }
 
-/// What comes out, as it grows.
+/// The findings, as they grow.
 pub(super) struct Page<'a> {
     rate: &'a Rate,
     seconds: u64,

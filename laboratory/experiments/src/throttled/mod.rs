@@ -1,9 +1,9 @@
-//! The simulator against the real thing: the same jobs on a throttled disk, simulated and measured; and
-//! `linux-6.1` in the simulator against the kernel of this machine.
+//! The simulator against the real machine: the same jobs on a throttled disk, simulated and measured; and `linux-6.1`
+//! in the simulator against the kernel of this machine.
 //!
-//! Owns: which cases there are.
-//! Does not own: the options (`options`), the cases (`jobs`, `kernel`), the worlds they run in (`simulated`, `real`), the slow disk
-//! (`hardware`).
+//! Owns: the list of cases.
+//! Does not own: the options (`options`), the cases (`jobs`, `kernel`), their worlds (`simulated`, `real`), the slow
+//! disk (`hardware`).
 //! Invariants: both sides run the same operations in the same order, from the same seed.
 
 mod compare;

@@ -1,24 +1,24 @@
 //! The options of `throttled`.
 //!
-//! Owns: names, ranges, defaults, help. Does not own: what the cases make of them.
-//! Invariants: those of one case alone say so.
+//! Owns: names, ranges, defaults, help. Does not own: the use of values in the cases.
+//! Invariants: an option of a single case says so.
 
 use crate::experiment::OptionInfo;
 use crate::options::{self, TypedOption};
 
-/// Least limit in bytes: what a writer dirties between two decisions is small beside it.
+/// Least limit in bytes: a writer dirties little in comparison between two decisions.
 const LIMIT_BYTES_MIN: u64 = 16 << 20;
-/// Most that a limit or a memory may have.
+/// Largest limit or memory.
 const BYTES_MAX: u64 = 1_000_000_000_000;
 
-/// What is run.
+/// The case to run.
 #[derive(Clone, Copy)]
 pub(super) enum Case {
     Jobs,
     Kernel,
 }
 
-/// How the machine of the case `kernel` is set up.
+/// The setup of the machine in the case `kernel`.
 #[derive(Clone, Copy)]
 pub(super) enum FormKind {
     Tuned,

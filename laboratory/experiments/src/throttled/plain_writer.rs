@@ -1,9 +1,9 @@
 //! A writer on the kernel's own page cache, over a throttled disk of this machine.
 //!
-//! Owns: the writer, what the kernel says of dirty bytes meanwhile, the knobs of the device and of the machine.
-//! Does not own: the slow disk (`hardware`), what is compared.
-//! Invariants: the kernel knows nothing of the device when the writer begins. The throttle is lifted after the
-//! sync, and with it what is left is written at once. Knobs are as before when the run is over.
+//! Owns: the writer, the kernel's dirty counts meanwhile, the knobs of the device and of the machine.
+//! Does not own: the slow disk (`hardware`), the comparison.
+//! Invariants: the kernel knows nothing of the device when the writer begins. The throttle is lifted after the sync, so
+//! that the rest is written at once. A run restores all knobs.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -21,25 +21,25 @@ use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes}
 use crate::host_memory::{Dirty, warm_memory};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// What is left free on the file system that holds the image.
+/// Bytes to leave free on the file system with the image.
 const SPARE_BYTES: u64 = 3 << 30;
-/// Most of an image.
+/// Largest image.
 const IMAGE_BYTES_MAX: u64 = 8 << 30;
-/// What of an image a file cannot have: the file system's own.
+/// Bytes of an image that the file system keeps for itself.
 const SPARE_OF_IMAGE_BYTES: u64 = 200 << 20;
-/// Most writes whose times are kept: those of ten minutes at 1 GB/s.
+/// Most writes with recorded times: those of ten minutes at 1 GB/s.
 const WRITES_MAX: usize = 10_000_000;
 
-/// What the writer got.
+/// The records of the writer.
 struct Times {
     looks: Vec<Look>,
-    /// When each write began, since the first, and how long it took.
+    /// The start of each write since the first, and its duration.
     times: Vec<(Duration, Duration)>,
     sync_ns: u64,
 }
 
 impl Times {
-    /// Of the writes from an instant on, which is when memory has filled.
+    /// The figures of writes from `instant` on, after memory has filled.
     fn from(self, instant: Duration) -> Written {
         let late = self.times.iter().filter(|(began, _)| *began >= instant);
         let mut times_ns: Vec<u64> = late.map(|(_, took)| took.as_nanos() as u64).collect();
@@ -58,7 +58,7 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
 }
 
-/// Writes for so many seconds, then syncs.
+/// Writes for `seconds`, then syncs.
 pub(super) fn run(
     form: &Form,
     rate: &Rate,
@@ -94,7 +94,7 @@ pub(super) fn run(
     Ok((written.from(surroundings.filling()), surroundings))
 }
 
-/// Looks until it is over; times since it began.
+/// Looks until `over` is set; times are since `began`.
 fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant) -> (Vec<Look>, Vec<Around>) {
     let (mut looks, mut around) = (Vec::new(), Vec::new());
     while !over.load(Ordering::Relaxed) {
@@ -106,7 +106,7 @@ fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant)
         thread::sleep(LOOK_EVERY);
         let late_ns = asleep.elapsed().saturating_sub(LOOK_EVERY).as_nanos() as u64;
         if let Ok((dirty_limit_bytes, all_bytes)) = found {
-            // Where the device's part is not known nothing can be said of others.
+            // If the device's own count is unknown, the others' bytes are unknown, too.
             let others_bytes = own_bytes.map_or(0, |own_bytes| all_bytes.saturating_sub(own_bytes));
             around.push(Around { at_s, dirty_limit_bytes, others_bytes, late_ns });
         }

@@ -1,8 +1,8 @@
-//! What is run: the jobs in the groups that run together, the rates, the memory.
+//! The plan: the jobs in groups that run together, the rates, the memory.
 //!
 //! Owns: the built-in jobs, reading the options.
-//! Does not own: running anything.
-//! Invariants: both sides are given the same plan.
+//! Does not own: the runs.
+//! Invariants: both sides have the same plan.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use afflux_workloads::fio::{self, Alone};
 use super::options::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
 
-/// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
-/// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
+/// A stream that syncs each MiB, random writes, four jobs that read and write, and a stream for 45 s with a sync at its
+/// end. In each, the throttle is slower than everything else, even on a busy machine.
 const JOBS: &str = include_str!("jobs.fio");
-/// The same for seconds only.
+/// The same jobs for seconds only.
 const QUICK: &str = include_str!("quick.fio");
-/// Largest job file that is read.
+/// Largest job file.
 const JOB_BYTES_MAX: u64 = 1 << 20;
 
-/// Bytes a second, and how they were written.
+/// Bytes a second, and the text of the option.
 #[derive(Clone, Debug)]
 pub(super) struct Rate {
     pub(super) text: String,
@@ -36,7 +36,7 @@ pub(super) struct Group {
     pub(super) jobs: Vec<Job>,
 }
 
-/// What is run.
+/// The plan of a run.
 pub(super) struct Plan {
     pub(super) groups: Vec<Group>,
     pub(super) rates: Vec<Rate>,
@@ -53,7 +53,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
             job_file(path).map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?,
         ),
     };
-    // What was run has to stand in one place.
+    // A job file includes no other file, so that one text describes the whole run.
     let parsed = fio::parse(&name, &text, &mut Alone("a job file of this experiment includes no other"))
         .map_err(|error| LabError::Failed(error.to_string()))?;
     let mut groups: Vec<Group> = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
     Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request) })
 }
 
-/// A job file's text, of which no more is read than such a file may have.
+/// The text of a job file, up to one byte more than such a file may have.
 fn job_file(path: &str) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(JOB_BYTES_MAX + 1).read_to_string(&mut text)?;

@@ -1,9 +1,8 @@
 //! The measured side: the real engine over a throttled disk of this machine.
 //!
-//! Owns: putting platform, device and engine together over the disk's directory; looking at the engine
-//! while it runs.
+//! Owns: platform, device and engine over the disk's directory; looks at the engine while it runs.
 //! Does not own: the slow disk (`hardware`), the jobs (`simulator`).
-//! Invariants: files that are read are laid out before the throttle is set; what was run is removed.
+//! Invariants: files to be read are laid out before the throttle is set; a run removes its files.
 
 use std::fs::{self, File as HostStdFile, OpenOptions};
 use std::io::Write;
@@ -29,13 +28,13 @@ use crate::hardware::{DiskRates, SlowDisk};
 
 /// Threads that submit and complete.
 const REACTORS: usize = 2;
-/// Between two looks at the engine.
+/// Time between two looks at the engine.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Reads that tell how long the host takes.
+/// Reads that measure the host's latency.
 const LATENCY_READS: u64 = 200;
-/// Where they go.
+/// The range of these reads.
 const LATENCY_BYTES: u64 = 32 << 20;
-/// What is written at a time when files are laid out.
+/// Bytes of one write when files are laid out.
 const LAY_OUT_BYTES: usize = 1 << 20;
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
@@ -49,7 +48,7 @@ fn written_bytes(disk: &SlowDisk) -> u64 {
     sectors.unwrap_or(0) * 512
 }
 
-/// Makes a file of so many bytes that are all there.
+/// Makes a file of `bytes`, all of them written.
 fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
@@ -66,8 +65,8 @@ fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
     Ok(file)
 }
 
-/// What a request takes now without a throttle, in nanoseconds: the mean of reads of a page, one at a time,
-/// by the real engine. The host's other work is in it.
+/// The time of a request without a throttle, in nanoseconds: the mean of reads of a page, one at a time, by the real
+/// engine. It includes the host's other load.
 pub(super) fn latency_ns(disk: &SlowDisk) -> Result<u64, LabError> {
     disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
     let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
@@ -83,7 +82,7 @@ pub(super) fn latency_ns(disk: &SlowDisk) -> Result<u64, LabError> {
     let file = engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), LATENCY_BYTES);
     let (mut page, pages, mut sum_ns) = (vec![0; 4096], LATENCY_BYTES / 4096, 0);
     for at in 0..LATENCY_READS {
-        // A stride that visits no page twice and is no stream.
+        // A stride that visits no page twice, and that readahead does not take for a stream.
         let offset = at * 4099 % pages * 4096;
         let began = Instant::now();
         platform.block_on(engine.read(&file, offset, &mut page)).map_err(|error| failed("a read", &error))?;
@@ -118,7 +117,7 @@ fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: 
         Ok(engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), bytes))
     };
     let run = EngineRun::new(&engine, &group.jobs, SEED, &open).map_err(LabError::Failed)?;
-    // What the file system still had to write of its own must not count.
+    // Writes of the file system itself must not count.
     disk.settle().map_err(|error| failed("sync", &error))?;
     let rates = DiskRates { read_bytes_per_s: Some(rate.bytes_per_s), write_bytes_per_s: Some(rate.bytes_per_s) };
     disk.throttle(rates).map_err(|error| failed("throttle", &error))?;
@@ -130,7 +129,7 @@ fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: 
     Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before, delays })
 }
 
-/// Runs the jobs and looks at the engine meanwhile.
+/// Runs the jobs, with looks at the engine meanwhile.
 fn watched(
     platform: &LinuxPlatform,
     engine: &Arc<Engine<LinuxPlatform>>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the machine that stands for the one at hand.
 //! Does not own: the simulation.
-//! Invariants: depends on the plan alone, so anybody gets the same figures.
+//! Invariants: depends on the plan alone, so that the figures are the same everywhere.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use super::plan::{Group, Rate, model};
 use crate::delays::simulated_delays_by_caller;
 use crate::experiment::LabError;
 
-/// Everything is drawn from this, on both sides.
+/// The seed of all random choices, on both sides.
 pub(super) const SEED: u64 = 1;
 /// Virtual CPUs. A throttled disk needs less than one.
 pub(super) const CPUS: u32 = 2;
 
-/// Runs the jobs of a group, on a disk with the catalogue's latency or this one.
+/// Runs the jobs of a group, on a disk with the catalogue's latency or with `latency_ns`.
 pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Option<u64>) -> Result<Side, LabError> {
     let mut model = model(rate)?;
     if let Some(latency_ns) = latency_ns {
@@ -30,7 +30,7 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Opt
     let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
     let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
     let mut simulation = Simulation::new(SEED, device);
-    // As the engine on the real disk has it.
+    // As for the engine on the real disk.
     simulation.policy = EQUAL_PARTS_POLICY.to_owned();
     simulation.cpus = CPUS;
     simulation.memory_bytes = memory_bytes;

@@ -1,9 +1,9 @@
-//! What a machine is like around the writer: what the simulated side of the case `kernel` takes from the measured one.
+//! The machine around the writer: figures that the simulated side of the case `kernel` takes from the measured one.
 //!
-//! Owns: what of a machine is no part of the law and yet decides: how much may be dirty, how fast memory fills,
-//! what others write to other devices meanwhile, how long a tick is.
-//! Does not own: the simulation (`kernel`), the run that it is measured in (`plain_writer`).
-//! Invariants: nothing here says what the writer got once it was throttled.
+//! Owns: properties of a machine that matter but are no part of the law: the dirty limit, the speed at which memory
+//! fills, the other programs' writes to other devices, the length of a tick.
+//! Does not own: the simulation (`kernel`), the measured run (`plain_writer`).
+//! Invariants: nothing here depends on the writer's results once it was throttled.
 
 use std::fs;
 use std::thread;
@@ -13,48 +13,47 @@ use super::compare::Look;
 use crate::experiment::LabError;
 use crate::host_memory::field;
 
-/// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
-/// 1/256. Gigabytes may just have been written when the run begins.
+/// Seconds of watching the other programs before the writer begins. Gigabytes may have been written just before the
+/// run; after this time a device's share keeps 1/256 of them.
 pub(super) const BEFORE_S: u64 = 24;
-/// A piece of the time in which memory fills.
+/// The length of a piece of the time in which memory fills.
 pub(super) const PIECE: Duration = Duration::from_millis(200);
-/// Pages of the kernel.
+/// Bytes of the kernel's page.
 const PAGE_BYTES: u64 = 4096;
-/// What kernels for x86 are built with.
+/// The tick rates that kernels for x86 are built with.
 const TICK_RATES: [u64; 4] = [100, 250, 300, 1000];
-/// How long ticks are counted.
+/// The time for which ticks are counted.
 const COUNTING: Duration = Duration::from_secs(1);
 
-/// A machine around the writer.
+/// The surroundings of a writer.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings {
-    /// What the kernel let be dirty, in the mean over the run.
+    /// The mean of the kernel's dirty limit over the run.
     pub(super) dirty_limit_bytes: u64,
     /// Ticks a second.
     pub(super) hz: u64,
-    /// What was accepted in each [`PIECE`] until writers were nearly throttled; none: memory filled in an instant.
+    /// Bytes accepted in each [`PIECE`] until writers were nearly throttled; empty if memory filled in an instant.
     pub(super) filling_bytes: Vec<u64>,
-    /// What others wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
+    /// Bytes that other programs wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
     pub(super) others_bytes: Vec<u64>,
-    /// How late who slept meanwhile ran again, at the 99th percentile: more than ticks is for want of a CPU, which
-    /// the simulated machine has.
+    /// How late sleepers ran again, at the 99th percentile. A delay beyond the ticks is a wait for a CPU; the simulated
+    /// machine always has one.
     pub(super) late_p99_ns: u64,
 }
 
-/// The machine at an instant.
+/// The state of the machine at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
     pub(super) at_s: f64,
     pub(super) dirty_limit_bytes: u64,
-    /// Written since the start by all devices but the writer's.
+    /// Bytes written since the start by all devices but the writer's.
     pub(super) others_bytes: u64,
-    /// How late who looked ran again after this.
+    /// How late the watcher ran again after this look.
     pub(super) late_ns: u64,
 }
 
 impl Surroundings {
-    /// Of a machine that was looked at from [`BEFORE_S`] seconds before 0 on, and of a writer that wrote for
-    /// so many seconds.
+    /// The surroundings of a writer that wrote for `seconds`. The looks begin [`BEFORE_S`] seconds before 0.
     pub(super) fn of(around: &[Around], looks: &[Look], seconds: u64, hz: u64) -> Self {
         let during = || around.iter().filter(|around| (0.0..=seconds as f64).contains(&around.at_s));
         let count = during().count();
@@ -80,20 +79,20 @@ impl Surroundings {
         }
     }
 
-    /// How long memory filled.
+    /// The time in which memory filled.
     pub(super) fn filling(&self) -> Duration {
         PIECE * self.filling_bytes.len() as u32
     }
 
-    /// What others wrote while the writer did, a second.
+    /// The other programs' bytes a second while the writer wrote.
     pub(super) fn others_bytes_per_s(&self) -> u64 {
         let during = self.others_bytes.get(BEFORE_S as usize..).unwrap_or_default();
         during.iter().sum::<u64>() / during.len().max(1) as u64
     }
 }
 
-/// What was accepted in each piece of the time until nearly as much was dirty as may be before anybody is
-/// throttled, which is at three quarters of the limit.
+/// Bytes accepted in each piece until memory was nearly full. That is just below three quarters of the limit, where
+/// throttling begins.
 fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
     let Some(filled) = looks.iter().find(|look| look.dirty_bytes > dirty_limit_bytes / 100 * 73) else {
         return Vec::new();
@@ -110,7 +109,7 @@ fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
     (0..pieces).map(piece).collect()
 }
 
-/// What the kernel lets be dirty on the whole machine and what it wrote since it started, in bytes.
+/// The kernel's dirty limit for the whole machine, and the bytes that it has written since its start.
 pub(super) fn limit_and_written() -> Result<(u64, u64), LabError> {
     let text = fs::read_to_string("/proc/vmstat");
     let text = text.map_err(|error| LabError::Failed(format!("/proc/vmstat: {error}")))?;

@@ -1,42 +1,42 @@
-//! A run of the case `kernel`, on either side, and the figures that are compared of it.
+//! A run of the case `kernel`, on either side, and its compared figures.
 //!
-//! Owns: the forms, the figures of a run, how far apart two are.
+//! Owns: the forms, the figures of a run, the distance of two runs.
 //! Does not own: the runs (`kernel`, `plain_writer`).
-//! Invariants: figures are of the seconds after memory has filled.
+//! Invariants: figures cover the seconds after memory has filled.
 
 use serde_json::Value;
 
 use super::compare::Look;
 
-/// How far apart the two may be.
+/// Largest distance of the two sides.
 pub(super) const GOAL: f64 = 0.15;
-/// Seconds that do not count: memory fills.
+/// Seconds at the start that do not count, because memory fills.
 pub(super) const FILLING_S: u64 = 10;
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 
-/// One way to set the machine up.
+/// A setup of the machine.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) name: &'static str,
-    /// `max_bytes`, with `strict_limit`; 0: as the kernel comes.
+    /// `max_bytes`, with `strict_limit`; 0 for the kernel's default.
     pub(super) max_bytes: u64,
-    /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None`: as the machine has them.
+    /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None` for the machine's settings.
     pub(super) limit_bytes: Option<(u64, u64)>,
 }
 
-/// A side's run.
+/// A run of one side.
 pub(super) struct Written {
     pub(super) looks: Vec<Look>,
-    /// Of the writes once memory had filled.
+    /// Of the writes after memory has filled.
     pub(super) p99_ns: u64,
     pub(super) max_ns: u64,
     pub(super) sync_ns: u64,
-    /// What each job waited for the disk, if the side says so: the kernel of this machine does not.
+    /// The waits of each job for the disk; `None` for the kernel of this machine, which does not report them.
     pub(super) delays: Option<Value>,
 }
 
-/// What is compared of a side.
+/// The compared figures of a side.
 pub(super) struct Figures {
     pub(super) accepted_mb_per_s: f64,
     pub(super) plateau_mb: f64,
@@ -70,8 +70,8 @@ pub(super) fn figures(written: &Written, seconds: u64) -> Figures {
     }
 }
 
-/// How far apart what was accepted in each second is, once memory has filled: the mean of the distances, as a
-/// share of the mean of the measured side.
+/// The distance of the bytes accepted in each second after memory has filled: the mean of the distances, as a share of
+/// the mean of the measured side.
 pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) -> f64 {
     let settled = |written| by_second(written, seconds).split_off(FILLING_S as usize);
     let (ours, theirs) = (settled(ours), settled(theirs));

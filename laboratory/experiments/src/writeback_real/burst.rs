@@ -1,9 +1,10 @@
-//! A burst to a fast disk, alone and while another file on a slow disk is written to as fast as it may be.
+//! A burst to a fast disk, alone and beside a stream at full speed to a slow disk.
 //!
 //! Owns: the run, its figures.
 //! Does not own: disks and contender (`stage`), the goals (`page`).
-//! Invariants: the burst is timed until the writer may go on, not until it is on the disk; the fast disk owes
-//! nothing when one begins, and one has gone before that does not count. Alone and beside are of the same disk and, for the engine, of the same engine.
+//! Invariants: the time of a burst ends when the writer may go on, not when the data are on the disk. The fast disk has
+//! no dirty data when a burst begins, and a burst before the others does not count. Bursts alone and beside use the
+//! same disk and, for the engine, the same engine.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -16,18 +17,18 @@ use crate::contenders::Contender;
 use crate::contenders::writer::{Control, Stream};
 use crate::hardware::SlowDisk;
 
-/// Bursts, alone and beside each.
+/// Bursts that count, alone and beside each.
 const BURSTS: usize = 3;
-/// Between two of them.
+/// Time between two bursts.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The places of the disks in the contender's list.
+/// The indices of the disks in the contender's list.
 const SLOW: usize = 0;
 const FAST: usize = 1;
 
 pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let plan = stage.plan;
     let slow = stage.slow_disk(subject)?;
-    // With less than so much free ext4 gives out blocks as it is written to, and the writer waits for the disk.
+    // With less free space, ext4 allocates blocks at the time of the write, and the writer waits for the disk.
     let fast = stage.disk("fast", 4 * plan.burst_bytes + (128 << 20))?;
     let contender = stage.contender(subject, &[slow.path(), fast.path()])?;
     let large = contender.create(SLOW, "stream")?;
@@ -68,9 +69,9 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     })
 }
 
-/// How long each burst took, and its longest call, in milliseconds.
+/// The time of each burst, and its longest call, in milliseconds.
 fn bursts(plan: &Plan, contender: &dyn Contender, fast: &SlowDisk) -> Result<Vec<(f64, f64)>, String> {
-    // The first finds memory that nobody has touched for a while, which costs more than the writes.
+    // The first burst finds memory that was not touched for a while, which costs more than the writes.
     burst(plan, contender, fast, "burst")?;
     (0..BURSTS).map(|_| burst(plan, contender, fast, "burst")).collect()
 }
@@ -84,7 +85,7 @@ fn burst(plan: &Plan, contender: &dyn Contender, fast: &SlowDisk, name: &str) ->
         rate: None,
         settled_after: Duration::ZERO,
     };
-    // On a thread of its own, as the writer beside it.
+    // Runs on a thread of its own, like the writer beside it.
     let wrote = thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let began = Instant::now();

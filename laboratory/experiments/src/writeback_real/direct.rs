@@ -1,10 +1,10 @@
-//! A stream to the real disk, nothing throttled, until it is durable: against O_DIRECT by threads that keep the
-//! disk busy with blocks as large as the engine's requests.
+//! A stream to the real disk without a throttle, until it is durable. It is compared with O_DIRECT by threads that keep
+//! the disk busy with blocks of the engine's request size.
 //!
 //! Owns: the run, its figures.
 //! Does not own: contender (`stage`), the goals (`page`).
-//! Invariants: all write the same bytes to a new file and sync it within the time. O_DIRECT has its best case: the
-//! file's size is set ahead, so that writes do not wait for each other.
+//! Invariants: all write the same bytes to a new file, and their time includes the sync. O_DIRECT has its best case:
+//! the file's size is set ahead, so that writes do not wait for each other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -17,14 +17,14 @@ use crate::contenders::Sink;
 use crate::contenders::writer::{Block, Control, Stream};
 use crate::host_memory::warm_memory;
 
-/// As large as the engine's requests.
+/// The size of the engine's requests.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Blocks in flight.
 const DEPTH: usize = 8;
 
 pub(super) fn run(stage: &Stage<'_>, subject: &Subject, repeat: u64) -> Result<Ran, String> {
     if *subject == Subject::Raw && repeat == 1 {
-        // The first to touch the disk's blocks has them found by the host.
+        // A first run, which does not count, makes the host allocate the disk's blocks.
         once(stage, subject)?;
     }
     once(stage, subject)

@@ -1,9 +1,9 @@
-//! One writer, 64 KiB at a time, as fast as it may or at the disk's rate, and then a sync of all of it.
+//! One writer, 64 KiB at a time, at full speed or at the disk's rate, and then a sync of all data.
 //!
 //! Owns: the run, its figures.
 //! Does not own: disk and contender (`stage`), the goals (`page`).
-//! Invariants: figures of writes are of those after the first quarter of the time, when what may be dirty is.
-//! The thread that may have to be killed in a sync is not the process's first.
+//! Invariants: figures cover writes after the first quarter of the time, when the dirty limit is reached. The thread
+//! that may be killed in a sync is not the first of the process.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -49,7 +49,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject, rate: Option<u64>) -> Re
 }
 
 fn metrics(written: &Written, sync_s: f64) -> Vec<(&'static str, f64)> {
-    // A short run that wrote all it could before it had settled is told as it is.
+    // A short run may end before it settles; then its figures cover all calls.
     let calls = if written.settled.count() > 0 { &written.settled } else { &written.all };
     let (bytes, time) = match written.settled_time.as_secs_f64() {
         settled_s if settled_s > 0.0 => (written.settled_bytes, settled_s),

@@ -1,11 +1,11 @@
-//! Races on real disks, throttled by the kernel: its page cache as it comes, its page cache tuned for the device,
-//! and the engine in this process, side by side.
+//! Races on real disks, throttled by the kernel. Three contenders run side by side: the kernel's page cache with its
+//! defaults, the page cache tuned for the device, and the engine in this process.
 //!
-//! Owns: the order in which they run, the rows.
-//! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`,
-//! `burst`, `direct`), goals and the page (`page`).
-//! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has
-//! not seen before. A race that a machine cannot hold is left out, and said to be.
+//! Owns: the order of the runs, the rows.
+//! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`, `burst`,
+//! `direct`), goals and the page (`page`).
+//! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
+//! seen before. A race that is impossible on a machine is left out, with a remark.
 
 mod burst;
 mod direct;
@@ -26,17 +26,17 @@ use stage::Stage;
 /// The experiment.
 pub(crate) struct WritebackReal;
 
-/// What a run gave.
+/// The results of a run.
 #[derive(Default)]
 struct Ran {
-    /// By name, as `page` lists them.
+    /// By name, as listed in `page`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
-    /// What calls waited for; the kernel does not say.
+    /// The waits of calls; `None` for the kernel, which does not report them.
     delays: Option<Value>,
 }
 
-/// A run at an instant.
+/// The state of a run at an instant.
 #[derive(Clone, Copy)]
 struct Look {
     at_s: f64,

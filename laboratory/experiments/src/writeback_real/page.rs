@@ -1,8 +1,8 @@
 //! Goals, tables, plots and sentences of the races.
 //!
-//! Owns: which figures have a goal, medians and spreads, what is said.
+//! Owns: the goals of figures, medians and spreads, the wording.
 //! Does not own: the figures (`full_speed`, `small_sync`, `burst`, `direct`).
-//! Invariants: a goal is the engine's alone, and judged by the median; the kernel is never judged.
+//! Invariants: only the engine has goals, and its medians are compared with them; the kernel is never judged.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ const GOALS: &str = section(TEXT, "goals");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
 const QUICK: &str = section(TEXT, "quick");
 
-/// The share of O_DIRECT's rate, which is no figure of one run.
+/// The share of O_DIRECT's rate, which needs figures of two runs.
 const OF_RAW: &str = "of_raw";
 
-/// What a figure should come to.
+/// The goal for a figure.
 #[derive(Clone, Copy)]
 enum Goal {
     None,
@@ -114,7 +114,7 @@ impl Runs {
     }
 }
 
-/// What comes out, as it grows.
+/// The findings, as they grow.
 pub(super) struct Page<'a> {
     plan: &'a Plan,
     all: Vec<Runs>,
@@ -141,7 +141,7 @@ impl<'a> Page<'a> {
         Findings { answer: self.answer(), tables: self.tables(), figures, says: self.says(), ..Findings::default() }
     }
 
-    /// What a sync after a stream takes, and what a writer waits meanwhile.
+    /// The time of a sync after a stream, and the waits of a writer meanwhile.
     fn answer(&self) -> String {
         let each = |metric: &str, unit_s: f64| {
             let line = LINES.iter().find(|line| line.race == Race::FullSpeed && line.metric == metric);
@@ -179,7 +179,7 @@ impl<'a> Page<'a> {
         subjects
     }
 
-    /// A table a race.
+    /// One table for each race.
     fn tables(&self) -> Vec<Table> {
         let ran = |race: &Race| self.all.iter().any(|runs| runs.race == *race);
         let races: Vec<Race> = Race::ALL.iter().map(|(_, race)| *race).filter(ran).collect();
@@ -213,7 +213,7 @@ impl<'a> Page<'a> {
         self.all.iter().find(|runs| runs.race == race && runs.subject == *subject)
     }
 
-    /// The values of a line; those of a share are by the run of O_DIRECT in the same repeat.
+    /// The values of a line; a share is relative to the run of O_DIRECT in the same repeat.
     fn values(&self, line: &Line, subject: &Subject) -> Vec<f64> {
         let values = |subject, metric| self.of(line.race, subject).map(|runs| runs.values(metric)).unwrap_or_default();
         if line.metric != OF_RAW {
@@ -248,7 +248,7 @@ impl<'a> Page<'a> {
         let plot = self.subjects().into_iter().fold(plot, |plot, subject| {
             let Some(first) = self.of(Race::FullSpeed, subject).and_then(|runs| runs.runs.first()) else { return plot };
             series += 1;
-            // A logarithmic axis has no nothing.
+            // A logarithmic axis has no zero.
             let shown = first.looks.iter().filter(|look| of(look) > 0);
             let points = shown.map(|look| (look.at_s, of(look) as f64)).collect();
             plot.with(Series::new(subject.name(), Shape::Line, points))
@@ -269,7 +269,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What a plot shows of a run at an instant.
+/// The figure of a plot, from the state at an instant.
 type Of = fn(&Look) -> u64;
 
 fn accepted(look: &Look) -> u64 {

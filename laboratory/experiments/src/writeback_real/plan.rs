@@ -1,8 +1,8 @@
-//! What is run: the races, who runs them, on which disks, how often.
+//! The plan: the races, the contenders, the disks, the repeats.
 //!
-//! Owns: its own options, their ranges; the short form; how long all takes.
-//! Does not own: running anything.
-//! Invariants: what cannot be used is refused before anything is set up.
+//! Owns: the options and their ranges, the short form, the expected time.
+//! Does not own: the runs.
+//! Invariants: an unusable value is refused before anything is set up.
 
 use std::path::PathBuf;
 
@@ -15,18 +15,18 @@ use crate::options::{self, TypedOption};
 
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
-/// What a disk's image has at least, and at most.
+/// Smallest and largest image of a disk.
 const IMAGE_BYTES_MIN: u64 = 128 << 20;
 const IMAGE_BYTES_MAX: u64 = 8 << 30;
-/// How long the writer beside has had when others are looked at, and for how long they are.
+/// Seconds that the writer beside has before the looks at others begin, and the length of these looks.
 const FILL_S: u64 = 10;
 const SYNCS_S: u64 = 20;
-/// Making a disk and taking it down.
+/// Seconds to make a disk and take it down.
 const SETUP_S: u64 = 4;
-/// What the machine is taken to let be dirty where the kernel does not say.
+/// The assumed dirty limit of the machine if the kernel does not report it.
 const LIMIT_BYTES: u64 = 4 << 30;
 
-/// What is raced.
+/// A race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Race {
     FullSpeed,
@@ -36,16 +36,16 @@ pub(super) enum Race {
     Direct,
 }
 
-/// Who races.
+/// A contender.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
-    /// The kernel's page cache as it comes.
+    /// The kernel's page cache with its defaults.
     Kernel,
-    /// The same with `max_bytes` and `strict_limit` for the device.
+    /// The kernel's page cache with `max_bytes` and `strict_limit` for the device.
     Tuned,
     /// O_DIRECT.
     Raw,
-    /// The engine, with the policy at this place of the plan's list.
+    /// The engine, with the policy at this index of the plan's list.
     Ours(usize, String),
 }
 
@@ -77,7 +77,7 @@ impl Race {
         Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
     }
 
-    /// What a table says of it.
+    /// The label in a table.
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::FullSpeed => "a writer at full speed",
@@ -88,7 +88,7 @@ impl Race {
         }
     }
 
-    /// What this machine lacks for it.
+    /// The reason why this machine cannot run the race, if there is one.
     pub(super) fn missing(self) -> Option<String> {
         if self == Self::Direct {
             return None;
@@ -157,7 +157,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     DIRECTORY,
 ];
 
-/// What is run.
+/// The plan of an experiment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) races: Vec<Race>,
@@ -173,7 +173,7 @@ pub(super) struct Plan {
     pub(super) burst_bytes: u64,
     pub(super) direct_bytes: u64,
     pub(super) directory: PathBuf,
-    /// What the machine lets be dirty.
+    /// The machine's dirty limit.
     pub(super) limit_bytes: u64,
     pub(super) quick: bool,
 }
@@ -207,8 +207,8 @@ impl Plan {
         first.into_iter().chain(ours).collect()
     }
 
-    /// Bytes of a slow disk's image: what the kernel may have dirty, and what is written meanwhile at three times
-    /// the rate.
+    /// Bytes of a slow disk's image: the kernel's dirty limit, and the data that a writer writes meanwhile at three
+    /// times the rate.
     pub(super) fn image_bytes(&self) -> u64 {
         let seconds = self.seconds.max(self.fill_s + self.syncs_s);
         // A quick run does not wait until the kernel's limit is reached.
@@ -217,12 +217,12 @@ impl Plan {
         bytes.next_multiple_of(1 << 20).clamp(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX)
     }
 
-    /// What a file on it may have: the file system has the rest.
+    /// Most bytes of a file on it; the file system has the rest.
     pub(super) fn stream_bytes_max(&self) -> u64 {
         self.image_bytes() / 8 * 7 - (16 << 20)
     }
 
-    /// Seconds that so many races take, roughly.
+    /// Rough estimate of the time of these races, in seconds.
     pub(super) fn expected_s(&self, races: &[Race]) -> u64 {
         let dirty = (self.limit_bytes / 100 * 85).min(self.stream_bytes_max());
         let drain_s = dirty / self.rate_bytes_per_s;

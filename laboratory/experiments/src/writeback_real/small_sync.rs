@@ -1,8 +1,8 @@
-//! Syncs of a small file while another file of the same disk is written to as fast as it may be.
+//! Syncs of a small file beside a stream at full speed to another file of the same disk.
 //!
 //! Owns: the run, its figures.
 //! Does not own: disk and contender (`stage`), the goals (`page`).
-//! Invariants: syncs begin when the writer has filled what it may; there is one at least.
+//! Invariants: syncs begin when the writer has reached its dirty limit; there is at least one.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::contenders::Sink;
 use crate::contenders::latencies::Latencies;
 use crate::contenders::writer::{Block, Control, Stream};
 
-/// What is written between two syncs, and how long there is nothing to do.
+/// Bytes written before each sync, and the pause after it.
 const SMALL_BYTES: usize = 4096;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -45,7 +45,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
             thread::sleep(Duration::from_millis(50));
         }
         control.stop.store(true, Ordering::Relaxed);
-        // Whoever waits for the disk is not to be waited for.
+        // Lifts the throttle, so that threads that wait for the disk end soon.
         let let_go = Stage::let_go(&disk);
         let panicked = |_| Err("a thread panicked".to_owned());
         let synced = syncer.join().unwrap_or_else(panicked);
@@ -54,7 +54,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     });
     wrote?;
     let synced = synced?;
-    // Nobody needs it on the disk.
+    // The file need not reach the disk.
     large.cut()?;
     Ok(Ran {
         metrics: vec![

@@ -1,9 +1,8 @@
-//! The disks of a run, and who writes to them.
+//! The disks of a run, and its contenders.
 //!
 //! Owns: making a throttled disk for a contender, making the contender.
-//! Does not own: the plan, what is raced.
-//! Invariants: a disk that is handed out is not throttled yet, and empty; memory that the kernel will fill was
-//! touched before.
+//! Does not own: the plan, the races.
+//! Invariants: a new disk is empty and not throttled yet; memory that the kernel will fill was touched before.
 
 use std::path::Path;
 
@@ -14,12 +13,12 @@ use crate::contenders::{Contender, Kernel, KernelWay, Ours};
 use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::warm_memory;
 
-/// What is left free on the file system that holds the images.
+/// Bytes to leave free on the file system with the images.
 const SPARE_BYTES: u64 = 2 << 30;
 
-/// Where all runs take place.
+/// The surroundings of all runs.
 pub(super) struct Stage<'a> {
-    // Dropped in this order: it is mounted inside.
+    // Dropped in this order: debugfs is mounted inside the directory.
     debug: Option<KernelDebug>,
     pub(super) scratch: Scratch,
     pub(super) plan: &'a Plan,
@@ -32,7 +31,7 @@ impl<'a> Stage<'a> {
         Ok(Self { debug, scratch, plan })
     }
 
-    /// The slow disk for this contender. Not throttled yet.
+    /// The slow disk for this contender, not throttled yet.
     pub(super) fn slow_disk(&self, subject: &Subject) -> Result<SlowDisk, String> {
         let disk = self.disk("slow", self.plan.image_bytes())?;
         if *subject == Subject::Tuned {
@@ -44,7 +43,7 @@ impl<'a> Stage<'a> {
         Ok(disk)
     }
 
-    /// A disk of so many bytes in a directory of this name.
+    /// A disk of `bytes` in a directory of this name.
     pub(super) fn disk(&self, name: &str, bytes: u64) -> Result<SlowDisk, String> {
         let directory = self.scratch.path().join(name);
         std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -67,13 +66,13 @@ impl<'a> Stage<'a> {
         Ok(Box::new(Kernel::new(way, on, self.debug.as_ref())))
     }
 
-    /// Has a disk write what its file system has, and slows it down.
+    /// Makes a disk write its file system's data, and throttles it.
     pub(super) fn slow_down(disk: &SlowDisk, bytes_per_s: u64) -> Result<(), String> {
         let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(bytes_per_s) };
         disk.settle().and_then(|()| disk.throttle(rates)).map_err(|error| error.to_string())
     }
 
-    /// Lets what is left on a disk go as fast as the host is.
+    /// Lifts the throttle, so that a disk writes the rest at the host's speed.
     pub(super) fn let_go(disk: &SlowDisk) -> Result<(), String> {
         disk.throttle(DiskRates::default()).map_err(|error| error.to_string())
     }

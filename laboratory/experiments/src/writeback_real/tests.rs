@@ -28,7 +28,7 @@ fn number(row: &Row, name: &str) -> f64 {
     row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {row}"))
 }
 
-/// A directory of the test's own, so that what is left behind would be seen.
+/// Runs in a directory of the test's own, so that a leftover would be seen.
 fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(Kept, Findings), String> {
     let own = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
@@ -43,7 +43,7 @@ fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(Kept, Findings), Stri
 
 #[test]
 fn every_contender_runs_every_race_and_nothing_is_left_behind() {
-    // What a machine may lack is more than root: it is told by trying.
+    // A machine may lack more than root, so the test tries to make a disk.
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-probe").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, crate::hardware::DiskRates::default()) {
         return eprintln!("skipped: {why}");
@@ -64,7 +64,7 @@ fn every_contender_runs_every_race_and_nothing_is_left_behind() {
             _ => assert!(number(row, "mb_per_s") > 0.0, "{row}"),
         }
     }
-    // No faster than its disk: 96 MiB at most, less what the throttle lets through at once.
+    // The kernel is not faster than its disk: 96 MiB at most, less the burst of the throttle.
     let kernel = kept.rows.iter().find(|row| row.variant == "kernel").unwrap();
     assert!(number(kernel, "end_to_end_mb_per_s") < 50.0, "{kernel}");
     assert!(kept.remarks.iter().any(|remark| remark.contains("takes about")), "{:?}", kept.remarks);
@@ -72,7 +72,7 @@ fn every_contender_runs_every_race_and_nothing_is_left_behind() {
     assert!(findings.says[0].contains("quick form"), "{:?}", findings.says);
 }
 
-/// Any user may hold this one.
+/// Every user can run this race.
 #[test]
 fn a_race_that_needs_no_throttle_is_held_without_root() {
     let (kept, findings) = run_in_own_directory(&[("races", "direct"), ("size", "4MB")]).unwrap();

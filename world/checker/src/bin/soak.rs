@@ -1,8 +1,8 @@
-//! Many random scenarios on all cores: what `cargo xtask soak` runs. See `--help`.
+//! Runs many random scenarios on all cores, for `cargo xtask soak`. See `--help`.
 //!
-//! Owns: what the command is asked for, the threads, the count of failures, where reduced scenarios go.
-//! Does not own: scenarios, and what is wrong with one (the library).
-//! Invariants: each scenario runs on one thread, so its outcome does not depend on how many there are.
+//! Owns: the arguments of the command, the threads, the count of failures, the place for reduced scenarios.
+//! Does not own: scenarios and their checks (the library).
+//! Invariants: each scenario runs on one thread, so its outcome does not depend on the number of threads.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
@@ -44,7 +44,7 @@ cargo xtask soak --scenario FILE [--trace]
   --matrix N     instead: N seeds under each policy on each device of the catalogue
   --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
 
-/// A run that takes longer is named: it may never end.
+/// A run that takes longer is named, because it may never end.
 const LONG: Duration = Duration::from_secs(20);
 
 struct Arguments {
@@ -115,7 +115,7 @@ fn arguments() -> Result<Arguments, String> {
     Ok(arguments)
 }
 
-/// What all threads add to.
+/// The state that all threads share.
 struct Soak {
     arguments: Arguments,
     began: Instant,
@@ -123,9 +123,9 @@ struct Soak {
     done: AtomicU64,
     runs: AtomicU64,
     stop: AtomicBool,
-    /// What is being run, and since when.
+    /// The running scenarios, with their start.
     running: Mutex<BTreeMap<u64, Instant>>,
-    /// By kind: the first number that failed so, and how many did.
+    /// For each kind, the first number that failed in this way, and the number of such failures.
     failures: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 
@@ -136,7 +136,7 @@ impl Soak {
         late || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Takes numbers below `count` until there are no more, on every thread.
+    /// Takes numbers below `count` until none is left, on every thread.
     fn each(&self, count: u64, one: impl Fn(u64) + Sync) {
         self.next.store(0, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl Soak {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a failure; the first of its kind is reduced and written down.
+    /// Counts a failure; reduces the first of its kind and writes it to a file.
     fn failed(&self, scenario: &Scenario, failure: &str) {
         let first = {
             let mut failures = self.failures();
@@ -238,7 +238,7 @@ impl Soak {
         });
     }
 
-    /// Every policy on every device model, then the next seeds.
+    /// Runs every policy on every device model, then the next seeds.
     fn matrix(&self, seeds: u64) {
         let cells = policies_and_models();
         self.each(seeds * cells.len() as u64, |number| {

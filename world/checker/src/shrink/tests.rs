@@ -2,7 +2,7 @@ use super::*;
 use crate::text::FailRequest;
 use crate::{generate, run};
 
-/// A scenario that fails whatever happens in it: none of its faults is to blame.
+/// A scenario that always fails, so that none of its faults is the cause.
 #[test]
 fn faults_that_are_not_to_blame_are_dropped() {
     let fail_requests = (1..4).map(|nth| FailRequest { device: 0, nth, what: nth }).collect();

@@ -1,5 +1,5 @@
-//! What each policy does, held as hashes in a file: a change that is to leave behaviour alone leaves this file alone,
-//! and one that is not shows there which policies it moved.
+//! The behaviour of each policy, kept as hashes in a file. A change that should not alter behaviour leaves this file
+//! unchanged. Another change shows here which policies it altered.
 //!
 //! `AFFLUX_RENEW_HASHES=1 cargo test -p afflux-checker --test behaviour` writes the file anew.
 
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use afflux_checker::policies_and_models;
 use afflux_simulator::OWN_POLICY;
 
-/// Of the disks that there are: one that seeks, one that does not, and one whose time is bytes alone.
+/// A disk with seeks, a disk without, and a disk whose times depend on bytes alone.
 const MODELS: [&str; 3] = ["disk", "sata-ssd", "throttled"];
-/// Set, to whatever: the file is written anew.
+/// If this variable is set to any value, the test writes the file anew.
 const RENEW: &str = "AFFLUX_RENEW_HASHES";
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/behaviour/hashes.txt")
 }
 
-/// Every run that is held, one a line.
+/// All runs of the file, one a line.
 fn now() -> String {
     let mut lines = String::new();
     for (policy, model) in policies_and_models().into_iter().filter(|(_, model)| MODELS.contains(model)) {
@@ -37,7 +37,7 @@ fn by_name(lines: &str) -> BTreeMap<&str, &str> {
     lines.lines().filter_map(|line| line.split_once(": ")).collect()
 }
 
-/// The runs that are not as they were, and the policies that they are of.
+/// The runs that differ, and their policies.
 fn moved<'a>(before: &'a str, now: &'a str) -> (Vec<&'a str>, BTreeSet<&'a str>) {
     let (before, now) = (by_name(before), by_name(now));
     let names: BTreeSet<&str> = before.keys().chain(now.keys()).copied().collect();

@@ -1,10 +1,10 @@
-//! Runs whose behaviour is held as numbers: small loads on two devices of a model, under a policy.
+//! Runs whose behaviour is kept as hashes: small loads on two devices of a model, under a policy.
 //!
-//! Owns: the loads, what a run comes to as text.
-//! Does not own: which policies and models are run, what is kept of it (the test beside this, the example
+//! Owns: the loads, the text for a run.
+//! Does not own: the choice of policies and models, the use of the text (the test beside this, the example
 //! `trace_hashes`).
-//! Invariants: a run's text depends on policy, model and load alone: the hash of its trace, which is what happened and
-//! when, and a hash of its figures, all counters and the limits that the engine's status showed over the run.
+//! Invariants: a run's text depends on policy, model and load alone. It is the hash of its trace (all events with their
+//! times) and a hash of its figures (all counters, and the limits in the engine's status over the run).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use afflux_workloads::nfs_client::NfsClientOptions;
 use afflux_workloads::simulation::{Contents, DeviceChoice, Outcome, Simulation};
 use afflux_workloads::{NfsStream, Readers, Workload};
 
-/// A job file, faults, and knobs beside those of the policy.
+/// A job file, faults, and further knobs beside the policy's.
 struct Load {
     name: &'static str,
     jobs: &'static str,
@@ -129,7 +129,7 @@ fn figures(outcome: &Outcome) -> u64 {
     folded(counters.chain(shown).chain([outcome.virtual_ns, outcome.settle_ns]))
 }
 
-/// All loads on a model under a policy, and a random scenario there: the name of each run, and what it came to.
+/// All loads on a model under a policy, and a random scenario there: the name of each run, and its result.
 pub(crate) fn runs_of(policy: Option<&str>, model: &str, each: &mut dyn FnMut(String, String)) -> Result<(), String> {
     let name = policy.unwrap_or(OWN_POLICY);
     for load in LOADS {
@@ -144,7 +144,7 @@ pub(crate) fn runs_of(policy: Option<&str>, model: &str, each: &mut dyn FnMut(St
     Ok(())
 }
 
-/// What a random scenario came to.
+/// The result of a random scenario.
 pub(crate) fn scenario_told(report: &afflux_checker::Report) -> String {
     match &report.result {
         Ok(()) => format!("{:016x} {:016x}", report.hash, folded([report.steps, report.allocations].into_iter())),

@@ -1,9 +1,9 @@
 //! The model test: random operations from several tasks on the real engine, in virtual time, on disks
 //! that fail, checked against a reference model of every byte of every file.
 //!
-//! `cargo test` runs some seeds, fresh ones for each commit of CI (`AFFLUX_FIRST_SEED`, `AFFLUX_SEEDS`), and
-//! all kept scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. Many seeds are
-//! for `cargo xtask soak`.
+//! `cargo test` runs some seeds, which are new for each commit in CI (`AFFLUX_FIRST_SEED`, `AFFLUX_SEEDS`), and all
+//! kept scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. `cargo xtask soak` is for many
+//! seeds.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
@@ -28,7 +28,7 @@ fn random_operations_match_the_model() {
     }
 }
 
-/// One seed each, fresh ones for each commit of CI; `cargo xtask soak --matrix` runs more.
+/// One seed each, new for each commit in CI; `cargo xtask soak --matrix` runs more.
 #[test]
 fn every_policy_passes_on_every_device_model() {
     let first = number_from_env("AFFLUX_FIRST_SEED", 0);

@@ -1,43 +1,46 @@
-//! The law of 2009: a writer over the limit writes back itself, and its seven variants.
+//! The law of 2009, in which a writer over the limit writes back itself, and its seven variants.
 //!
-//! A CPU's writers are let through until they have dirtied `ratelimit_pages` together: all memory / 32 /
-//! CPUs, between 16 and 1,024; 8 once the device is flagged as over. Then one of them goes through the
-//! loop. **Before seed S0** (`linux-2.6.31-rc1`, `linux-2.6.31`, `linux-2.6.32`; kernel-facts, section 1.1),
-//! each pass: the limits of all devices from dirtyable memory; the device's share of the limit (its
-//! fraction of recent completions), cut to the headroom that all leave plus what the device has itself;
-//! less up to an eighth for a writer that did all the dirtying lately. The writer leaves if the device has no
-//! more than its share, or all together less than half-way between background and limit. Else the device is
-//! flagged, the writer writes 1.5 × `ratelimit_pages` of it (rc1: if anything is dirty there; later: only if
-//! what is dirty there exceeds the share), the limits are computed again, and it leaves if the device is
-//! below its share or the chunk is written; otherwise it waits up to 100 ms for congestion to clear and
-//! begins again. On the way out the flag is cleared if the device is below its share, and background
-//! writeback asked for if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
+//! The writers of a CPU go on until they have dirtied `ratelimit_pages` together: all memory / 32 / CPUs, between 16
+//! and 1,024; or 8 once the device is flagged as over. Then one of them enters the loop.
+//!
+//! **Before seed S0** (`linux-2.6.31-rc1`, `linux-2.6.31`, `linux-2.6.32`; kernel-facts, section 1.1), each pass
+//! computes the limits of all devices from dirtyable memory, then the device's share of the limit. The share is the
+//! device's fraction of recent completions, cut to the headroom of all devices plus the device's own dirty pages. A
+//! writer that did all the dirtying lately has up to an eighth less. The writer leaves if the device has no more than
+//! its share, or if all devices together have less than half-way between background and limit.
+//!
+//! Otherwise the device is flagged, and the writer writes 1.5 × `ratelimit_pages` of it. (rc1 writes if the device has
+//! any dirty page, later kernels only if its dirty pages exceed the share.) The limits are computed again, and the
+//! writer leaves if the device is below its share or the chunk is written. Otherwise it waits up to 100 ms for
+//! congestion to clear, and begins again. On the way out the flag is cleared if the device is below its share.
+//! Background writeback is requested if the dirty counters, read once more, exceed the threshold. 2.6.32 sleeps 1 ms,
 //! doubling to 100, instead of waiting for congestion (from memory).
 //!
-//! **The reordering of seed S0** (kernel-facts, section 1.2) has no clip to the headroom, one copy of the
-//! tests, counts writeback through copies, and asks about background from what it has read. The first
-//! diff is in no archive that was at hand; what the seed's thread does not say about it is taken from the
-//! August one. August and September are as posted to linux-mm on 21 August and 4 September 2009:
-//! - `s0-july`: clears the flag only where the device has no more than its share, not on the other exits.
-//! - `s0-seed`: the same without that: the flag is cleared on every exit below the share.
-//! - `s0-august`: as the seed, but at the limit of all devices or over it nobody leaves, neither for being
-//!   below the share nor for having written; who has written a chunk begins the loop again, at once.
-//! - `s0-september`: over is: the device at its share or more, or all at the limit or more. Leaves when not
-//!   over, below the half-way mark, or when the chunk is written; looks again before that.
-//! - `s0-merged` (in 2.6.36): reads the dirty counters first and leaves below the half-way mark before
-//!   anything of the device is read; then over is as in September; ends with the chunk, as the reviewer of
-//!   September's form had proposed. The 1 ms that doubles is left to 2.6.32.
+//! **The reordering of seed S0** (kernel-facts, section 1.2) has no clip to the headroom and one copy of the tests. It
+//! counts writeback through copies, and decides about background from the counts that it has read. No available archive
+//! has the first diff; where the seed's thread does not describe it, it is assumed to equal the August one. August and
+//! September are as posted to linux-mm on 21 August and 4 September 2009:
+//! - `s0-july`: clears the flag only if the device has no more than its share, not on the other exits.
+//! - `s0-seed`: as July, but clears the flag on every exit below the share.
+//! - `s0-august`: as the seed, but at or above the limit of all devices no writer leaves, neither below the share nor
+//!   after a chunk. A writer that has written a chunk begins the loop again at once.
+//! - `s0-september`: a writer is over if the device is at its share or more, or all devices are at the limit or more.
+//!   It leaves when not over, below the half-way mark, or when the chunk is written; it reads the counters again before
+//!   that.
+//! - `s0-merged` (in 2.6.36): reads the dirty counters first, and leaves below the half-way mark before it reads a
+//!   counter of the device. Its test for over is September's. The call ends with the chunk, as the reviewer of
+//!   September's form had proposed. The doubling sleep of 1 ms is left to 2.6.32.
 //!
-//! August's and September's code tests the device's dirty count before it has assigned it on a call's first
-//! pass, and reads the device's counters only if it is not 0. Here they are always read. What follows if what
-//! the variable happens to hold is 0 is the law without [`Part::DeviceTest`].
+//! In the first pass of a call, August's and September's code tests the variable for the device's dirty count before it
+//! has assigned it, and reads the device's counters only if it is not 0. Here they are always read. If the variable
+//! happens to hold 0, the result is the law without [`Part::DeviceTest`].
 //!
-//! All seven but 2.6.32 go with the pdflush pool (`pdflush`); the S0 variants differ from `linux-2.6.31` in
-//! nothing else. A writer is an open file. Real-time and "less throttled" writers are not modelled, nor are
-//! exact sums near small shares: here counters are exact.
+//! All seven but 2.6.32 go with the pdflush pool (`pdflush`); the S0 variants differ from `linux-2.6.31` in nothing
+//! else. A writer is an open file. Real-time and "less throttled" writers are not modelled, nor are exact sums near
+//! small shares: here counters are exact.
 //!
 //! Owns: the decision. Does not own: the writing (the engine), the pool.
-//! Invariants: how often a shared counter is read on each path is exactly what the tables say.
+//! Invariants: the number of reads of shared counters on each path is exactly the one in the tables.
 
 mod parts;
 
@@ -60,7 +63,7 @@ const WAIT_TICKS: u64 = TickRate::DEFAULT.a_second() / 10;
 /// Most pages that a flusher writes of one file before the next (`MAX_WRITEBACK_PAGES`).
 pub(crate) const SLICE_PAGES: u64 = 1024;
 
-/// Which form of the loop.
+/// The form of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Rc1,
@@ -77,45 +80,45 @@ pub(crate) enum Form {
 pub(crate) struct Balance {
     form: Form,
     parts: Parts,
-    /// What ends a wait for congestion.
+    /// The event that ends a wait for congestion.
     woken_by: WokenBy,
 }
 
-/// What is remembered of a writer.
+/// The memory of a writer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Task {
     dirties: floating::Local,
-    /// Set between a pass that wrote and what follows.
+    /// Set between a pass that wrote and the decision after it.
     wrote: Option<Pass>,
     /// Ticks of the next sleep, in 2.6.32.
     pause: u64,
 }
 
-/// What is remembered of a device.
+/// The memory of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Device {
     completions: floating::Local,
 }
 
-/// What is remembered of all.
+/// The memory of all devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shared {
     completions: floating::Global,
     dirties: floating::Global,
 }
 
-/// What a pass found.
+/// The counts that a pass has read.
 #[derive(Clone, Copy, Debug)]
 struct Pass {
     limits: Limits,
     share: u64,
-    /// Of all devices, not under writeback.
+    /// Pages of all devices, without those under writeback.
     reclaimable: u64,
-    /// Of all devices.
+    /// Pages of all devices.
     total: u64,
-    /// Of the device, not under writeback.
+    /// Pages of the device, without those under writeback.
     own_reclaimable: u64,
-    /// Of the device.
+    /// Pages of the device.
     own: u64,
 }
 
@@ -125,7 +128,7 @@ impl Pass {
     }
 }
 
-/// 1.5 times what a CPU's writers may dirty between calls.
+/// 1.5 times the pages that a CPU's writers may dirty between calls.
 fn chunk_pages(pace: &Pace) -> u64 {
     pace.cpu_pages + pace.cpu_pages / 2
 }
@@ -135,7 +138,7 @@ impl Balance {
         Self { form, parts: Parts::of(form), woken_by }
     }
 
-    /// With these parts there or not, whatever the form has.
+    /// Sets or clears these parts of the form.
     pub(crate) fn changed(mut self, changes: &[(Part, bool)]) -> Self {
         self.parts = changes.iter().fold(self.parts, |parts, (part, on)| parts.set(*part, *on));
         self
@@ -160,7 +163,7 @@ impl Balance {
         (fraction.of(shared_part) + min).min(dirty * own(KernelKnob::MaxRatio) / 100)
     }
 
-    /// What the device's own and the headroom of all come to: four global reads and two of the device.
+    /// The headroom of all devices plus the device's own pages: four global reads and two of the device.
     fn headroom(view: &View, dirty: u64) -> u64 {
         let used = view.read(Global::Dirty)
             + view.read(Global::Writeback)
@@ -187,7 +190,7 @@ impl Balance {
         if self.has(Part::TaskShare) { Self::share_of_task(share, limits.dirty, task, shared) } else { share }
     }
 
-    /// Reads what the device has.
+    /// Reads the device's counters.
     fn look_at_device(&self, view: &View, pass: &mut Pass) {
         if self.has(Part::DeviceTest) {
             pass.own_reclaimable = view.device_reclaimable();
@@ -195,7 +198,7 @@ impl Balance {
         }
     }
 
-    /// One pass's reads, in the order of the form. The merged one stops short if nobody is to wait.
+    /// The reads of one pass, in the order of the form. The merged form stops early if no writer has to wait.
     fn look(&self, view: &View, task: &mut Task, device: &mut Device, shared: &Shared) -> Pass {
         let limits = Self::limits_now(view);
         let of_all = |share| {
@@ -220,25 +223,25 @@ impl Balance {
         pass
     }
 
-    /// Whether the device has more than its share, or all more than the limit where the form asks that.
+    /// Whether the device has more than its share or, if the form tests this, all devices are at the limit.
     fn over(&self, pass: &Pass) -> bool {
         let over_share = pass.own > pass.share || self.has(Part::AtShare) && pass.own == pass.share;
         over_share || self.has(Part::LimitOfAll) && pass.total >= pass.limits.dirty
     }
 
-    /// Whether a pass ends the call before anything is written in it.
+    /// Whether a pass ends the call before it writes.
     fn leaves(&self, view: &View, pass: &Pass, pace: &Pace) -> bool {
         let held = self.has(Part::HoldsOverLimit) && pass.total >= pass.limits.dirty;
         let has_written = self.has(Part::RoundAfterWriting) && view.payer.written >= chunk_pages(pace) && !held;
         !self.over(pass) || pass.below_midpoint() || has_written
     }
 
-    /// The way out: the flag, and background writeback.
+    /// The way out: updates the flag, and requests background writeback.
     fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Admission {
         pace.exceeded &= match self.form {
             _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
             Form::September => self.over(pass),
-            // Below the half-way mark nothing new is known: what an earlier pass found stands.
+            // Below the half-way mark no counter of the device was read, so the result of an earlier pass stands.
             Form::Merged if pass.below_midpoint() => view.payer.pass > 0,
             Form::Merged => self.over(pass),
             _ => pass.own >= pass.share,
@@ -264,7 +267,7 @@ impl Balance {
         Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
     }
 
-    /// What follows once the writer has written; `None` if the loop begins again at once.
+    /// The decision after the writer has written; `None` if the loop begins again at once.
     fn after_writing(&self, view: &View, pass: Pass, memory: &mut Memory<'_, Self>) -> Option<Admission> {
         let Memory { payer: task, device, shared, pace } = memory;
         let mut pass = pass;
@@ -277,7 +280,7 @@ impl Balance {
             }
         }
         let chunk = chunk_pages(pace);
-        // August asks about this pass's writing, the others about the call's.
+        // August counts the pages written in this pass, the others those of the whole call.
         let written = if self.has(Part::HoldsOverLimit) { view.payer.written_last } else { view.payer.written };
         match written >= chunk {
             true if self.has(Part::RoundAfterWriting) => None,
@@ -288,7 +291,7 @@ impl Balance {
 }
 
 impl Balance {
-    /// So many pages of the device have been written.
+    /// Counts completed writes of the device.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         let limits = limits_2009(view.memory_pages, &view.knobs);
         let largest = floating::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;

@@ -1,39 +1,39 @@
-//! What the forms of the loop of 2009 are made of, so that one part can be changed at a time.
+//! The parts of the loop of 2009, so that one can be changed at a time.
 //!
-//! Owns: the parts' names, which form has which.
-//! Does not own: what a part does (the law).
+//! Owns: the parts' names, and the parts of each form.
+//! Does not own: the effect of a part (the law).
 //! Invariants: a named form without changes is the form as posted.
 
 use super::Form;
 
-/// A part of the law of 2009: a form has it or not.
+/// A part of the law of 2009, which a form has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Part {
-    /// A device's share is cut to the headroom that all devices leave plus what it has itself.
+    /// A device's share is cut to the headroom of all devices plus its own pages.
     Clip = 1 << 0,
     /// A writer that dirtied much lately has up to an eighth less of the share.
     TaskShare = 1 << 1,
-    /// The device's own dirty pages are looked at and held against its share. Without it a writer is
-    /// held by the limit of all devices only, and never writes back itself.
+    /// The device's own dirty pages are read and compared with its share. Without this part only the limit of all
+    /// devices stops a writer, and a writer never writes back itself.
     DeviceTest = 1 << 2,
-    /// At or over the limit of all devices nobody leaves for being below the share.
+    /// At or above the limit of all devices, no writer leaves because its device is below the share.
     LimitOfAll = 1 << 3,
-    /// Who has exactly the share is over it.
+    /// A device with exactly its share is over it.
     AtShare = 1 << 4,
     /// After writing, limits and the device's counters are read once more.
     LookAfterWriting = 1 << 5,
     /// After a whole chunk, the loop begins again instead of ending.
     RoundAfterWriting = 1 << 6,
-    /// Over the limit of all devices not even who has written a chunk leaves.
+    /// Above the limit of all devices, even a writer that has written a chunk stays.
     HoldsOverLimit = 1 << 7,
-    /// Who is over has writers to the device asked about after 8 pages.
+    /// A device that is over is flagged, and its writers are checked after 8 pages.
     Flag = 1 << 8,
-    /// The flag is cleared at one of the exits only.
+    /// Only one of the exits clears the flag.
     FlagStays = 1 << 9,
     /// On the way out the dirty counters are read once more.
     TailReads = 1 << 10,
-    /// Background writeback is not asked for while it runs on the device.
+    /// Background writeback is not requested while it runs on the device.
     QuietWhileFlushing = 1 << 11,
 }
 
@@ -46,7 +46,7 @@ impl Parts {
         self.0 & part as u16 != 0
     }
 
-    /// With the part, or without it.
+    /// Sets the part, or clears it.
     pub(super) const fn set(self, part: Part, on: bool) -> Self {
         Self(if on { self.0 | part as u16 } else { self.0 & !(part as u16) })
     }

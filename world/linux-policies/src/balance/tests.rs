@@ -52,7 +52,7 @@ impl Kept {
         decision
     }
 
-    /// One call with this much dirty of which a `WriteBack` writes what it may; the reads in sum.
+    /// One call with this many dirty pages, of which each `WriteBack` writes its part; returns the sum of the reads.
     fn call(&mut self, dirty: u64) -> (Reads, Vec<Admission>) {
         self.so_far = PayerCounts::default();
         let (mut dirty, mut writeback) = (dirty, 0);
@@ -99,11 +99,11 @@ fn reads_of_a_call_that_writes_once_by_table() {
             // 2 x 9 + 3, and 2 on the way out.
             Form::Rc1 | Form::Final | Form::V2_6_32 => Reads { global: 23, dirty: 13, device: 8 },
             Form::July | Form::Seed => Reads { global: 9, dirty: 4, device: 2 },
-            // As posted, the loop begins again: two passes of the same.
+            // As posted, the loop begins again: two passes with the same reads.
             Form::August | Form::September => Reads { global: 18, dirty: 8, device: 4 },
             Form::Merged => Reads { global: 8, dirty: 3, device: 2 },
         };
-        // The device has half of the limit; all together are below the limit.
+        // The device may have half of the limit; all devices together are below the limit.
         let mut kept = Kept::new(form);
         kept.max_ratio = 50;
         let (reads, decisions) = kept.call(19_000);
@@ -137,7 +137,7 @@ fn without_its_own_test_a_device_has_the_whole_limit() {
     }
 }
 
-/// The first dirty count, all the device's own, that does not let a writer go that did all dirtying.
+/// The smallest dirty count that stops the writer. All pages are on its device, and it did all the dirtying.
 fn held_from(changes: &[(Part, bool)]) -> u64 {
     let lets_go = |dirty: u64| {
         let mut kept = Kept::new(Form::Final);
@@ -145,7 +145,7 @@ fn held_from(changes: &[(Part, bool)]) -> u64 {
         let Kept { shared, device, task, .. } = &mut kept;
         *device = Device::default();
         *shared = Shared::default();
-        // In steps that end where periods do, so that fractions come to 1 but for a page.
+        // The steps end at the ends of periods, so that fractions are 1 to within a page.
         for _ in 0..1 << 12 {
             shared.completions.add(&mut device.completions, 1 << 10, floating::WHOLE, shift_for(20_000));
             shared.dirties.add(&mut task.dirties, 1 << 10, floating::WHOLE, shift_for(20_000));
@@ -207,8 +207,8 @@ fn in_2_6_32_sleeps_double_up_to_100_ms() {
 
 #[test]
 fn a_lone_writer_gets_less_of_the_limit_before_the_patch() {
-    // What others have dirty takes from the headroom, and the clip takes it from the share; the writer's
-    // own eighth goes in all forms.
+    // Dirty pages of others reduce the headroom, and the clip reduces the share to it; all forms subtract the writer's
+    // own eighth.
     let clipped = |form| {
         let mut kept = Kept::new(form);
         let mut view = kept.view(0, 0);
@@ -239,13 +239,14 @@ fn a_writer_that_dirtied_everything_has_an_eighth_less() {
 #[test]
 fn where_the_flag_is_cleared() {
     for form in ALL {
-        // Over the flag's condition before, now half the share and half the midpoint.
+        // Above the flag's condition before; now at half the share and half the midpoint.
         let mut kept = Kept::new(form);
         kept.pace.exceeded = true;
         kept.call(5000);
         assert!(!kept.pace.exceeded, "{form:?}: below the share everywhere clears it");
     }
-    // Below the midpoint of all but over its share: only what tests the midpoint apart keeps the flag.
+    // Below the midpoint of all devices but over its share: a form keeps the flag only if it tests the midpoint
+    // separately.
     for (form, stays) in
         [(Form::Final, true), (Form::July, true), (Form::Seed, true), (Form::September, true), (Form::Merged, false)]
     {
@@ -260,7 +261,7 @@ fn where_the_flag_is_cleared() {
 
 #[test]
 fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
-    // 20,100 dirty: the chunk takes the device below its share, which only a look at it would show.
+    // 20,100 pages are dirty. The chunk takes the device below its share, but only another look shows that.
     for (form, stays) in [(Form::Final, false), (Form::July, true)] {
         let mut kept = Kept::new(form);
         let view = kept.view(20_100, 0);

@@ -1,12 +1,12 @@
 //! The kernel's estimate of a device's write bandwidth.
 //!
-//! Linux 6.1, `wb_update_write_bandwidth`, the same in 3.6 (kernel-facts, section 6.5). With a period P,
-//! the power of two not below 3 s in ticks, and w pages written in e ticks since the last update: if
-//! e > P the estimate is w·HZ/e; else it is (w·HZ + old·(P − e))/P. The average follows by an eighth of the
-//! difference, and only when the estimate moves towards it: it trails one update behind, so the first step
-//! never moves it. Both start at 100 MiB/s, whatever the device.
+//! Linux 6.1, `wb_update_write_bandwidth`, the same in 3.6 (kernel-facts, section 6.5). P is the power of two not below
+//! 3 s in ticks, and w pages were written in e ticks since the last update. If e > P, the estimate and the average are
+//! w·HZ/e. Otherwise the estimate is (w·HZ + old·(P − e))/P. The average then moves by an eighth of its distance to the
+//! old estimate, and only if the new estimate does not turn back towards it. So the average trails one update behind,
+//! and the first step never moves it. Both start at 100 MiB/s for every device.
 //!
-//! Owns: the estimate and its average. Does not own: when it is updated.
+//! Owns: the estimate and its average. Does not own: the times of updates.
 //! Invariants: the average is never 0.
 
 use crate::jiffies::{log2, pow2ceil};
@@ -28,7 +28,7 @@ impl Default for Bandwidth {
 }
 
 impl Bandwidth {
-    /// `written` pages in `elapsed` ticks, at least 1, of `hz` a second.
+    /// Updates the estimate: `written` pages in `elapsed` ticks (at least 1) of `hz` a second.
     pub(crate) fn update(&mut self, hz: u64, elapsed: u64, written: u64) {
         let period = pow2ceil(3 * hz);
         let old = self.now;

@@ -1,11 +1,11 @@
 //! The limit that writers really meet: it rises at once and falls slowly.
 //!
-//! Linux 6.1, `update_dirty_limit` (kernel-facts, section 6.2): up to a higher threshold in one step; down,
-//! at most every 200 ms, by 1/32 of the distance to the threshold or to what is dirty, whichever is
-//! more. So a threshold that falls stops nobody at once, and gaps under 32 pages never close.
+//! Linux 6.1, `update_dirty_limit` (kernel-facts, section 6.2). The limit rises to a higher threshold in one step. It
+//! falls at most every 200 ms, by 1/32 of the distance to the threshold or to the dirty pages, whichever is higher. So
+//! a falling threshold stops no writer at once, and gaps under 32 pages never close.
 //!
 //! Owns: the limit. Does not own: the threshold.
-//! Invariants: it is never below the threshold.
+//! Invariants: the limit is never below the threshold.
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HardLimit {
@@ -19,7 +19,7 @@ impl HardLimit {
         self.limit.max(thresh)
     }
 
-    /// Follows the threshold if so many ticks have passed, those of 200 ms.
+    /// Follows the threshold if `every` ticks (200 ms) have passed.
     pub(crate) fn update(&mut self, thresh: u64, dirty: u64, now: u64, every: u64) {
         if now.saturating_sub(self.updated) < every {
             return;

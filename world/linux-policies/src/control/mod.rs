@@ -1,23 +1,23 @@
 //! The control law of Linux 3.2 and later: `linux-3.6` and `linux-6.1`.
 //!
-//! Nobody waits up to the free-running ceiling F, half-way between the background threshold and the limit.
-//! Above it a writer that has used up its pages sleeps so long that it dirties at the device's rate limit
-//! (`rate`) times the factor of its position (`position`); time that it spent elsewhere since its last
-//! pause counts as slept, and a sleep longer than the longest is carried on as debt (`pauses`). Estimates are
-//! updated at most every 200 ms, by writers that are throttled and by writes that end, in 3.6 by passes of its flusher. A device's share of
-//! the limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly
-//! (`hard_limit`).
-//! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c;
-//! for 3.6 the same functions under their older names, from memory. `linux-3.6` has the knob of seed S4:
-//! background writeback also goes on while the device's reclaimable pages exceed its smoothed bandwidth ×
-//! `dirty_background_centisecs` / 100 (kernel-facts, section 5.1). `linux-6.1` has strict limits, and min and
-//! max in bytes as later kernels have them.
+//! No writer waits up to the free-running ceiling F, half-way between the background threshold and the limit. Above it,
+//! a writer that has used up its allowance sleeps until it dirties no faster than its rate: the device's rate limit
+//! (`rate`) times the factor of its position (`position`). Time spent elsewhere since its last pause counts as sleep,
+//! and a sleep beyond the longest is carried on as debt (`pauses`). Estimates are updated at most every 200 ms, by
+//! throttled writers and by completed writes (in 3.6: by passes of the flusher). A device's share of the limit is its
+//! fraction of recent completions (`proportions::flexible`). The limit itself falls slowly (`hard_limit`).
+//!
+//! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c; for 3.6 the
+//! same functions under their older names, from memory. `linux-3.6` has the knob of seed S4: background writeback also
+//! goes on while the device's reclaimable pages exceed its smoothed bandwidth × `dirty_background_centisecs` / 100
+//! (kernel-facts, section 5.1). `linux-6.1` has strict limits, and minimum and maximum in bytes as in later kernels.
 //!
 //! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
 //! throttle of loop devices and servers. A writer is an open file.
 //!
 //! Owns: the decision, the updates. Does not own: the formulas, which have modules of their own.
-//! Invariants: a writer sleeps at most 200 ms at a time, and a tick. Who gets through with a rate above 0 has slept once.
+//! Invariants: a writer sleeps at most 200 ms and a tick at a time. With a rate above 0 it sleeps at most once in a
+//! call.
 
 mod bandwidth;
 mod hard_limit;
@@ -40,27 +40,27 @@ use crate::limits::{Limits, PAGE_BYTES, dirtyable_modern, limits_6_1, limits_201
 use crate::needs::NEEDS;
 use crate::proportions::flexible;
 
-/// Pages of a new writer until the first question.
+/// Pages of a new writer until its first check.
 const TASK_PAGES: u64 = 32;
-/// 100 % in the unit in which shares are kept.
+/// 100 % in the unit of shares.
 const ALL: u64 = 1_000_000;
 
-/// Which kernel.
+/// The kernel's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     V3_6,
     V6_1,
 }
 
-/// When a device's bandwidth is learned.
+/// The events that update a device's bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Learns {
-    /// By writers that are throttled, and after each pass of the device's flusher, whose own run says what is idle time:
-    /// more than a second without an update, the last one before this run began. What a sync writes is seen only as what
-    /// was written since. As posted for Linux 3.2 and there until 5.15 (`__bdi_update_bandwidth`, from memory).
+    /// Throttled writers and passes of the device's flusher. Time is idle if it is more than a second without an
+    /// update, and the last update was before the flusher's run began. Pages that a sync writes count only at the next
+    /// such event. As posted for Linux 3.2, and so until 5.15 (`__bdi_update_bandwidth`, from memory).
     Passes,
-    /// At each completed write, a sync's included; time is idle if nothing was under way for more than a second. As
-    /// since Linux 5.16.
+    /// Each completed write, a sync's included. Time is idle if no write was in flight for more than a second. So since
+    /// Linux 5.16.
     Completions,
 }
 
@@ -68,46 +68,46 @@ pub(crate) enum Learns {
 pub(crate) struct Control {
     pub(crate) era: Era,
     pub(crate) learns: Learns,
-    /// Pauses are whole ticks, rounded down: the fewer a second, the more a writer gets through.
+    /// Pauses are whole ticks, rounded down: with fewer ticks a second, a writer gets more done.
     pub(crate) ticks: TickRate,
 }
 
-/// What is remembered of a writer, in ticks and pages.
+/// The memory of a writer, in ticks and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// When its last pause ended, or was to; 0 before the first.
+    /// The planned end of its last pause; 0 before the first.
     paused_when: u64,
 }
 
-/// What is remembered of a device.
+/// The memory of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Device {
     bandwidth: Bandwidth,
     rate: RateLimit,
     completions: flexible::Local,
-    /// When the estimates were updated, in ticks, and what was dirtied and written by then.
+    /// Time of the last update of the estimates, in ticks, and the pages dirtied and written until then.
     updated: u64,
     dirtied: u64,
     written: u64,
     exceeded: bool,
-    /// When the flusher's run began, in ticks, if it is in one.
+    /// Begin of the flusher's run, in ticks, if it is in one.
     run_began: Option<u64>,
 }
 
-/// What is remembered of all devices.
+/// The memory of all devices.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
     hard_limit: HardLimit,
     completions: flexible::Global,
 }
 
-/// What a decision is about.
+/// The counts for a decision.
 struct Now {
     ticks: u64,
     limits: Limits,
-    /// Not under writeback.
+    /// Pages not under writeback.
     reclaimable: u64,
-    /// With what is under writeback.
+    /// Pages under writeback included.
     dirty: u64,
 }
 
@@ -134,8 +134,8 @@ impl Control {
         self.era == Era::V6_1 && view.knobs.own.get(KernelKnob::StrictLimit) > 0
     }
 
-    /// The device's share of a limit: its fraction of what no minimum claims, plus its own minimum, at
-    /// most its maximum. Minimum and maximum are kept in millionths; in bytes they are taken of the limit.
+    /// The device's share of a limit: its fraction of the part that no minimum claims, plus its own minimum, at most
+    /// its maximum. Minimum and maximum are kept in millionths; those in bytes are converted with the limit.
     fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
         let own = |knob| view.knobs.own.get(knob);
         let scaled = |bytes: u64, ratio: u64| match (self.era, bytes) {
@@ -175,14 +175,14 @@ impl Control {
         }
     }
 
-    /// Updates the estimates if 200 ms have passed. With a position the rates too.
+    /// Updates the estimates if 200 ms have passed; with a position, also the rates.
     fn update(&self, now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
         let hz = self.ticks.a_second();
         let elapsed = now.ticks.saturating_sub(device.updated);
         if elapsed < hz / 5 {
             return;
         }
-        // A writer's call begins as it is asked about.
+        // The call of a writer begins with this decision.
         let began = if position.is_some() { now.ticks } else { device.run_began.unwrap_or(now.ticks) };
         if self.learns == Learns::Passes && elapsed > hz && device.updated < began {
             device.begins_anew(now.ticks, view);
@@ -208,9 +208,9 @@ impl Control {
         (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
     }
 
-    /// How long a sleep of so many ticks is. Since Linux 4.8 the timer wheel rounds up, so that no timer is early:
-    /// the sleeper wakes as the tick after the last begins, up to a tick late, which the next pause makes good
-    /// (from memory of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    /// The length of a sleep of `pause` ticks. Since Linux 4.8 the timer wheel rounds up, so that no timer is early.
+    /// The sleeper wakes at the tick after the last, up to a tick late, which the next pause makes up for (from memory
+    /// of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
     fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
         match self.era {
             Era::V3_6 => self.ticks.ns(pause),
@@ -218,8 +218,7 @@ impl Control {
         }
     }
 
-    /// Idle time is not counted: after more than a second without a write under way the estimates start
-    /// from here.
+    /// Leaves idle time out: after more than a second without a write in flight, the estimates start afresh.
     fn skip_idle(&self, view: &View, device: &mut Device) {
         let now = self.ticks.at(view.now);
         if now.saturating_sub(device.updated) > self.ticks.a_second() && view.device().writeback == 0 {
@@ -227,14 +226,14 @@ impl Control {
         }
     }
 
-    /// The flusher begins a pass, or has ended its last: what it did since the last update is learned.
+    /// The flusher begins a pass, or has ended its last: updates the estimates with the writes since the last update.
     fn passes(&self, view: &View, device: &mut Device, shared: &mut Shared) {
         let now = Now::of(self.ticks.at(view.now));
         device.run_began.get_or_insert(now.ticks);
         self.update(&now, view, None, device, shared);
     }
 
-    /// Seed S4: what the device writes in the time set, if one is.
+    /// Seed S4: pages that the device writes in the configured time, if one is set.
     fn time_pages(&self, view: &View, device: &Device) -> Option<u64> {
         let centisecs = view.knobs.background_centisecs;
         (self.era == Era::V3_6 && centisecs > 0).then(|| device.bandwidth.average * centisecs / 100)
@@ -251,7 +250,8 @@ impl Control {
     }
 }
 
-/// What a writer's account says at a rate.
+/// The writer's pause by its account at the task's rate. `None` if it is below the shortest pause; it is then carried
+/// on.
 fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
     let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
@@ -261,7 +261,7 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
             pause -= now as i64 - task.paused_when as i64;
         }
         if pause < min_pause as i64 {
-            // Credit is kept, but no more than a second of it.
+            // Credit is carried on, but at most a second of it.
             if pause < -(hz as i64) {
                 task.paused_when = now;
                 pace.unpaid_pages = 0;
@@ -287,7 +287,7 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
     Some(pause)
 }
 
-/// What a writer's pause follows from, in ticks and pages.
+/// The inputs of a writer's pause, in ticks and pages.
 struct Plan {
     /// Ticks a second.
     hz: u64,
@@ -298,7 +298,7 @@ struct Plan {
 }
 
 impl Control {
-    /// So many pages of the device have been written.
+    /// Counts completed writes of the device.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
@@ -309,14 +309,14 @@ impl Control {
 }
 
 impl Now {
-    /// Of an update without a position.
+    /// The counts of an update without a position.
     fn of(ticks: u64) -> Self {
         Self { ticks, limits: Limits { dirty: 0, background: 0 }, reclaimable: 0, dirty: 0 }
     }
 }
 
 impl Device {
-    /// What was dirtied and written until now is no sign of a speed.
+    /// Leaves out the pages dirtied and written so far, which say nothing about a rate.
     fn begins_anew(&mut self, now: u64, view: &View) {
         (self.updated, self.dirtied, self.written) = (now, view.device().dirtied, view.device().written);
     }
@@ -341,7 +341,7 @@ impl DevicePolicy for Control {
 
     fn pause_ns_max(&self) -> u64 {
         let ticks = self.ticks.a_second() / 5;
-        // To the tick after the last: see `sleep_ns`.
+        // The sleep lasts to the tick after the last: see `sleep_ns`.
         self.ticks.ns(if self.era == Era::V6_1 { ticks + 1 } else { ticks })
     }
 
@@ -360,8 +360,7 @@ impl DevicePolicy for Control {
         let limits = now.limits;
         pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
         let strict = self.strict(view);
-        // The counters are read in the order in which the kernel does: those of the device only if they
-        // are needed.
+        // The counters are read in the kernel's order; those of the device only if they are needed.
         let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback();
         let mut of_device = None;
         let (dirty, thresh, freerun) = if strict {
@@ -399,7 +398,7 @@ impl DevicePolicy for Control {
             (0, true) => PauseCause::StrictLimit,
             _ => PauseCause::Rate,
         };
-        // So little of a device may be an error of its counters.
+        // So few pages of a device may be an error of its counters.
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { Then::Return } else { Then::Decide };

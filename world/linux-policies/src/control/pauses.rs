@@ -1,16 +1,16 @@
-//! How long a writer pauses and how many pages it may dirty until it is asked about again.
+//! The length of a writer's pause, and the pages that it may dirty until its next check.
 //!
-//! Linux 6.1, `wb_max_pause`, `wb_min_pause` and `dirty_poll_interval`, the same in 3.6 (kernel-facts,
-//! section 6.7). Pauses are in ticks. The longest is 200 ms, and shorter for a device with so little dirty
-//! that it would run dry. The shortest aimed at is 10 ms, more when many writers share the device, and the
-//! number of pages between questions follows from it: at least 32 if a longer pause allows that.
+//! Linux 6.1, `wb_max_pause`, `wb_min_pause` and `dirty_poll_interval`, the same in 3.6 (kernel-facts, section 6.7).
+//! Pauses are in ticks. The longest is 200 ms, and shorter for a device with so few dirty pages that it would run dry.
+//! The shortest is 10 ms, and longer if many writers share the device. The pages between checks follow from it: at
+//! least 32 if a longer pause allows that.
 //!
 //! Owns: the formulas. Does not own: the writer's credit and debt (`control`).
 //! Invariants: no pause is longer than a fifth of a second.
 
 use crate::jiffies::{log2, pow2ceil};
 
-/// Pages between questions below which longer pauses are tried.
+/// Pages between checks below which longer pauses are tried.
 const PAGES_WANTED: u64 = 32;
 
 /// The longest pause.
@@ -19,7 +19,7 @@ pub(crate) fn max_pause(hz: u64, bandwidth: u64, device_dirty: u64) -> u64 {
     until_dry.min((hz / 5).max(1))
 }
 
-/// The shortest pause that is slept, and the pages until the next question.
+/// The shortest pause worth a sleep, and the pages until the next check.
 pub(crate) fn min_pause(hz: u64, bandwidth: u64, limit: u64, task_rate: u64, max_pause: u64) -> (u64, u64) {
     let mut ticks = (hz / 100).max(1);
     let (high, low) = (u64::from(log2(bandwidth)), u64::from(log2(limit)));
@@ -44,14 +44,14 @@ pub(crate) fn min_pause(hz: u64, bandwidth: u64, limit: u64, task_rate: u64, max
     (if pages >= PAGES_WANTED { 1 + ticks / 2 } else { ticks }, pages)
 }
 
-/// Pages until the next question while nobody is throttled: about the root of what is left.
+/// Pages until the next check while no writer is throttled: about the square root of the pages left.
 pub(crate) fn poll_pages(dirty: u64, limit: u64) -> u64 {
     if limit > dirty { 1 << (log2(limit - dirty) / 2) } else { 1 }
 }
 
-/// Pages a flusher writes of one file before it turns to the next: half a second of bandwidth, at most an
-/// eighth of the limit; 1,024 are added before it is rounded down to a multiple of 1,024 (kernel-facts,
-/// section 2.3: `writeback_chunk_size`).
+/// Pages of one file that a flusher writes before it turns to the next: half a second of bandwidth, at most an eighth
+/// of the limit. 1,024 are added, and the sum is rounded down to a multiple of 1,024 (kernel-facts, section 2.3:
+/// `writeback_chunk_size`).
 pub(crate) fn chunk_pages(bandwidth: u64, hard_limit: u64, asked: u64) -> u64 {
     const UNIT: u64 = 1024;
     let pages = (bandwidth / 2).min(hard_limit / 8).min(asked);

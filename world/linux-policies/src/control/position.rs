@@ -1,28 +1,28 @@
-//! Position control: how far what is dirty is from where it should be, as a factor on rates.
+//! Position control: the distance of the dirty pages from their setpoint, as a factor on rates.
 //!
-//! Linux 6.1, `wb_position_ratio` (kernel-facts, section 6.4), in fixed point with 1024 as 1. With a hard
-//! limit L and the free-running ceiling F, the setpoint is S = (F + L)/2 and the global factor is
-//! 1 + ((S − dirty)/(L − S))³: about 2 at F, 1 at S, 0 at L. On top of it a line pulls the device to its
-//! own setpoint, its share of S: the factor falls to 0 over a span that is as wide as the device's
-//! bandwidth asks for, and is a quarter from three quarters of the way. A device with less than half its
-//! share has more of it, up to 8 times, so that it does not run dry. Held to a strict limit the device has
-//! a cubic of its own and gets the lower of the two.
+//! Linux 6.1, `wb_position_ratio` (kernel-facts, section 6.4), in fixed point with 1024 as 1. With a hard limit L and
+//! the free-running ceiling F, the setpoint is S = (F + L)/2. The global factor is 1 + ((S − dirty)/(L − S))³: about 2
+//! at F, 1 at S, 0 at L. A line then pulls the device to its own setpoint, its share of S. Along this line the factor
+//! falls towards 0 over a span that grows with the device's bandwidth. From three quarters of the span on it is a
+//! quarter of the global factor. The factor of a device with less than half its share is raised, up to 8 times, so that
+//! the device does not run dry. Under a strict limit the device has a cubic of its own, and gets the lower of the two
+//! factors.
 //!
-//! Linux 3.6 has the same but divides by (L − S) + 1 and thresh + 1 where 6.1 sets the last bit, and has
-//! no strict limit (from memory).
+//! Linux 3.6 has the same law, but divides by (L − S) + 1 and thresh + 1 where 6.1 sets the last bit. It has no strict
+//! limit (from memory).
 //!
 //! Owns: the factor. Does not own: the limits, the share, the bandwidth.
-//! Invariants: at or above the hard limit the factor is 0, looked at first. It is not capped at 2 once the
-//! device's part is in: up to about 12 is meant.
+//! Invariants: at or above the hard limit the factor is 0; this test comes first. With the device's part the factor is
+//! not capped at 2: values up to about 12 are intended.
 
 use crate::limits::Limits;
 
 /// 1 as a factor.
 pub(crate) const ONE: u64 = 1024;
-/// Pages below which a strictly limited device is not measured by its own setpoint.
+/// A strictly limited device with fewer pages is not compared with its own setpoint.
 const FEW_PAGES: u64 = 8;
 
-/// How a divisor is kept from being 0.
+/// The way to keep a divisor from being 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeverZero {
     /// 3.6: by adding 1.
@@ -40,19 +40,19 @@ impl NeverZero {
     }
 }
 
-/// What the factor depends on, in pages and pages a second.
+/// The inputs of the factor, in pages and pages a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Position {
     pub(crate) limits: Limits,
     /// The smoothed limit, never below the limit.
     pub(crate) hard_limit: u64,
-    /// Dirty and under writeback, all devices.
+    /// Dirty pages and those under writeback, of all devices.
     pub(crate) dirty: u64,
     /// The device's share of the limit.
     pub(crate) share: u64,
-    /// The same of the background limit; only a strict limit asks.
+    /// The device's share of the background limit, for a strict limit only.
     pub(crate) share_background: u64,
-    /// Dirty and under writeback on the device.
+    /// Dirty pages and those under writeback, of the device.
     pub(crate) device_dirty: u64,
     /// The device's smoothed bandwidth.
     pub(crate) bandwidth: u64,
@@ -63,19 +63,19 @@ pub(crate) struct Position {
 /// 1 + ((setpoint − dirty)/(limit − setpoint))³, between 0 and 2.
 fn cubic(setpoint: u64, dirty: u64, limit: u64, never_zero: NeverZero) -> u64 {
     let divisor = never_zero.apply(limit.saturating_sub(setpoint)) as i64;
-    // The quotient truncates, the shifts floor: as C does.
+    // As in C, the quotient truncates and the shifts round down.
     let x = ((setpoint as i64 - dirty as i64) << 10) / divisor;
     let cube = (((x * x) >> 10) * x) >> 10;
     (cube + ONE as i64).clamp(0, 2 * ONE as i64) as u64
 }
 
 impl Position {
-    /// Where all devices together should be.
+    /// The setpoint of all devices together.
     pub(crate) fn setpoint(&self) -> u64 {
         (self.limits.freerun() + self.hard_limit) / 2
     }
 
-    /// The factor on the device's rate, of [`ONE`].
+    /// The factor on the device's rate, in units of 1/[`ONE`].
     pub(crate) fn factor(&self) -> u64 {
         if self.dirty >= self.hard_limit {
             return 0;

@@ -1,13 +1,12 @@
 //! The rate at which each writer to a device may dirty, before position control.
 //!
-//! Linux 6.1, `wb_update_dirty_ratelimit`, the same in 3.6 (kernel-facts, section 6.6). What writers were
-//! allowed (rate × position) scaled by how much more or less the device wrote than they dirtied is the
-//! balanced rate. The limit follows it by an eighth of the smallest difference between it, the balanced
-//! rate, the previous balanced rate and what writers were allowed, and only in the direction that brings
-//! what is dirty back to the setpoint; small differences are damped by a shift. So it rests a little above
-//! the device's part: a dead band, meant.
+//! Linux 6.1, `wb_update_dirty_ratelimit`, the same in 3.6 (kernel-facts, section 6.6). The allowed rate is rate ×
+//! position. Scaled by the device's writes over the writers' dirtying, it gives the balanced rate. The rate limit
+//! compares itself with three rates: the balanced rate, the previous balanced rate, and the allowed rate. It moves by
+//! an eighth of the smallest difference, and only in the direction that brings dirty pages back to the setpoint; a
+//! shift damps small differences. So the limit rests a little above the device's part. This dead band is intended.
 //!
-//! Owns: the limit and the last balanced rate. Does not own: when it is updated.
+//! Owns: the limit and the last balanced rate. Does not own: the times of updates.
 //! Invariants: the limit is never 0.
 
 use super::bandwidth::START;
@@ -25,7 +24,7 @@ impl Default for RateLimit {
     }
 }
 
-/// What an update is made from.
+/// The inputs of an update.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     /// The factor of position control.

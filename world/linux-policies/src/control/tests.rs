@@ -42,7 +42,7 @@ impl Kept {
         law.admit(view, Memory { payer: task, device, shared, pace })
     }
 
-    /// A device that wrote everything so far.
+    /// A device that has written everything so far.
     fn owning(era: Era) -> Self {
         let mut kept = Self::new(era);
         kept.shared.completions.add(&mut kept.device.completions, 1 << 40, flexible::WHOLE, Nanos(0));
@@ -81,17 +81,17 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
     assert_eq!(decision, Admission::Pause(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
-    // It came back 4 ms after the pause: they count as slept, 6 are left, the shortest.
+    // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
     let decision = kept.decide(&view(114, 175_000, device, 256));
     assert_eq!(decision, Admission::Pause(Pause { ns: 7 * MS, ..pause }));
-    // 7 ms after: 3 are not worth a sleep, and are kept as debt.
+    // After 7 ms, 3 are left. They are not worth a sleep, and are carried on as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
 }
 
-/// 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is 1 ms,
-/// to 8 where it is 4 ms. So with 250 ticks a second more gets through. Since 4.8 a sleep ends as a tick begins,
-/// the one after the last.
+/// 270 pages at 25,575 a second (the factor at the setpoint is 1023) take 10.56 ms. This is cut to 10 ms with ticks of
+/// 1 ms, and to 8 with ticks of 4 ms. So with 250 ticks a second a writer gets more done. Since 4.8 a sleep ends at the
+/// begin of the tick after the last.
 #[test]
 fn pauses_are_whole_ticks() {
     let table = [
@@ -141,7 +141,7 @@ fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
     let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
-    // So little on the device may be an error of the counters: one sleep is enough.
+    // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
     let Admission::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!(pause.then, Then::Return);
@@ -220,13 +220,13 @@ fn a_strict_limit_throttles_below_the_global_one() {
 
 #[test]
 fn background_by_time_by_table() {
-    // 25 MB/s and the start value of 100 MiB/s.
+    // 25 MB/s, and the start value of 100 MiB/s.
     for (average, centisecs, pages) in
         [(6400, 100, 6400), (6400, 200, 12_800), (6400, 300, 19_200), (25_600, 100, 25_600)]
     {
         for (reclaimable, over) in [(pages, false), (pages + 1, true)] {
             let mut kept = Kept::owning(Era::V3_6);
-            // The average counts, not what the device does just now.
+            // The average counts, not the current estimate.
             kept.device.bandwidth = Bandwidth { now: average / 2, average };
             let mut view = view(100, reclaimable, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32);
             view.knobs.background_centisecs = centisecs;
@@ -256,7 +256,7 @@ fn time_without_writes_is_not_measured() {
     assert_eq!(device.bandwidth, Bandwidth { now: 24_662, average: 25_600 }, "6,400 a second, as in the table");
 }
 
-/// A law of 3.6 that learns by the flusher's passes, and its device.
+/// A law of 3.6 that updates at the flusher's passes, and its device.
 fn by_passes() -> (Control, Device, Shared) {
     let law = Control { era: Era::V3_6, learns: Learns::Passes, ticks: TickRate::DEFAULT };
     (law, Device::default(), Shared::default())
@@ -291,7 +291,7 @@ fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
     law.slice_bytes(&written(2300, 2000), &mut device, &mut shared);
     let slow = device.bandwidth;
     assert!(slow.now < before.now, "{slow:?} after {before:?}");
-    // It ends, and 2 s later another begins: that was idle.
+    // The run ends, and 2 s later another begins: this time was idle.
     assert!(!law.over_background(&written(2400, 2000), &mut device, &mut shared));
     law.slice_bytes(&written(4400, 2000), &mut device, &mut shared);
     assert_eq!((device.bandwidth, device.updated, device.written), (slow, 4400, 2000));

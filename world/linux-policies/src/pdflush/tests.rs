@@ -13,7 +13,7 @@ fn two_threads_at_first_and_one_more_a_second_up_to_eight() {
     assert!(!pool.begin(Nanos(SECOND - 1)), "both work, and that for less than a second");
     let mut now = SECOND;
     for threads in 3..=8 {
-        // The call that finds none makes one for those to come.
+        // The call that finds no idle thread adds one for later calls.
         assert!(!pool.begin(Nanos(now)), "{threads}");
         assert!(pool.begin(Nanos(now)), "{threads}");
         assert_eq!(pool.lock().threads, threads);

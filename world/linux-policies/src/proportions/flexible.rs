@@ -1,13 +1,12 @@
-//! Flexible proportions: what happened lately counts, in halves a period.
+//! Flexible proportions: fractions of recent events. All counts are halved every period.
 //!
-//! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c`
-//! (kernel-facts, section 6.3). The global count starts at 1. A completed page counts 1 in the device's
-//! count and in the global one. Every 3 s of wall time the global count is halved and the period number
-//! grows; a device's count is halved by as many periods as it missed when it is next looked at. When the
-//! global count is 1 or less the timer stops, until the next event. A device with a largest fraction
-//! (1/1024 as unit) gets no more events than take it there.
+//! Linux 3.6 and later, `lib/flex_proportions.c` and the period timer of `mm/page-writeback.c` (kernel-facts, section
+//! 6.3). The global count starts at 1. A completed page counts 1 in the device's count and in the global one. Every 3 s
+//! of wall time the global count is halved and the period number grows. A device's count is halved for each period that
+//! it missed, at the next access. When the global count is 1 or less, the timer stops until the next event. A device
+//! with a largest fraction (1/1024 as unit) gets no more events than lead to it.
 //!
-//! Owns: the counts. Does not own: clocks: every call is told the time.
+//! Owns: the counts. Does not own: clocks; each call passes the time.
 //! Invariants: a denominator is never 0, and never below its numerator.
 
 use afflux_engine::Nanos;
@@ -24,7 +23,7 @@ pub(crate) const WHOLE: u64 = 1024;
 pub(crate) struct Global {
     events: u64,
     period: u64,
-    /// When the period ends; nothing while the timer is stopped.
+    /// The end of the period; `None` while the timer is stopped.
     ends: Option<Nanos>,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct Local {
 }
 
 impl Global {
-    /// Ends a period; false, and nothing happens, if there is nothing left to halve.
+    /// Ends a period; returns false, without a change, if nothing is left to halve.
     fn new_period(&mut self) -> bool {
         if self.events <= 1 {
             return false;
@@ -54,7 +53,7 @@ impl Global {
 
     /// Ends the periods that are over by now.
     pub(crate) fn advance(&mut self, now: Nanos) {
-        // At most 64 halvings leave nothing to halve.
+        // 64 halvings leave nothing to halve, so the loop ends.
         while let Some(ends) = self.ends.filter(|ends| *ends <= now) {
             self.ends = self.new_period().then(|| ends.after(PERIOD_NS));
         }
@@ -66,7 +65,7 @@ impl Global {
         local.period = self.period;
     }
 
-    /// Counts completed pages, no more than lead to the largest fraction (of [`WHOLE`]).
+    /// Counts completed pages, but no more than lead to the largest fraction (of [`WHOLE`]).
     pub(crate) fn add(&mut self, local: &mut Local, pages: u64, largest: u64, now: Nanos) {
         self.advance(now);
         let mut pages = pages;
@@ -86,7 +85,7 @@ impl Global {
         }
     }
 
-    /// The device's part of the events, up to the last [`Global::advance`].
+    /// The device's fraction of the events, up to the last [`Global::advance`].
     pub(crate) fn fraction(&self, local: &mut Local) -> Fraction {
         self.catch_up(local);
         let numerator = local.events;

@@ -1,10 +1,9 @@
-//! Floating proportions: what happened lately counts, in halves of a period of events.
+//! Floating proportions: fractions of recent events. All counts are halved every half period of events.
 //!
-//! Linux 2.6.24 to 3.5, `lib/proportions.c`, from memory. A period is 2^shift events of all together;
-//! for devices the shift is 2 + log2(dirty limit − 1), so a period is two to four times the limit. A local
-//! count is halved for each half period that it missed when it is next looked at. The fraction is the
-//! local count over half a period plus the global count modulo half a period. A device with a largest
-//! fraction gets no event that would find it above that.
+//! Linux 2.6.24 to 3.5, `lib/proportions.c`, from memory. A period is 2^shift events of all devices together. For
+//! devices the shift is 2 + log2(dirty limit − 1), so a period is two to four times the limit. A local count is halved
+//! for each half period that it missed, at the next access. The fraction is the local count over half a period plus the
+//! global count modulo half a period. A device above its largest fraction gets no further event.
 //!
 //! Owns: the counts. Does not own: the dirty limit that sets the period.
 //! Invariants: a denominator is at least half a period.
@@ -26,11 +25,11 @@ pub(crate) struct Global {
     events: u64,
 }
 
-/// One device's, or one writer's, events.
+/// The events of one device or of one writer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Local {
     events: u64,
-    /// The half period in which it was looked at last, as the events at its start.
+    /// The half period of the last access, as the event count at its start.
     period: u64,
 }
 
@@ -42,7 +41,7 @@ impl Global {
         local.period = period;
     }
 
-    /// Counts pages in periods of 2^`shift`, unless the largest fraction (of [`WHOLE`]) is passed.
+    /// Counts pages in periods of 2^`shift`, unless the fraction is above the largest (of [`WHOLE`]).
     pub(crate) fn add(&mut self, local: &mut Local, pages: u64, largest: u64, shift: u32) {
         let fraction = self.fraction(local, shift);
         if largest < WHOLE && fraction.numerator * WHOLE > fraction.denominator * largest {
@@ -52,7 +51,7 @@ impl Global {
         self.events += pages;
     }
 
-    /// The local part of the events.
+    /// The local fraction of the events.
     pub(crate) fn fraction(&self, local: &mut Local, shift: u32) -> Fraction {
         self.catch_up(local, shift);
         let half = 1 << (shift - 1);

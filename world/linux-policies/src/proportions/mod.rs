@@ -1,12 +1,12 @@
 //! A device's share of the dirty limit: its fraction of recent completions.
 //!
-//! Owns: the two ways in which kernels counted that. Does not own: what a share is made of it.
+//! Owns: the kernels' two ways to count it. Does not own: the use of a share.
 //! Invariants: events are pages written; a fraction is a numerator and a denominator above 0.
 
 pub(crate) mod flexible;
 pub(crate) mod floating;
 
-/// A fraction as the kernel hands it on: not reduced.
+/// A fraction, not reduced, as the kernel passes it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fraction {
     pub(crate) numerator: u64,

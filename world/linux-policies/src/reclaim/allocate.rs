@@ -1,23 +1,24 @@
-//! An allocation of one frame, from the look at the low mark to giving up: of a page, and of a slab.
+//! The allocation of one frame, for a page or a slab, from the check of the low mark to giving up.
 //!
 //! Owns: the order of the tries.
-//! Does not own: the marks and what is done before the last try (`policy`).
-//! Invariants: who may not retry makes one direct reclaim at most. Who may goes round until there is a frame.
+//! Does not own: the marks, and the step before the last try (`policy`).
+//! Invariants: an allocation that may not retry makes at most one direct reclaim. One that may retry repeats until
+//! there is a frame.
 
 use super::direct::{NO_PROGRESS_NS, reclaim_directly};
 use super::mechanisms::{Event, Mechanisms};
 use super::policy::ReclaimPolicy;
 
-/// Whether an allocation may go round.
+/// Whether an allocation may retry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MayRetry {
-    /// It fails after one direct reclaim: readahead.
+    /// For readahead: fails after one direct reclaim.
     No,
-    /// It must not fail: a reader that cannot do without.
+    /// For a reader that needs the page: never fails.
     Yes,
 }
 
-/// Takes a frame; nothing is there only for who may not retry.
+/// Takes a frame; returns `None` only with [`MayRetry::No`].
 pub async fn allocate<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M, may_retry: MayRetry) -> Option<M::Frame> {
     let marks = memory.marks();
     if let Some(frame) = memory.take(marks.low) {
@@ -29,7 +30,8 @@ pub async fn allocate<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M, may_ret
             return Some(frame);
         }
         let reclaimed = reclaim_directly(policy, memory).await;
-        // Between what it has freed and its try others may take that: it is no more than anybody's.
+        // Between the reclaim and the next try, other tasks may take the freed frames, which are not reserved for this
+        // one.
         memory.resched().await;
         if reclaimed > 0
             && let Some(frame) = retry(policy, memory)
@@ -47,11 +49,11 @@ pub async fn allocate<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M, may_ret
     }
 }
 
-/// Takes a frame for a slab, as the slab allocator SLAB of Linux 2.6.39 does where NUMA is compiled in.
+/// Takes a frame for a slab, like the slab allocator SLAB of Linux 2.6.39 with NUMA compiled in.
 ///
-/// It asks twice for a frame of its own node alone (`cache_alloc_refill`, then `____cache_alloc_node`). Such a request
-/// (`GFP_THISNODE`) neither wakes kswapd nor reclaims, so it fails at the low mark, also where there is but one node. The
-/// third (`fallback_alloc`) is like any other and may retry.
+/// SLAB asks twice for a frame of its own node alone (`cache_alloc_refill`, then `____cache_alloc_node`). Such a
+/// request (`GFP_THISNODE`) neither wakes kswapd nor reclaims, so it fails at the low mark, even on a machine with one
+/// node. The third request (`fallback_alloc`) is an ordinary one and may retry.
 pub async fn allocate_slab<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M) -> Option<M::Frame> {
     for _ in 0..2 {
         if let Some(frame) = memory.take(memory.marks().low) {

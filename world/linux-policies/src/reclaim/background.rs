@@ -1,11 +1,11 @@
 //! kswapd: one task that brings free frames back above the high mark.
 //!
-//! It scans as a task does, priority by priority, but all of each pass. After a pass it ends if more than the high
-//! mark is free, or starts afresh if it has freed 32 pages, so that it does not grow fierce while others allocate.
-//! When it gets nowhere it waits for devices, unless less than the min mark is free. With enough free it sleeps a
-//! tenth of a second, looks again, and only then sleeps until it is woken.
+//! kswapd scans like a task, priority by priority, but always completes a pass. After a pass it ends if more than the
+//! high mark is free. It starts afresh after 32 freed pages, so that its priority does not rise while other tasks
+//! allocate. If passes free little, it waits for devices, unless less than the min mark is free. With enough free
+//! frames it sleeps a tenth of a second, looks again, and only then sleeps until it is woken.
 //!
-//! Owns: its rounds and sleeps. Does not own: a pass (`pass`); who wakes it (`allocate`).
+//! Owns: its rounds and sleeps. Does not own: a pass (`pass`); waking it (`allocate`).
 //! Invariants: it never ends. Each round scans or sleeps.
 
 use afflux_engine::Nanos;
@@ -16,10 +16,10 @@ use super::pass::{BATCH_PAGES, PRIORITY_START, scan_pass};
 
 /// The short sleep, and the wait for devices.
 const NAP_NS: u64 = 100 * Nanos::MILLISECOND;
-/// It goes on to the high mark and this part of the zone's pages, or the low mark if that is less.
+/// kswapd scans up to the high mark plus this fraction of the zone's pages, or plus the low mark if that is less.
 const GAP_PART: u64 = 100;
 
-/// Runs for ever. `zone_pages` is how many frames there are in all.
+/// Runs for ever. `zone_pages` is the number of all frames.
 pub async fn background<M: Mechanisms>(memory: &M, zone_pages: u64) {
     memory.sleep_until_woken(None).await;
     loop {
@@ -62,7 +62,7 @@ async fn balance<M: Mechanisms>(memory: &M, zone_pages: u64) {
     }
 }
 
-/// One priority.
+/// Scans at one priority.
 async fn turn<M: Mechanisms>(memory: &M, marks: &Watermarks, priority: u32, zone_pages: u64) -> u64 {
     let gap = u64::from(marks.low).min(zone_pages.div_ceil(GAP_PART));
     let sizes = memory.sizes();

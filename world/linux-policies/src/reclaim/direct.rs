@@ -1,8 +1,8 @@
 //! Direct reclaim: a task that needs a frame frees pages itself.
 //!
-//! Owns: the passes of one reclaim, and the figures that decide whether there is another.
-//! Does not own: the decision (`policy`), a pass (`pass`), what follows (`allocate`).
-//! Invariants: thirteen passes at most. Devices are not waited for: nothing here is dirty.
+//! Owns: the passes of one reclaim, and the figures for the decision about another.
+//! Does not own: the decision (`policy`), a pass (`pass`), the next steps (`allocate`).
+//! Invariants: there are at most thirteen passes. A reclaim does not wait for devices, since no page here is dirty.
 
 use afflux_engine::Nanos;
 
@@ -10,7 +10,7 @@ use super::mechanisms::{Event, Mechanisms, Scanner};
 use super::pass::{PRIORITY_START, scan_pass};
 use super::policy::{Progress, ReclaimPolicy};
 
-/// Frees pages until the policy says that it is enough; returns how many.
+/// Frees pages until the policy says that it is enough; returns their number.
 pub async fn reclaim_directly<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M) -> u64 {
     memory.count(Event::AllocStall, 1);
     let marks = memory.marks();
@@ -32,5 +32,5 @@ pub async fn reclaim_directly<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M)
     progress.reclaimed
 }
 
-/// What a task that found nothing to free waits before it looks again.
+/// Time that a task waits after it found nothing to free.
 pub(super) const NO_PROGRESS_NS: u64 = Nanos::MILLISECOND;

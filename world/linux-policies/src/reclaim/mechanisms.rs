@@ -1,8 +1,8 @@
-//! What reclaim needs of a machine's memory.
+//! The mechanisms of a machine's memory that reclaim needs.
 //!
-//! Owns: the seam, and what is counted, by the kernel's names.
+//! Owns: the seam, and the counted events by the kernel's names.
 //! Does not own: either side of it.
-//! Invariants: no step decides anything: each does what it is told, and says what came of it.
+//! Invariants: a mechanism decides nothing: it does its step, and returns the result.
 
 use afflux_engine::Nanos;
 use afflux_frames::watermarks::Watermarks;
@@ -16,7 +16,7 @@ pub enum List {
     Active,
 }
 
-/// Who scans.
+/// The task that scans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scanner {
     /// A task that needs a frame.
@@ -28,58 +28,58 @@ pub enum Scanner {
 /// Pages on the lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sizes {
-    /// On the inactive one.
+    /// Pages on the inactive list.
     pub inactive: u64,
-    /// On the active one.
+    /// Pages on the active list.
     pub active: u64,
-    /// Off the inactive one, in the hands of scanners.
+    /// Pages that scanners have isolated from the inactive list.
     pub isolated: u64,
 }
 
-/// What a scan of a batch came to.
+/// The result of a scan of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Scanned {
     /// Pages looked at.
     pub scanned: u64,
-    /// Of these, freed.
+    /// Pages freed, of those looked at.
     pub reclaimed: u64,
 }
 
-/// What is counted.
+/// A counted event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// Direct reclaims begun.
     AllocStall,
     /// No-retry allocations of pages that failed.
     AllocFail,
-    /// A slab's requests to its own node alone that failed. The seed's author counted these with the others.
+    /// Failed requests for a slab from its own node alone. The seed's author counted these with the others.
     SlabAllocFail,
-    /// Rounds in which an allocation that must not fail found nothing.
+    /// Rounds in which an allocation that must not fail found no frame.
     DemandAllocFail,
     /// Pages that tasks looked at.
     ScanDirect,
-    /// Of these, freed.
+    /// Pages freed, of those that tasks looked at.
     StealDirect,
     /// Pages that kswapd looked at.
     ScanKswapd,
-    /// Of these, freed.
+    /// Pages freed, of those that kswapd looked at.
     StealKswapd,
     /// Pages that kswapd freed by dropping inodes.
     KswapdInodeSteal,
     /// Objects of the kernel's own caches looked at.
     SlabsScanned,
-    /// Times that kswapd set about balancing.
+    /// Times that kswapd began to balance.
     PageOutRun,
-    /// Times that kswapd was woken again in the short sleep that follows its work.
+    /// Times that kswapd was woken in the short sleep after its work.
     LowMarkHitQuickly,
-    /// Times that it slept that through, and found too little free.
+    /// Times that kswapd slept through this time, and then found too few free frames.
     HighMarkHitQuickly,
-    /// Waits for devices that it left out, since less than the min mark was free.
+    /// Waits for devices that kswapd left out, since less than the min mark was free.
     SkipCongestionWait,
 }
 
 impl Event {
-    /// All, in the order of tables.
+    /// All events, in the order of tables.
     pub const ALL: [Self; 14] = [
         Self::AllocStall,
         Self::AllocFail,
@@ -119,9 +119,9 @@ impl Event {
     }
 }
 
-/// The memory of a machine, as reclaim works on it. Each step is the running task's, on its CPU.
+/// The memory of a machine, as reclaim sees it. Each step runs in the current task, on its CPU.
 pub trait Mechanisms: Send + Sync {
-    /// A page frame that was taken.
+    /// A taken page frame.
     type Frame: Send;
 
     /// The time.
@@ -133,23 +133,23 @@ pub trait Mechanisms: Send + Sync {
     /// Free frames, as this task sees them.
     fn free(&self) -> u32;
 
-    /// What is on the lists.
+    /// The sizes of the lists.
     fn sizes(&self) -> Sizes;
 
     /// Takes a frame if more than `mark` are free, as this task sees it.
     fn take(&self, mark: u32) -> Option<Self::Frame>;
 
-    /// Has every CPU give what its lists hold back to the zone.
+    /// Drains the lists of every CPU to the zone.
     fn drain_all(&self);
 
-    /// Takes up to `pages` off the tail of a list, frees those that may go, and puts the others where they belong:
-    /// one used again goes to the active list, one of the active list that was not to the inactive one.
+    /// Takes up to `pages` off the tail of a list, and frees those that can be freed. Of the others, pages that were
+    /// used again go to the active list, and unused ones from the active list go to the inactive one.
     fn scan(&self, scanner: Scanner, list: List, pages: u64) -> impl Future<Output = Scanned> + Send;
 
-    /// Has the kernel's own caches shrink by as much as `scanned` pages are of all `of`. Counts what was looked at.
+    /// Shrinks the kernel's own caches by the same share as `scanned` is of `of`. Counts the scanned objects.
     fn shrink_caches(&self, scanned: u64, of: u64) -> impl Future<Output = ()> + Send;
 
-    /// Lets others run, if the slice is used up.
+    /// Lets other tasks run if the slice is used up.
     fn resched(&self) -> impl Future<Output = ()> + Send;
 
     /// Sleeps.
@@ -158,12 +158,13 @@ pub trait Mechanisms: Send + Sync {
     /// Wakes kswapd.
     fn wake_background(&self);
 
-    /// kswapd sleeps until it is woken, for `ns` at most if there is such a bound; false when that passed.
+    /// Makes kswapd sleep until it is woken, for at most `ns` if there is a bound; returns false if that time has
+    /// passed.
     fn sleep_until_woken(&self, ns: Option<u64>) -> impl Future<Output = bool> + Send;
 
-    /// A direct reclaim has ended: how long its task was in it.
+    /// Records the time of a direct reclaim that has ended.
     fn reclaimed_for(&self, ns: u64);
 
-    /// Counts.
+    /// Counts `by` events.
     fn count(&self, event: Event, by: u64);
 }

@@ -1,19 +1,21 @@
 //! Background and direct reclaim of Linux 2.6.39, and the forms of it that seed S3 tried.
 //!
-//! A task that needs a page frame looks whether more than the low mark is free, wakes kswapd if not, and goes on down
-//! to the min mark. Below that it reclaims itself (`direct`): it scans the lists of pages by priority, from 1/4096 of
-//! each list in a first pass to all of it in a thirteenth, in batches of 32, and asks between passes whether it has
-//! done enough. That is where the forms differ ([`ReclaimPolicy`]): as the kernel was, 32 pages are enough, of which
-//! the first pass gives some 160; the patches want a whole watermark's worth, so that a stall pays for dozens of
-//! others. Then it tries to allocate again, and one form has the lists of all CPUs drained and tries once more. Who
-//! may not retry, readahead, fails there; others go round. A slab's first requests, to its own node alone, fail at the low
-//! mark already.
+//! A task that needs a page frame takes one if more than the low mark is free. Otherwise it wakes kswapd, and takes
+//! frames down to the min mark. Below that it reclaims itself (`direct`). It scans the lists of pages by priority, from
+//! 1/4096 of each list in a first pass to all of it in a thirteenth, in batches of 32. Between passes it checks whether
+//! it has done enough.
 //!
-//! Owns: the forms by name (`policy`), how much a pass scans (`pass`), the three loops: an allocation (`allocate`), a
-//! direct reclaim (`direct`), kswapd (`background`); the forms as an engine asks them (`on_engine`).
-//! Does not own: frames, lists, CPUs, time: whoever has them offers them as [`Mechanisms`], an engine by its own seam.
-//! Invariants: integers only. A decision depends on what is passed in. The loops hold nothing across an await but
-//! what they have counted.
+//! The forms differ in this check ([`ReclaimPolicy`]). In the original kernel 32 pages are enough, and the first pass
+//! gives some 160. The patches require a whole watermark, so that one stall pays for dozens of others. Then the task
+//! tries to allocate again; one form drains the lists of all CPUs and tries once more. An allocation that may not
+//! retry, such as readahead, then fails; others repeat. A slab's first requests, to its own node alone, already fail at
+//! the low mark.
+//!
+//! Owns: the forms by name (`policy`), the size of a pass (`pass`), the loops of an allocation (`allocate`), a direct
+//! reclaim (`direct`) and kswapd (`background`); the forms behind an engine's seam (`on_engine`).
+//! Does not own: frames, lists, CPUs and time: a simulated kernel implements them as [`Mechanisms`], an engine by its
+//! own seam.
+//! Invariants: integers only. A decision depends on its arguments. The loops hold only their counts across an await.
 
 mod allocate;
 mod background;

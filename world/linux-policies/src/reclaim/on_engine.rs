@@ -1,10 +1,10 @@
 //! The forms of direct reclaim on an engine: its seam asks pass by pass, and they answer as in the kernel's loops.
 //!
-//! What an engine does not have is left out: it has one list as far as a form sees, per-CPU lists that are never drained
-//! for others, marks of its own, and readahead that does without frames instead of reclaiming.
+//! Mechanisms that an engine lacks are left out. A form sees one list. Per-CPU lists are never drained for others. The
+//! marks are the engine's own, and readahead does without frames instead of reclaiming.
 //!
 //! Owns: the size of each pass. Does not own: the decisions (`policy`), the scan (the engine).
-//! Invariants: a pass is a page at least, so that a small cache is scanned too.
+//! Invariants: a pass is at least a page, so that a small cache is scanned, too.
 
 use afflux_engine::{Passes, ReclaimForm};
 
@@ -20,7 +20,7 @@ impl ReclaimForm for ReclaimPolicy {
         if made == 0 {
             return share;
         }
-        // A later pass ends in its middle once it has brought the whole target by itself.
+        // A later pass ends early once it has freed the whole target by itself.
         share.min(self.target_pages(&marks).next_multiple_of(BATCH_PAGES))
     }
 }

@@ -1,13 +1,13 @@
 //! One pass of a scan: a share of each list, in batches.
 //!
-//! Priority p takes 1/2^p of each list. The active list takes part only while it is longer than the inactive one. In
-//! the first pass all of the share is scanned, whatever is wanted; in a later one a task stops in the middle once that
-//! pass by itself has brought the whole target. kswapd never does. So what a reclaim brings is a sum of whole passes:
-//! 163, 490, 1,144, 2,452, 5,069 pages of a list of 670,000.
+//! Priority p takes 1/2^p of each list. The active list takes part only while it is longer than the inactive one. The
+//! first pass scans all of its share, even beyond the target. In a later pass, a task stops early once this pass by
+//! itself has freed the whole target; kswapd never does. So a reclaim frees a sum of whole passes: 163, 490, 1,144,
+//! 2,452, 5,069 pages of a list of 670,000.
 //!
-//! Owns: the shares, the batches, the stop within a pass, the hold of tasks while too much is in others' hands.
+//! Owns: the shares, the batches, the stop within a pass, the wait of tasks while too many pages are isolated.
 //! Does not own: the stop between passes (`policy`).
-//! Invariants: a pass ends: it takes from each list no more than its share at the beginning.
+//! Invariants: a pass ends: it takes no more from each list than the share at its beginning.
 
 use afflux_engine::Nanos;
 
@@ -17,10 +17,10 @@ use super::mechanisms::{Event, List, Mechanisms, Scanned, Scanner, Sizes};
 pub const BATCH_PAGES: u64 = 32;
 /// The priority of the first pass.
 pub const PRIORITY_START: u32 = 12;
-/// How long a task waits while too much is isolated.
+/// Time that a task waits while too many pages are isolated.
 const HOLD_NS: u64 = 100 * Nanos::MILLISECOND;
 
-/// What is left of the shares.
+/// The rest of the shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shares {
     inactive: u64,
@@ -33,7 +33,7 @@ impl Shares {
         Self { inactive: sizes.inactive >> priority, active }
     }
 
-    /// The next batch: of each list in turn, as long as its share lasts.
+    /// The size of a list's next batch, within the rest of its share.
     fn batch(left: &mut u64) -> u64 {
         let pages = BATCH_PAGES.min(*left);
         *left -= pages;
@@ -41,7 +41,7 @@ impl Shares {
     }
 }
 
-/// Scans one pass. `enough` is what a task stops at within a pass.
+/// Scans one pass. A task stops within a later pass once it has freed `enough` pages.
 pub(super) async fn scan_pass<M: Mechanisms>(
     memory: &M,
     scanner: Scanner,
@@ -76,7 +76,7 @@ pub(super) async fn scan_pass<M: Mechanisms>(
     all
 }
 
-/// While more pages are in scanners' hands than on the list, tasks wait; kswapd does not.
+/// Makes a task wait while more pages are isolated than on the list; kswapd does not wait.
 async fn hold<M: Mechanisms>(memory: &M) {
     loop {
         let sizes = memory.sizes();

@@ -1,7 +1,7 @@
-//! The forms of direct reclaim, by name: what is enough, when to stop early, what is done before failing.
+//! The forms of direct reclaim, by name: the target, the early stops, the step before failing.
 //!
 //! Owns: the decisions of a direct reclaim, as functions of plain figures.
-//! Does not own: the loops that ask.
+//! Does not own: the loops.
 //! Invariants: no early stop before the smallest target, 32 pages, is met.
 
 use afflux_engine::Nanos;
@@ -9,13 +9,13 @@ use afflux_frames::watermarks::Watermarks;
 
 use crate::jiffies::TickRate;
 
-/// What every reclaim is to bring at least (`SWAP_CLUSTER_MAX`).
+/// The least number of pages that every reclaim has to free (`SWAP_CLUSTER_MAX`).
 const CLUSTER_PAGES: u64 = 32;
 
-/// How many pages a direct reclaim is to bring.
+/// The number of pages that a direct reclaim has to free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// 32.
+    /// 32 pages.
     Cluster,
     /// As many as the min mark, at least 32.
     Min,
@@ -26,21 +26,21 @@ pub enum Target {
 /// One form of direct reclaim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReclaimPolicy {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: &'static str,
-    /// What a reclaim is to bring.
+    /// The target of a reclaim.
     pub target: Target,
-    /// It ends early once it has scanned more than twice its target.
+    /// Whether it ends early once it has scanned more than twice its target.
     pub scan_limited: bool,
-    /// It ends early once it has taken longer than this, in milliseconds.
+    /// Milliseconds after which it ends early.
     pub time_limit_ms: Option<u64>,
-    /// It ends early once more than the high mark is free.
+    /// Whether it ends early once more than the high mark is free.
     pub stops_above_high: bool,
-    /// What is tried after it may leave a quarter less than the min mark (`ALLOC_HARDER`).
+    /// Whether the next try may leave a quarter less than the min mark (`ALLOC_HARDER`).
     pub dips: bool,
-    /// If that fails, the lists of all CPUs are drained, and it is tried once more.
+    /// Whether, if that try fails, the lists of all CPUs are drained for another one.
     pub drains: bool,
 }
 
@@ -56,7 +56,7 @@ const BASE: ReclaimPolicy = ReclaimPolicy {
     drains: true,
 };
 
-/// What all of the seed's patches have in common, here with a target of the high mark.
+/// The common form of all of the seed's patches, here with a target of the high mark.
 const PATCHED: ReclaimPolicy = ReclaimPolicy {
     name: "wmark-high",
     about: "as many pages as the high mark, no drain",
@@ -99,11 +99,11 @@ pub const RECLAIM_POLICIES: [ReclaimPolicy; 8] = [
     },
 ];
 
-/// There is no such form.
+/// The error for an unknown form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no form of reclaim '{name}'; there are: {}", names())]
 pub struct UnknownReclaimPolicy {
-    /// What was asked for.
+    /// The requested name.
     pub name: String,
 }
 
@@ -114,20 +114,20 @@ fn names() -> String {
 /// The form of that name.
 ///
 /// # Errors
-/// When there is none; the error lists the names.
+/// If there is none; the error lists the names.
 pub fn reclaim_policy(name: &str) -> Result<ReclaimPolicy, UnknownReclaimPolicy> {
     let found = RECLAIM_POLICIES.into_iter().find(|policy| policy.name == name);
     found.ok_or_else(|| UnknownReclaimPolicy { name: name.to_owned() })
 }
 
-/// How far a direct reclaim is, between two passes.
+/// The progress of a direct reclaim, between two passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// Pages it has freed.
+    /// Pages freed.
     pub reclaimed: u64,
-    /// Pages it has looked at.
+    /// Pages looked at.
     pub scanned: u64,
-    /// When it began.
+    /// The begin of the reclaim.
     pub began: Nanos,
     /// Now.
     pub now: Nanos,
@@ -136,13 +136,13 @@ pub struct Progress {
 }
 
 impl ReclaimPolicy {
-    /// The same with the dip below the min mark or without: the seed's patches have it.
+    /// The same form with or without the dip below the min mark, which the seed's patches have.
     #[must_use]
     pub const fn dipping(self, dips: bool) -> Self {
         Self { dips, ..self }
     }
 
-    /// Pages that a direct reclaim is to bring.
+    /// Pages that a direct reclaim has to free.
     pub fn target_pages(&self, marks: &Watermarks) -> u64 {
         let wanted = match self.target {
             Target::Cluster => 0,
@@ -152,13 +152,13 @@ impl ReclaimPolicy {
         CLUSTER_PAGES.max(wanted.into())
     }
 
-    /// The mark that the try after a reclaim stops at.
+    /// The mark for the try after a reclaim.
     pub const fn retry_mark(&self, marks: &Watermarks) -> u32 {
         marks.kernel_min(false, self.dips)
     }
 
-    /// Whether a direct reclaim has done enough. Time is compared in whole ticks, and a limit is passed when it is
-    /// exceeded.
+    /// Whether a direct reclaim has done enough. Times are compared in whole ticks, and a time limit ends the reclaim
+    /// only once it is exceeded.
     pub fn has_done_enough(&self, progress: &Progress, marks: &Watermarks) -> bool {
         let target = self.target_pages(marks);
         if progress.reclaimed >= target {

@@ -10,25 +10,25 @@ use super::*;
 
 const MARKS: Watermarks = Watermarks { min: 1773, low: 2216, high: 2659 };
 
-/// A memory in which nobody else does anything: what is freed goes to a list of the CPU, which a drain empties.
+/// A memory without other tasks: freed frames go to a list of the CPU, which a drain empties.
 #[derive(Default)]
 struct State {
     now_ns: u64,
     free: u32,
     listed: u32,
     sizes: Sizes,
-    /// Of 100 pages scanned, those that can be freed.
+    /// Percentage of scanned pages that can be freed.
     clean_percent: u64,
     batch_ns: u64,
     counts: HashMap<Event, u64>,
     drains: u64,
     wakes: u64,
-    /// What is freed is free at once, not in a list.
+    /// Freed frames are free at once, instead of going to the list.
     listed_at_once: bool,
-    /// kswapd's sleeps until it was woken, each with its bound. After so many it is not woken.
+    /// kswapd's sleeps until it is woken, each with its bound. After `sleeps_max` of them it is not woken.
     sleeps: Vec<Option<u64>>,
     sleeps_max: usize,
-    /// How often it goes round without being stopped, where it gets nowhere.
+    /// Rounds without progress before kswapd is stopped.
     rounds_max: usize,
 }
 
@@ -116,7 +116,7 @@ impl Mechanisms for Memory {
     async fn sleep(&self, ns: u64) {
         let mut state = self.state();
         state.now_ns += ns;
-        // Others were done with what they had.
+        // The other scanners have put their isolated pages back.
         state.sizes.inactive += std::mem::take(&mut state.sizes.isolated);
     }
 
@@ -143,7 +143,7 @@ impl Mechanisms for Memory {
     }
 }
 
-/// The output of a future that waits for nothing.
+/// The output of a future that never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -160,7 +160,7 @@ fn a_reclaim_is_a_sum_of_whole_passes() {
     for (name, pages) in [("base", 163), ("wmark-min", 2452), ("wmark-high", 5069), ("time-limit-10ms", 5069)] {
         let memory = Memory::of(0, 670_000);
         let reclaimed = at_once(reclaim_directly(&policy(name), &memory));
-        // Each pass finds the list shorter by what those before it took.
+        // The passes before have made the list shorter.
         assert!(reclaimed.abs_diff(pages) <= 20, "{name}: {reclaimed}, not {pages}");
         assert_eq!(memory.counted(Event::AllocStall), 1);
         assert_eq!((memory.counted(Event::ScanDirect), memory.counted(Event::StealDirect)), (reclaimed, reclaimed));
@@ -285,7 +285,7 @@ fn who_must_not_fail_goes_round_until_there_is_a_frame() {
     assert_eq!(memory.counted(Event::AllocFail), 0);
 }
 
-/// What kswapd does until it has slept so often: its sleeps, each with how long it may be.
+/// Runs kswapd until it has slept `count` times; returns its sleeps with their bounds.
 fn sleeps(memory: &Memory, count: usize) -> Vec<Option<u64>> {
     memory.state().sleeps_max = count;
     assert!(pin!(background(memory, 786_432)).poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -317,7 +317,7 @@ fn kswapd_that_gets_nowhere_waits_for_devices_unless_less_than_the_min_mark_is_f
     }
 }
 
-/// What a form asks an engine for, pass by pass, where every page that is looked at goes and a batch takes so long.
+/// The passes that a form requests from an engine, if every scanned page is freed and a batch takes `batch_ms`.
 fn passes_on_an_engine(name: &str, cached: u64, batch_ms: u64) -> Vec<u64> {
     let form = policy(name);
     let mut so_far =
@@ -347,7 +347,7 @@ fn on_an_engine_a_form_asks_for_the_kernels_passes() {
         // 6 batches of 2 ms are more than 10 ms, and 17 more than 20.
         ("time-limit-10ms", 670_000, 2, &[163]),
         ("time-limit-20ms", 670_000, 2, &[163, 327]),
-        // A pass that brings the target by itself goes no further; a list of less than 4,096 pages is scanned too.
+        // A pass that frees the target by itself goes no further; a list of less than 4,096 pages is scanned, too.
         ("base", 2048, 0, &[1, 1, 2, 4, 8, 16]),
         ("wmark-min", 7_000_000, 0, &[1708, 1792]),
     ] {

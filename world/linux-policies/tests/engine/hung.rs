@@ -1,14 +1,16 @@
-//! A device that hangs from the start, and another whose writer wants to go on.
+//! A device that hangs from the start, and another device whose writer should go on.
 //!
-//! Which laws let it follows from their formulas. Let L be the dirty limit, B the background threshold, Q what the
-//! queue of the device that hangs takes, S what its writer got dirty before it was stopped, O the other's pages.
-//! Linux 3.6 and 6.1 give nobody a rate while S + O >= L (kernel-facts, section 6.4: the limit is looked at first);
-//! S0's forms from August on, and what was merged, let nobody leave then. Who goes on depends on the other's
-//! flusher, and it runs only while S - min(S, Q) + O > B, since what is under writeback counts for throttling and
-//! not for background (section 10, pitfall 10), or while O exceeds its share of B: all of B, once only it completes
-//! anything. Both can fail at once if Q >= L - B: then nothing is written until it expires. With 20 and 10 percent
-//! and a kernel's queue of 128 requests of 512 KiB that is so below 640 MiB of dirtyable memory. On a larger machine
-//! what hangs keeps the sum above B, and others go on (section 8, vi).
+//! The formulas of a law tell whether this writer goes on. Let L be the dirty limit and B the background threshold. Q
+//! is the capacity of the hung device's queue, S the pages that its writer dirtied before it was stopped, and O the
+//! other's pages. Linux 3.6 and 6.1 give every writer a rate of 0 while S + O >= L (kernel-facts, section 6.4: the
+//! limit is tested first). S0's forms from August on, and the merged one, let no writer leave then.
+//!
+//! So the other writer depends on its flusher. The flusher runs while S - min(S, Q) + O > B, since pages under
+//! writeback count for throttling and not for background (section 10, pitfall 10). It also runs while O exceeds its
+//! share of B, which is all of B once only its device completes writes. Both conditions can fail at once if Q >= L - B:
+//! then nothing is written until it expires. With 20 and 10 percent, and a kernel's queue of 128 requests of 512 KiB,
+//! this happens below 640 MiB of dirtyable memory. On a larger machine the hung device's pages keep the sum above B,
+//! and others go on (section 8, vi).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,25 +20,25 @@ use afflux_simulator::DiskOptions;
 
 use crate::lab::{Lab, PAGE, Progress, SECOND, slow};
 
-/// What stops everybody at the limit of all devices.
+/// Laws that stop every writer at the limit of all devices.
 const GLOBAL: &[&str] = &["s0-august", "s0-september", "s0-merged", "linux-3.6", "linux-3.6-completions", "linux-6.1"];
 
 /// Laws with position control.
 const POSITION: &[&str] = &["linux-3.6", "linux-3.6-completions", "linux-6.1"];
 
-/// At the limit position control lets a page pass a sleep, as long as the device has no more than what counters may
-/// err by: a sleep of a tick, and under linux-6.1 to the begin of the next, 4,096,000 and 2,048,000 bytes/s. Less
-/// 2 % for what is in between.
+/// At the limit, position control passes one page a sleep while the device has no more pages than the error of its
+/// counters. A sleep is a tick, and under linux-6.1 lasts to the begin of the next: 4,096,000 and 2,048,000 bytes/s.
+/// Less 2 % for the work between sleeps.
 fn a_page_a_sleep(name: &str) -> u64 {
     let ticks = if name == "linux-6.1" { 2 } else { 1 };
     PAGE * 1_000 / ticks * 98 / 100
 }
 
-/// Requests that a hung disk takes: of 128 a quarter is left to readers.
+/// Requests that a hung disk takes: of 128, a quarter is reserved for reads.
 const REQUESTS: u64 = 96;
 
-/// Two disks with requests of so many pages, the first hung from the start, and a writer on each. Returns the
-/// second's.
+/// Two disks with requests of `request_pages`, the first hung from the start, and a writer on each. Returns the
+/// progress of the second.
 fn hung_and_sound(name: &str, frames: u64, request_pages: u64, knobs: &[&str]) -> (Lab, Arc<Progress>) {
     let disk = DiskOptions { request_bytes_max: (request_pages * PAGE) as u32, ..slow() };
     let lab = Lab::new(name, 1, frames, &[disk.clone(), disk], knobs);
@@ -80,7 +82,7 @@ fn where_it_is_large_the_sound_devices_writer_waits_for_its_data_to_expire_if_th
                 assert!(speed > 5_000_000, "{name}, {frames} frames: {speed} bytes/s");
                 continue;
             }
-            // The formula by hand, on what the run came to.
+            // The formula by hand, on the figures of the run.
             let pages: Vec<_> = lab.engine.status().devices.iter().map(|device| device.dirty_bytes / PAGE).collect();
             let queued = lab.engine.status().devices[0].writeback_bytes / PAGE;
             assert!(pages[0] + pages[1] >= limit * 19 / 20, "{name}, {frames} frames: {pages:?}, at the limit");
@@ -89,7 +91,8 @@ fn where_it_is_large_the_sound_devices_writer_waits_for_its_data_to_expire_if_th
                 queued * 20 > (limit - background) * 19,
                 "{name}, {frames} frames: {queued} pages queued, Q >= L - B"
             );
-            // The pool is not asked at all: who waits in the loop of 2009 does not come to where it would.
+            // The pool is not woken at all: a writer that waits in the loop of 2009 does not reach the point that would
+            // wake it.
             let pool = name.starts_with("s0");
             assert!(pool || reclaimable <= background, "{name}, {frames} frames: {reclaimable} pages, {background}");
             // 30 s old, found by a look every 5 s.
@@ -108,7 +111,8 @@ fn where_it_is_large_the_sound_devices_writer_waits_for_its_data_to_expire_if_th
 #[test]
 fn an_earlier_expiry_or_background_lets_it_go_on() {
     for name in GLOBAL {
-        // What takes 30 s above, 40,000 bytes/s, takes one; or what the other has is over the background threshold by itself.
+        // Either pages expire after one second instead of 30 (40,000 bytes/s above), or the other's pages alone exceed
+        // the background threshold.
         for (knob, least) in
             [("dirty_expire_centisecs=50", 150_000), ("dirty_background_ratio=1", a_page_a_sleep(name))]
         {

@@ -1,4 +1,4 @@
-//! What single kernels do that others do not.
+//! Behaviour of single kernels that others do not share.
 
 use afflux_engine::policy::PauseCause;
 use afflux_engine::settings::Knob;
@@ -11,7 +11,7 @@ use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
 fn position_control_lets_bursts_pass_and_never_pauses_longer_than_200_ms() {
     for name in ["linux-3.6", "linux-6.1"] {
         let lab = Lab::new(name, 1, 16_384, &[slow()], &[]);
-        // Limits of 20 and 10 % of 16,384 pages: up to 2,457 nobody is throttled.
+        // Limits of 20 and 10 % of 16,384 pages: up to 2,457 no writer is throttled.
         let burst = lab.stream(&lab.file(0).0, 2300 * PAGE, 4 * PAGE);
         assert!(lab.until(SECOND / 10, || burst.ended()), "{name}: at memory speed");
         assert!(lab.engine.status().devices[0].pauses.is_empty(), "{name}");
@@ -58,7 +58,7 @@ fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again(
             lab.engine.set_knob(Knob::WritebackCentisecs, 500).unwrap();
             lab.sleep(seconds * SECOND);
             lab.engine.set_knob(Knob::WritebackCentisecs, 0).unwrap();
-            // So that the device has a share, and is not written to for want of one.
+            // This gives the device a share, without which it would be written for that reason.
             lab.run(lab.engine.write(&file, 0, &[1; 1000 * 4096])).unwrap();
             lab.run(lab.engine.sync(&file, 0..u64::MAX)).unwrap();
             lab.run(lab.engine.write(&file, 0, &[1; 4096])).unwrap();
@@ -76,7 +76,7 @@ fn pdflush_passes_a_congested_device_over() {
     let lab = Lab::new("linux-2.6.31", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
     lab.disks[0].hang();
     let (stuck, other) = (lab.file(0).0, lab.file(1).0);
-    // Old data of more requests than the first device's queue takes.
+    // Old data in more requests than the first device's queue takes.
     lab.run(async {
         for at in 0..300 {
             lab.engine.write(&stuck, at * (1 << 20), &[1; 4096]).await.unwrap();

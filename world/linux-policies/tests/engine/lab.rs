@@ -21,7 +21,7 @@ pub(crate) struct Lab {
     pub(crate) devices: Vec<DeviceId>,
 }
 
-/// What a writer has done so far.
+/// The progress of a writer.
 #[derive(Default)]
 pub(crate) struct Progress {
     pub(crate) bytes: AtomicU64,
@@ -50,7 +50,7 @@ pub(crate) fn slow() -> DiskOptions {
 }
 
 impl Lab {
-    /// So many frames over these disks under the policy, with the kernel's knobs and these.
+    /// An engine with `frames` over these disks under the policy, with the kernel's knobs and `knobs`.
     pub(crate) fn new(name: &str, seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
         let world = World::new(WorldOptions::seed(seed));
         let setup = Setup::of(name).unwrap().with_knobs(knobs).unwrap();
@@ -68,7 +68,7 @@ impl Lab {
         self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Writes `bytes` to the file in calls of `call_bytes`, as fast as it may.
+    /// Writes `bytes` to the file in calls of `call_bytes`, at full speed.
     pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
         let (engine, platform, file, own) =
@@ -84,7 +84,7 @@ impl Lab {
                 }
                 own.longest_ns.fetch_max(platform.now().since(began), Ordering::Relaxed);
                 own.bytes.fetch_add(call_bytes, Ordering::Relaxed);
-                // What a page costs to copy: one microsecond.
+                // The cost of copying a page: one microsecond.
                 platform.sleep_until(platform.now().after(1000 * call_bytes / PAGE)).await;
             }
             own.ended.store(true, Ordering::Relaxed);
@@ -96,7 +96,7 @@ impl Lab {
         self.run(self.platform.sleep_until(self.platform.now().after(ns)));
     }
 
-    /// Waits, up to `ns`, until it holds; looks at everything every 10 ms.
+    /// Waits, up to `ns`, until `holds` is true; looks every 10 ms.
     pub(crate) fn until(&self, ns: u64, mut holds: impl FnMut() -> bool) -> bool {
         let end = self.platform.now().0 + ns;
         while !holds() {

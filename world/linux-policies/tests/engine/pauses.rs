@@ -1,4 +1,4 @@
-//! How long each law may have a writer wait at a time, by its kernel's formula.
+//! The longest pause of a writer under each law, by its kernel's formula.
 
 use std::any::Any;
 
@@ -11,11 +11,11 @@ use afflux_simulator::Random;
 
 use crate::lab::MILLISECOND;
 
-/// `HZ / 5` since position control, `HZ / 10` for each wait before (kernel-facts, sections 6.7 and 1.1).
+/// `HZ / 5` since position control, `HZ / 10` for each wait before it (kernel-facts, sections 6.7 and 1.1).
 fn longest_ms(name: &str) -> u64 {
     match name {
         "linux-3.6" | "linux-3.6-completions" => 200,
-        // A sleep of 200 ticks ends as the next one begins.
+        // A sleep of 200 ticks ends at the begin of the next one.
         "linux-6.1" => 201,
         _ => 100,
     }
@@ -25,7 +25,7 @@ fn law(name: &str) -> std::sync::Arc<dyn AnyPolicy> {
     policy(name).unwrap().policies.policy
 }
 
-/// A machine with limits of 20,000 and 10,000 pages that is somewhere between them and beyond.
+/// A machine with limits of 20,000 and 10,000 pages, and with random counts between and above them.
 fn view(random: &mut Random, now_ms: u64) -> View {
     let (reclaimable, writeback) = (random.below(25_000), random.below(5_000));
     let (of_others, bandwidth) = (random.below(25_000), random.below(50_000));
@@ -44,7 +44,7 @@ fn view(random: &mut Random, now_ms: u64) -> View {
     view
 }
 
-/// Decisions of one call, each with the view it was made from.
+/// The decisions of one call, each with its view.
 fn call(
     law: &dyn AnyPolicy,
     memory: &mut [Box<dyn Any + Send>; 3],
@@ -113,7 +113,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
 fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
     let law = law("linux-2.6.32");
     let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
-    // All of it under writeback, and far over: there is nothing to write and nobody may leave.
+    // All pages are under writeback, far over the limit. So there is nothing to write, and no writer may leave.
     let mut views = || {
         let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };
         let global = GlobalCounts { inactive_file: 100_000, writeback: 30_000, ..GlobalCounts::default() };

@@ -1,4 +1,4 @@
-//! What holds under every policy.
+//! Rules that hold under every policy.
 
 use afflux_engine::Platform;
 use afflux_engine::counters::Counter;
@@ -21,11 +21,11 @@ fn a_stream_ends_at_the_disks_speed_with_bounded_dirty_pages_and_every_byte() {
             writer.ended()
         });
         assert!(ended && !writer.failed(), "{name}: {:?}", lab.engine.status());
-        // 20 % of 4,096, and what was dirtied between two questions.
+        // 20 % of 4,096, and the pages dirtied between two checks.
         assert!((500..=1400).contains(&most), "{name}: {most} pages were dirty at once");
         lab.run(lab.engine.sync(&file, 0..u64::MAX)).unwrap();
         let seconds = (lab.platform.now().0 - began) as f64 / SECOND as f64;
-        // 2.52 s is what the disk takes for the bytes alone.
+        // The disk takes 2.52 s for the bytes alone.
         assert!((2.5..3.4).contains(&seconds), "{name}: {seconds} s");
         let mut expected = vec![0; bytes as usize];
         pattern(1, 0, &mut expected);

@@ -123,7 +123,7 @@ fn what_was_synced_survives_and_the_rest_is_old_or_new() {
 fn a_write_that_was_durable_at_its_end_may_have_been_synced_while_others_wrote() {
     let mut model = FileModel::new(512, 1);
     let stable = model.begin_write(0, 512, 2);
-    // Each of them is made after the stable write, and the last one after it was synced.
+    // Each of these writes happens after the stable write, and the last one after its sync.
     for version in [3, 4] {
         let beside = model.begin_write(0, 512, version);
         model.end(beside, Ending::Done);
@@ -140,7 +140,7 @@ fn a_write_that_was_durable_at_its_end_may_have_been_synced_while_others_wrote()
     model.check_crashed(0, &bytes(3, 0, 512)).expect_err("and so does a sync that begins after them");
 }
 
-/// The states as they are defined: every change has had its effect or not, in every order.
+/// The states by definition: every change has had its effect or not, in every order.
 struct EveryOrder {
     states: BTreeSet<(u64, BTreeSet<usize>)>,
     under_way: Vec<(usize, Option<u64>, u64)>,

@@ -41,7 +41,7 @@ fn what_was_written_last_is_read_and_nothing_else() {
     read(&mut model, 0, &right).unwrap();
     let error = read(&mut model, 0, &old).unwrap_err();
     assert!(error.contains("page 2 holds version 1 of page 2 of file 3; written last was 2"), "{error}");
-    // Another page's bytes, another file's, zeros, and a read cut short.
+    // Wrong answers: another page's bytes, another file's, zeros, and a short read.
     let mut moved = right.clone();
     moved.copy_within(0..PAGE, PAGE);
     assert!(read(&mut model, 0, &moved).unwrap_err().contains("page 1 holds version 1 of page 0"));
@@ -144,7 +144,7 @@ fn a_stream_is_few_runs_and_syncs_cost_what_was_written() {
     }
     assert!(model.runs() <= 8192, "{}", model.runs());
     assert_eq!(model.unsynced.len(), 1);
-    // Rewriting one page again and again is noted so often and no more.
+    // Rewriting one page again and again leaves a bounded number of entries.
     for _ in 0..20_000 {
         let write = model.begin_write(7 << 20, PAGE_BYTES);
         model.end_write(write, Ending::Done);
@@ -155,7 +155,7 @@ fn a_stream_is_few_runs_and_syncs_cost_what_was_written() {
     assert!(model.unsynced.is_empty());
 }
 
-/// Both models of one file, told the same.
+/// Both models of one file, with the same calls.
 struct Pair {
     stamps: StampModel,
     bytes: FileModel,
@@ -210,7 +210,7 @@ impl Pair {
         }
     }
 
-    /// For every version and page: may it show to each of the reads in progress, may it be left by a crash?
+    /// For every version and page: whether each read in progress may see it, and whether a crash may leave it.
     fn compare(&self) -> (u64, u64) {
         let (mut compared, mut lenient) = (0, 0);
         for page in 0..PAGES {
@@ -225,7 +225,7 @@ impl Pair {
                     let got = self.stamps.each_stamp(offset, &stamped, |page, version, cell| {
                         version == cell.last || self.stamps.may_show(page, version, look.began)
                     });
-                    // A version that was never written there is no version of the page: nobody makes its stamp.
+                    // A version that was never written to this page has no stamp on it.
                     assert_eq!(got.is_ok(), right, "page {page} version {version}: {got:?}");
                     compared += 1;
                 }

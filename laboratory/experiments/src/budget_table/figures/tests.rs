@@ -6,7 +6,7 @@ fn look(at_ns: u64, dirty_bytes: u64, written_bytes: u64, worked_ns: u64) -> Loo
 
 #[test]
 fn a_backlog_is_the_time_that_the_disk_worked_on_it() {
-    // It stands still from 20 to 30, which is not work.
+    // The disk stands still from 20 to 30, which does not count as work.
     let looks = [
         look(0, 100, 0, 0),
         look(10, 150, 50, 10),

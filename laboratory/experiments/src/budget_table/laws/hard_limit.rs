@@ -1,11 +1,11 @@
-//! A plain limit: all devices together may have 64 MiB dirty, and whoever finds no room waits until there is some.
+//! A plain limit: all devices together may have 64 MiB dirty, and a writer that finds no room waits.
 //!
-//! The simplest law there is, and what Linux is reduced to by a small `vm.dirty_bytes` without its rate control (its
-//! source: `mm/page-writeback.c` before 3.2, where a writer above the limit waited for the device). The amount is a
-//! choice: enough for a fast disk's queue, and 2.7 s of a slow one. The flusher writes from a quarter of it on.
+//! This is the simplest law. Linux comes close to it with a small `vm.dirty_bytes` and no rate control: before 3.2, a
+//! writer above the limit waited for the device (`mm/page-writeback.c`). The amount is a choice: enough for a fast
+//! disk's queue, and 2.7 s of a slow disk. The flusher writes from a quarter of it on.
 //!
-//! Owns: the limit. Does not own: an order among those who wait.
-//! Invariants: the limit is passed by one write a writer at most.
+//! Owns: the limit. Does not own: an order among the waiting writers.
+//! Invariants: each writer passes the limit by at most one write.
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
@@ -16,7 +16,7 @@ use afflux_engine::policy::{
 /// Pages of 64 MiB.
 const LIMIT_PAGES: u64 = 64 << 8;
 const WRITTEN_FROM_PAGES: u64 = LIMIT_PAGES / 4;
-/// How often a writer that waits looks whether there is room.
+/// How often a waiting writer looks whether there is room.
 const LOOK_NS: u64 = Nanos::MILLISECOND;
 
 /// The policy.

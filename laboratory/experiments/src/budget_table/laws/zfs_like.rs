@@ -1,18 +1,18 @@
 //! The write throttle of OpenZFS, as far as the seam can say it.
 //!
-//! All devices together may have 410 MiB dirty: `zfs_dirty_data_max`, a tenth of a memory of 4 GiB. From 60 percent
-//! of it on (`zfs_delay_min_dirty_percent`) each transaction takes at least 500 us times (dirty - start) / (limit -
-//! dirty) (`zfs_delay_scale`), 100 ms at most, and the transactions of all writers take turns with that, so that how
-//! long one takes does not depend on how many there are. At the limit writers stop. From 20 percent
-//! (`zfs_dirty_data_sync_percent`) all that is dirty is written, or once it is 5 s old (`zfs_txg_timeout`, a knob of the
-//! setup). Source: "ZFS Transaction Delay" and "Module parameters" in the OpenZFS documentation. A transaction is a
-//! write call, or 64 KiB of one (there: a record).
+//! All devices together may have 410 MiB dirty: `zfs_dirty_data_max`, a tenth of a memory of 4 GiB. From 60 percent of
+//! it on (`zfs_delay_min_dirty_percent`), each transaction takes at least 500 us times (dirty - start) / (limit -
+//! dirty) (`zfs_delay_scale`), and at most 100 ms. The transactions of all writers take turns for this delay, so its
+//! length does not depend on how many there are. At the limit writers stop. All dirty data are written from 20 percent
+//! on (`zfs_dirty_data_sync_percent`), or once they are 5 s old (`zfs_txg_timeout`, a knob of the setup). Source: "ZFS
+//! Transaction Delay" and "Module parameters" in the OpenZFS documentation. A transaction here is a write call, or 64
+//! KiB of one; in OpenZFS it is a record.
 //!
-//! Left out: groups of transactions that are written as a whole, how many requests are in flight by how much is
-//! dirty, metadata.
+//! Left out: transaction groups that are written as a whole, a number of requests in flight that depends on the amount
+//! of dirty data, metadata.
 //!
-//! Owns: the curve. Does not own: who takes turns with whom beyond it.
-//! Invariants: a pause ends; the limit is passed by one transaction a writer at most.
+//! Owns: the curve. Does not own: the order among writers beyond it.
+//! Invariants: a pause ends; each writer passes the limit by at most one transaction.
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
@@ -24,18 +24,18 @@ use afflux_engine::policy::{
 const LIMIT_PAGES: u64 = 410 << 8;
 const DELAYED_FROM_PAGES: u64 = LIMIT_PAGES * 60 / 100;
 const WRITTEN_FROM_PAGES: u64 = LIMIT_PAGES * 20 / 100;
-/// A transaction's least time where half of what lies above the start is used up.
+/// A transaction's least time when half of the room above the start is used up.
 const SCALE_NS: u64 = 500_000;
 const DELAY_NS_MAX: u64 = 100 * Nanos::MILLISECOND;
-/// How often a writer that is stopped looks whether it may go on; there it is woken.
+/// How often a stopped writer looks whether it may go on. OpenZFS wakes the writer instead.
 const LOOK_NS: u64 = Nanos::MILLISECOND;
-/// More than as many writers as there are here take turns for.
+/// Longer than the delays of all writers that an experiment here has.
 const PAUSE_NS_MAX: u64 = 1000 * DELAY_NS_MAX;
 
 /// The policy.
 pub(super) struct ZfsLike;
 
-/// The time of the transaction that comes next.
+/// The delay of the next transaction.
 fn delay_ns(dirty_pages: u64) -> u64 {
     let over = dirty_pages.saturating_sub(DELAYED_FROM_PAGES);
     let left = LIMIT_PAGES.saturating_sub(dirty_pages);
@@ -45,7 +45,7 @@ fn delay_ns(dirty_pages: u64) -> u64 {
 impl DevicePolicy for ZfsLike {
     type Payer = ();
     type Device = ();
-    /// When the last transaction that was put off goes on, in nanoseconds.
+    /// The instant until which the last transaction is delayed, in nanoseconds.
     type Shared = u64;
 
     fn name(&self) -> &'static str {
@@ -91,7 +91,7 @@ impl DevicePolicy for ZfsLike {
 
     fn over_background(&self, view: &View, (): &mut (), _: &mut u64) -> bool {
         let device = view.device();
-        // What has begun is written to its end, as a group is.
+        // A flush that has begun writes everything, as a transaction group does.
         device.reclaimable > if device.flushing { 0 } else { WRITTEN_FROM_PAGES }
     }
 

@@ -17,6 +17,6 @@ fn a_byte_rate_is_reached_and_no_place_comes_twice() {
 fn the_head_of_a_disk_makes_random_writes_dear() {
     let hdd = device("hdd").unwrap();
     let [stream, random] = [RawOrder::Stream, RawOrder::Random].map(|order| bytes_per_s(hdd, order, 20).unwrap());
-    // What fits into its cache included.
+    // Includes the bytes that fit into its cache.
     assert!(stream > 100e6 && random < stream / 20.0, "{stream} {random}");
 }

@@ -15,7 +15,7 @@ fn plan(release: &str) -> Plan {
     Plan { release: release.to_owned(), ..plan }
 }
 
-/// Bytes accepted in a second by each class, all durable after so many.
+/// Each class writes its `megabytes` in a second, and all are durable after `seconds`.
 fn ran(megabytes: &[u64], seconds: u64) -> Ran {
     // Half of the calls take a millisecond.
     let mut latencies = Latencies::default();

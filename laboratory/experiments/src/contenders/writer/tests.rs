@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use super::*;
 
-/// Keeps the offsets; sets the stop after so many writes.
+/// Records the offsets; sets the stop after `stop_after` writes.
 struct Offsets<'a> {
     seen: Mutex<Vec<u64>>,
     stop_after: usize,
@@ -56,7 +56,7 @@ fn a_stop_ends_a_writer_that_waits_for_its_next_block() {
 #[test]
 fn at_a_rate_blocks_are_not_early() {
     let (paced, seen) = written(Stream { rate: Some(1_000_000), ..STREAM }, usize::MAX);
-    // The fourth is due after three blocks' time.
+    // The fourth block is due after three blocks' time.
     assert!(seen.len() == 4 && paced.elapsed >= Duration::from_micros(24_576), "{:?}", paced.elapsed);
 }
 

@@ -13,7 +13,7 @@ fn case(kind: EvictionKind, device_us: f64, client_us: f64) -> Case {
 
 #[test]
 fn what_is_saved_and_where_the_default_is_behind_is_said() {
-    // Against 60 misses of FIFO's the default has 30, 30 and 45; in the last row it is 15 points behind s3-fifo.
+    // FIFO has 60 misses and the default 30, 30 and 45; in the last row it is 15 points behind s3-fifo.
     let ahead = cell([40, 40, 40, 40, 40, 40, 70, 70, 100]);
     let cells = [ahead.clone(), ahead, cell([40, 40, 40, 40, 70, 40, 55, 55, 100])];
     let found = findings(&cells, &[]);

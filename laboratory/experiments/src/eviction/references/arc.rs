@@ -1,9 +1,9 @@
 //! ARC as published (Megiddo and Modha, FAST '03, figure 4).
 //!
-//! Owns: the policy. Does not own: what a cache is (`mod`).
-//! Invariants: the lists are the published ones, of pages used once and of pages used again, each with its ghost.
-//! Published for demand alone: here a page read ahead comes to the first list whatever the ghosts say, and its first
-//! use leaves it there.
+//! Owns: the policy. Does not own: the cache trait (`mod`).
+//! Invariants: the lists are the published ones, of pages used once and of pages used again, each with its ghost. The
+//! paper covers demand reads alone. Here a page read ahead always enters the list of pages used once, without a look at
+//! the ghosts. The first use of the page leaves it there.
 
 use super::Cache;
 use super::lists::Lists;
@@ -15,7 +15,7 @@ const GONE_AGAIN: u8 = 4;
 
 pub(in super::super) struct Arc {
     frames: usize,
-    /// How many frames pages used once should have.
+    /// The number of frames that pages used once should have.
     target: usize,
     lists: Lists<4>,
     unread: Vec<bool>,
@@ -26,7 +26,7 @@ impl Arc {
         Self { frames, target: 0, lists: Lists::new(pages), unread: vec![false; pages] }
     }
 
-    /// Makes room: a page goes from one of the two lists to its ghost.
+    /// Makes room: moves a page from one of the two lists to its ghost.
     fn replace(&mut self, was_gone_again: bool) {
         let once = self.lists.len(ONCE);
         let from_once = once > 0 && (once > self.target || was_gone_again && once == self.target);
@@ -40,7 +40,7 @@ impl Arc {
         self.lists.len(ONCE) + self.lists.len(AGAIN) >= self.frames
     }
 
-    /// A page that no list has.
+    /// Brings in a page that is on no list.
     fn bring_new(&mut self, page: u32) {
         let once = self.lists.len(ONCE) + self.lists.len(GONE_ONCE);
         let all = once + self.lists.len(AGAIN) + self.lists.len(GONE_AGAIN);

@@ -1,7 +1,9 @@
-//! Belady's: the page that is used again last goes. No policy that does not know the future does better.
+//! Belady's policy: evicts the page whose next use is farthest away. No policy without knowledge of the future does
+//! better.
 //!
-//! Owns: the policy, and all touches, which it knows. Does not own: what a cache is (`mod`).
-//! Invariants: touches come in the order in which they were told.
+//! Owns: the policy and the list of all touches, from which it knows the future.
+//! Does not own: the cache trait (`mod`).
+//! Invariants: touches come in the order of that list.
 
 use std::collections::BinaryHeap;
 
@@ -14,14 +16,14 @@ const NEVER: u32 = u32::MAX;
 pub(in super::super) struct Belady {
     frames: usize,
     held: usize,
-    /// The touches of each page, one page's after the other's, in order.
+    /// The touches of each page, in order; the pages follow each other.
     uses: Vec<u32>,
-    /// Of each page, the place of its next touch in `uses`.
+    /// For each page, the index in `uses` of its next touch.
     next: Vec<u32>,
-    /// Of each page, the place after its last one.
+    /// For each page, the index in `uses` after its last touch.
     end: Vec<u32>,
     there: Vec<bool>,
-    /// Pages there by when they are touched next; an entry may be out of date.
+    /// Pages in the cache by their next touch; an entry may be out of date.
     order: BinaryHeap<(u32, u32)>,
 }
 

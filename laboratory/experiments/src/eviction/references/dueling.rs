@@ -1,26 +1,26 @@
 //! `s3-window` with a probation that grows, where a running comparison says that growing pays.
 //!
-//! A page that comes back soon after it left probation asks for a larger one, a page that comes back soon after it left
-//! main for a smaller one. A working set that returns gains by that; a loop that is a little larger than the cache
-//! loses, and its pages look the same. So pages are in three parts, each a cache of its own: of 32 pages one has the
-//! rules of `s3-window`, one these rules with the growing probation, and the others follow whichever of the two misses
-//! less (set dueling: Qureshi and others, ISCA 2007; Jaleel and others, ISCA 2010).
+//! A page that comes back soon after it left probation asks for a larger probation. A page that comes back soon after
+//! it left main asks for a smaller one. A working set that returns gains by a larger probation. A loop slightly larger
+//! than the cache loses by it, though its pages look the same. So pages are in three parts, each with a cache of its
+//! own. Of 32 pages, one follows the rules of `s3-window`, one these rules with the growing probation. The others
+//! follow the leader that misses less (set dueling: Qureshi and others, ISCA 2007; Jaleel and others, ISCA 2010).
 //!
-//! Owns: the policy, on exact ghosts. Does not own: `s3-window` itself, which is the engine's: its rules are written here
-//! a second time. Invariants: what each part has of the frames is fixed, so a leader pays for its own rule.
+//! Owns: the policy, on exact ghosts. Does not own: the engine's `s3-window`; its rules are written a second time here.
+//! Invariants: the share of frames of each part is fixed, so a leader pays for its own rule.
 
 use super::Cache;
 use super::lists::Lists;
 
-/// Of so many pages one is the leader's without growing, and the one half as many further on the other's. By number, not by a
-/// hash: a range of pages is then in equal parts.
+/// Of this many pages, one belongs to the plain leader, and the page half as many further on to the growing one. Chosen
+/// by number, not by a hash, so that every range of pages has the same mix.
 const LEADERS_OF: u32 = 32;
 const PLAIN: usize = 0;
 const GROWING: usize = 1;
 const FOLLOWERS: usize = 2;
 
-/// Misses of one leader beyond the other's from which the followers grow, and those that are counted at most. Back at 0 they
-/// stop.
+/// The followers grow when the plain leader is this many misses ahead of the growing one, and stop when the lead is
+/// back at 0. The second constant bounds the lead in both directions.
 const LEAD_MIN: i64 = 32;
 const LEAD_MAX: i64 = 1024;
 
@@ -32,19 +32,19 @@ const GONE_FROM_PROBATION: u8 = 4;
 const GONE_FROM_MAIN: u8 = 5;
 const LISTS: usize = 15;
 
-/// As in the engine.
+/// Limits as in the engine.
 const LOOKS_MAX: u64 = 128;
 const LOOKS_A_PAGE: usize = 4;
 const HITS_MAX: u8 = 3;
 
-/// A cache of its own.
+/// A part of the pages with a cache of its own.
 struct Part {
     frames: usize,
     held: usize,
-    /// Fresh and probation together, where probation grows.
+    /// The target for fresh and probation together, if probation grows.
     grown: usize,
     grows: bool,
-    /// Pages that probation lost so far.
+    /// Pages that probation has lost so far.
     lost: u64,
     unread: usize,
 }
@@ -58,12 +58,12 @@ impl Part {
         self.frames / 10
     }
 
-    /// What came back not longer ago than this says something.
+    /// A page came back soon if probation has lost no more than this many pages since.
     fn soon(&self) -> usize {
         self.frames / 16
     }
 
-    /// Frames of fresh and probation together above which probation gives.
+    /// Frames of fresh and probation together above which probation is evicted from.
     fn small_target(&self) -> usize {
         let small = if self.grows { self.grown } else { self.small_min() };
         small.max((self.unread + self.unread / 4).min(self.frames * 3 / 8))
@@ -78,12 +78,12 @@ impl Part {
     }
 }
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Clone, Copy, Default)]
 struct Page {
     hits: u8,
     unread: bool,
-    /// How many pages probation had lost when it lost this one.
+    /// The count of pages that probation had lost when it lost this page.
     lost_at: u64,
 }
 
@@ -110,7 +110,7 @@ impl Dueling {
 
     fn part(&self, page: u32) -> usize {
         match page % LEADERS_OF {
-            // Too few frames for leaders.
+            // There are too few frames for leaders.
             _ if self.parts[PLAIN].frames == 0 => FOLLOWERS,
             0 => PLAIN,
             at if at == LEADERS_OF / 2 => GROWING,
@@ -118,7 +118,7 @@ impl Dueling {
         }
     }
 
-    /// The kind of list that the page is on; 0 is none.
+    /// The kind of list with the page; 0 for none.
     fn on(&self, page: u32) -> u8 {
         match self.lists.on(page) {
             0 => 0,
@@ -142,7 +142,7 @@ impl Dueling {
         }
     }
 
-    /// The list that gives next after so many looks at pages that stay.
+    /// The list to evict from next, after `looks` looks at pages that stayed.
     fn giver(&mut self, part: usize, looks: u64) -> u8 {
         if looks >= LOOKS_MAX {
             let order = match (looks - LOOKS_MAX) % 3 {
@@ -160,7 +160,7 @@ impl Dueling {
         if probation > 0 && small_gives { PROBATION } else { MAIN }
     }
 
-    /// Where the oldest page of a list goes instead of out of the cache.
+    /// The list to which the oldest page of `from` moves, if it stays in the cache.
     fn stays(&mut self, part: usize, from: u8, page: u32) -> Option<u8> {
         let unread_may_stay = self.parts[part].unread <= self.parts[part].frames / 4;
         let Page { hits, unread, .. } = &mut self.pages[page as usize];
@@ -190,7 +190,7 @@ impl Dueling {
         }
     }
 
-    /// The page has left that list and the cache.
+    /// Accounts for a page that has left its list and the cache.
     fn gone(&mut self, part: usize, from: u8, page: u32) {
         let Part { frames, held, unread, lost, .. } = &mut self.parts[part];
         *held -= 1;
@@ -212,7 +212,7 @@ impl Dueling {
         }
     }
 
-    /// A leader has missed.
+    /// Counts a miss of a leader.
     fn compare(&mut self, part: usize) {
         let by = if part == PLAIN { 1 } else { -1 };
         self.lead = (self.lead + by).clamp(-LEAD_MAX, LEAD_MAX);
@@ -220,7 +220,7 @@ impl Dueling {
         followers.grows = self.lead > if followers.grows { 0 } else { LEAD_MIN };
     }
 
-    /// The list that a page comes to that somebody asked for, and what is learned from that.
+    /// The list for a page that a client requested. The page's ghost adapts the size of probation.
     fn learn(&mut self, part: usize, page: u32) -> u8 {
         let ghost = self.on(page);
         let own = &mut self.parts[part];

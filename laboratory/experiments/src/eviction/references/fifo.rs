@@ -1,6 +1,6 @@
 //! First in, first out.
 //!
-//! Owns: the policy. Invariants: uses change nothing. Does not own: what a cache is (`mod`).
+//! Owns: the policy. Does not own: the cache trait (`mod`). Invariants: uses change nothing.
 
 use super::Cache;
 use super::lists::Lists;

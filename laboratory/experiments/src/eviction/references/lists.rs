@@ -1,7 +1,7 @@
-//! Lists of pages, each page on one at most.
+//! Lists of pages, each page on one at most, with links by page number.
 //!
-//! Owns: the links, by page, and which list a page is on. Does not own: what being on a list means.
-//! Invariants: a page is on the list that `on` says. List 0 is none.
+//! Owns: the links, and the list of each page. Does not own: the meaning of a list.
+//! Invariants: a page is on the list that `on` returns. List 0 is none.
 
 const NONE: u32 = u32::MAX;
 
@@ -31,7 +31,7 @@ impl<const COUNT: usize> Lists<COUNT> {
         Self { nodes: vec![node; pages], ends: [Ends { newest: NONE, oldest: NONE, len: 0 }; COUNT] }
     }
 
-    /// The list that the page is on; 0 is none.
+    /// The list with the page; 0 for none.
     pub(super) fn on(&self, page: u32) -> u8 {
         self.nodes[page as usize].list
     }
@@ -40,7 +40,7 @@ impl<const COUNT: usize> Lists<COUNT> {
         self.ends[usize::from(list) - 1].len
     }
 
-    /// Puts the page first on a list, wherever it was.
+    /// Puts the page first on a list, and removes it from any other.
     pub(super) fn put(&mut self, page: u32, list: u8) {
         self.take(page);
         let ends = &mut self.ends[usize::from(list) - 1];

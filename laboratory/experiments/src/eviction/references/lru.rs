@@ -1,7 +1,7 @@
-//! The page that was used longest ago goes.
+//! Evicts the least recently used page.
 //!
-//! Owns: the policy. Does not own: what a cache is (`mod`). Invariants: a page that was read ahead counts as used when
-//! it came.
+//! Owns: the policy. Does not own: the cache trait (`mod`).
+//! Invariants: a page that was read ahead counts as used at that time.
 
 use super::Cache;
 use super::lists::Lists;

@@ -1,8 +1,8 @@
-//! Policies to compare with, which run nowhere but in this study: FIFO, LRU, ARC, Belady's, and a trial: `dueling`.
+//! Policies for comparison that run in this study only: FIFO, LRU, ARC, Belady's, and a trial, `dueling`.
 //!
-//! Owns: what a cache is to the study; these five. Does not own: the policies of the engine (`ours`).
-//! Invariants: a cache never holds more pages than it has frames. As with the engine's policies, the first touch of a
-//! page that was read ahead is the use that it was brought in for, and says nothing of how popular it is.
+//! Owns: the study's cache trait and these five. Does not own: the policies of the engine (`ours`).
+//! Invariants: a cache never holds more pages than it has frames. As in the engine, the first touch of a page read
+//! ahead is the use that the readahead was for, and says nothing about the page's popularity.
 
 mod arc;
 mod belady;
@@ -21,22 +21,22 @@ pub(super) use lru::Lru;
 
 /// A cache of numbered pages under some policy.
 pub(super) trait Cache {
-    /// A page is asked for: whether it is there. If it is, it is used.
+    /// Requests a page: returns whether it is in the cache, and counts a use if it is.
     fn touch(&mut self, page: u32, write: bool) -> bool;
 
-    /// A page that is not there comes, and another goes if no frame is free.
+    /// Brings in a page that is not in the cache; evicts another if no frame is free.
     fn bring(&mut self, page: u32, ahead: bool);
 
-    /// Whether a page is there; nobody uses it.
+    /// Whether a page is in the cache; counts no use.
     fn holds(&self, page: u32) -> bool;
 
-    /// Pages looked at to evict others, if the policy counts them.
+    /// Pages looked at for evictions, if the policy counts them.
     fn looked_at(&self) -> Option<u64> {
         None
     }
 }
 
-/// What a run came to, after the warm-up.
+/// The counts of a run after the warm-up.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counts {
     pub(super) hits: u64,
@@ -53,7 +53,7 @@ impl Counts {
     }
 }
 
-/// All touches in order; the first quarter fills the cache and is not counted.
+/// Runs all touches in order; the first quarter fills the cache and is not counted.
 pub(super) fn run(cache: &mut dyn Cache, touches: &[Touch]) -> Counts {
     let warm = touches.len() / 4;
     let mut counts = Counts::default();

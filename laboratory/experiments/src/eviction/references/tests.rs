@@ -6,7 +6,7 @@ fn reads(pages: &[u32]) -> Vec<Touch> {
     pages.iter().map(|page| Touch { page: *page, write: false, ahead: 0 }).collect()
 }
 
-/// Which of the touches hit.
+/// Whether each touch hits.
 fn hits(cache: &mut dyn Cache, pages: &[u32]) -> Vec<bool> {
     pages
         .iter()
@@ -40,7 +40,8 @@ fn arc_keeps_pages_used_again_from_a_scan_and_learns_from_its_ghosts() {
     hits(&mut cache, &[1, 2, 1, 2]);
     hits(&mut cache, &(10..50).collect::<Vec<_>>());
     assert!(cache.holds(1) && cache.holds(2));
-    // 47 went from the list of pages used once not long ago: it comes back as one used again, and that list grows.
+    // Page 47 left the list of pages used once not long ago. It comes back as a page used again, and the target of that
+    // list grows.
     assert_eq!(hits(&mut cache, &[47]), [false]);
     assert!(cache.holds(47));
     hits(&mut cache, &(60..80).collect::<Vec<_>>());
@@ -63,14 +64,14 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
         for (name, cache) in &mut caches {
             let found = run(&mut **cache, &sequence.touches).hits;
             let held = (0..sequence.pages()).filter(|page| cache.holds(*page)).count();
-            // Read ahead, a page may push out one that would have been hit.
+            // A page read ahead may push out one that would have been hit.
             let bound = if generator.name.ends_with("streams") { most + most / 50 } else { most };
             assert!(held <= 64 && found <= bound, "{name}, {}: {held} held, {found} of {most}", generator.name);
         }
     }
 }
 
-/// Hits in percent of 4,096 frames over 65,536 pages: with no growing, and by comparison.
+/// Hits in percent of 4,096 frames over 65,536 pages: of s3-window and of dueling; and whether the followers grow.
 fn plain_and_dueling(name: &str) -> (f64, f64, bool) {
     let sizes = Sizes { pages: 65_536, frames: 4096, touches: 400_000 };
     let sequence = afflux_workloads::touches::generator_named(name).unwrap().sequence(sizes, 1);
@@ -88,6 +89,6 @@ fn probation_grows_for_a_working_set_that_returns_and_not_for_a_loop() {
     let (plain, dueling, grows) = plain_and_dueling("shifting");
     assert!(grows && dueling > plain + 4.0, "{plain} {dueling}");
     let (plain, dueling, grows) = plain_and_dueling("loop");
-    // A part of it is what the leader pays that grows.
+    // The growing leader pays a part of this difference.
     assert!(!grows && dueling > plain - 1.5, "{plain} {dueling}");
 }

@@ -63,7 +63,7 @@ fn of_all_changes_the_eighth_alone_is_named_with_where_its_writer_waits() {
         let as_run = cell(BASE, 700, mean);
         Cell { case: Case::Parts, change, runs: vec![ran(pages)], ..as_run }
     };
-    // 128 and 144 MiB.
+    // 32,768 pages are 128 MiB, and 36,864 are 144 MiB.
     let said = said(&[of(CHANGES[0], 300.0, 32_768), of(CHANGES[1], 300.0, 32_768), of(CHANGES[2], 330.0, 36_864)]);
     assert!(said.contains("first waits at 128 MiB, without it at 144 (+12.5 %"), "{said}");
     assert!(said.contains("scatter: 'no eighth off for the writer' (+10.0 % at 700 MiB)."), "{said}");

@@ -8,7 +8,7 @@ fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
         let of = |name: &str| row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap();
         (of("share_beside_rival"), of("share_of_rival"), of("throughput_mb_per_s"))
     };
-    // Alone the pool has the disk to itself and keeps it busy: what starves beside the rival is at work.
+    // Alone, the pool keeps the disk busy. So it is at work when it starves beside the rival.
     let (own, rival, alone) = run(Beside::Pool, false);
     assert!((own - 1.0).abs() < 1e-9 && rival == 0.0 && alone > 60.0, "{own}, {rival}, {alone} MB/s");
     let (pool, rival, _) = run(Beside::Pool, true);

@@ -36,16 +36,17 @@ fn a_long_queue_needs_no_cache() {
 #[test]
 fn counted_is_what_lies_between_a_quarter_and_the_last_twentieth() {
     const PAGES_EACH: u64 = 40_000;
-    /// What the platters take: five disks of 82 MB/s.
+    /// The rate of the platters: five disks of 82 MB/s.
     const PLATTERS_MB_PER_S: f64 = 410.0;
     let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false };
     let row = run_one(&Variant::FLUSHERS, queue, DISK_CACHE_KIB, PAGES_EACH, 1).unwrap();
     let rate = row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap();
-    // Before the caches are full, the disks take what their interfaces carry; after it, what the platters do.
+    // Until the caches are full, the disks accept data at the rate of their interfaces; after it, at the rate of the
+    // platters.
     assert!((0.95 * PLATTERS_MB_PER_S..=1.01 * PLATTERS_MB_PER_S).contains(&rate), "{row}");
     let written = row.metrics.get("engine").unwrap()["nr_written"].as_u64().unwrap() as f64;
     let expected = 0.7 * 2.0 * PAGES_EACH as f64;
-    // Both ends are seen at the next look.
+    // Both ends of the count are seen at the next look.
     let look = rate * MB * (LOOK_NS as f64 / 1e9) / PAGE_BYTES as f64;
     assert!((written - expected).abs() <= 2.0 * look, "{written} of {expected}, {look} a look: {row}");
 }

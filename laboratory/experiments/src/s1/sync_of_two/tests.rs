@@ -18,7 +18,7 @@ fn two_passes_take_half_the_time_of_one() {
 #[test]
 fn under_the_flush_budget_little_is_left_for_a_sync() {
     for passes in [Passes::One, Passes::Two] {
-        // A second of each disk's time may be dirty.
+        // The budget allows a second of each disk's time to be dirty.
         assert!(ends(&Variant::AFFLUX, passes)[1] < 1.0, "{passes:?}");
     }
 }

@@ -23,15 +23,15 @@ fn where_a_queue_holds_a_disks_share_the_test_on_the_share_costs_throughput() {
         [&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS].map(|variant| run(variant, 2 << 30));
     let all = format!("{rc1}\n{rc2}\n{flushers}");
     assert!(of(&rc2, "throughput_mb_per_s") < 0.95 * of(&rc1, "throughput_mb_per_s"), "{all}");
-    // A slice of 4 MiB is 238 a GB; pdflush leaves a file whenever its queue is congested. How often a flusher finds a file
-    // without more to write varies from seed to seed, so this is a mean.
+    // A slice of 4 MiB gives 238 switches a GB; pdflush leaves a file whenever its queue is congested. How often a
+    // flusher finds a file without more to write varies from seed to seed, so this is a mean.
     let seeds = [1, 2, 3, 4];
     let switches = seeds
         .map(|seed| of(&ran_from(seed, &Variant::FLUSHERS, Size::QUICK, 32, 512, 2 << 30), "file_switches_per_gb"));
     assert!(switches.iter().sum::<f64>() / (seeds.len() as f64) < 2.0 * 238.0, "{switches:?}");
     assert!(of(&rc2, "file_switches_per_gb") > 2.0 * of(&flushers, "file_switches_per_gb"), "{all}");
     assert!(of(&rc2, "pdflush_share") > 0.3 && of(&rc1, "pdflush_share") < 0.05, "{all}");
-    // With four times the memory a disk's share is twice what its queue holds.
+    // With four times the memory, a disk's share is twice the content of its queue.
     let [rc1, rc2] = [&Variant::RC1, &Variant::PDFLUSH].map(|variant| run(variant, 8 << 30));
     assert!(of(&rc2, "throughput_mb_per_s") > 0.95 * of(&rc1, "throughput_mb_per_s"), "{rc1}\n{rc2}");
 }
@@ -89,7 +89,7 @@ fn files_lie_in_sixteen_regions_that_are_equally_far_apart() {
     let offsets = machine.disks[0].disk.offsets();
     let regions: std::collections::BTreeSet<u64> = offsets.iter().map(|it| it.offset / REGION_BYTES).collect();
     assert_eq!(regions.into_iter().collect::<Vec<_>>(), (0..FILES).collect::<Vec<_>>());
-    // Each file from its region's start on, as it writes its bytes in order.
+    // Each file fills its region from the start, because it writes its bytes in order.
     let farthest = offsets.iter().map(|it| it.offset % REGION_BYTES).max().unwrap();
     assert!(farthest < 4 * DISK_RATE, "{farthest}");
 }

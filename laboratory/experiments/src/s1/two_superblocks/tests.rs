@@ -41,7 +41,7 @@ fn a_file_that_congestion_stopped_keeps_its_age_if_no_younger_one_waits() {
 fn who_is_begun_later_ends_later() {
     let ends = |variant, metric| of(variant, Begun::Background, 2048, 64, DISK_CACHE_KIB, metric);
     let [first, second] = ["a_ends_s", "b_ends_s"].map(|metric| ends(&Variant::PDFLUSH, metric));
-    // B is begun when A has been submitted whole, at 2.5 ms of a CPU a megabyte.
+    // B begins when all of A has been submitted, at 2.5 ms of a CPU a megabyte.
     assert!(second > first + 0.1, "{first} {second}");
     let [first, second] = ["a_ends_s", "b_ends_s"].map(|metric| ends(&Variant::FLUSHERS, metric));
     assert!((second - first).abs() < 0.05, "{first} {second}");

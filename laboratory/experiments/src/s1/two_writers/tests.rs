@@ -22,7 +22,7 @@ fn a_long_queue_loses_nothing_to_polling_but_fullness() {
 
 #[test]
 fn writers_over_their_share_write_while_the_pool_sleeps() {
-    // A queue that lasts 7 ms, a sleep of 100, and no cache in the disks: the pool alone gets 7 % of their rate.
+    // The queue lasts 7 ms, a sleep 100, and the disks have no cache: the pool alone gets 7 % of their rate.
     let queue = Queue { nr_requests: 128, request_kib: 24, batch: 32, at_submission: false };
     let [polled, blocked] = [&Variant::PLAIN, &Variant::FLUSHERS].map(|variant| ran(variant, queue, 0));
     assert!(of(&polled, "pdflush_share") < 0.5, "{}", polled.row);

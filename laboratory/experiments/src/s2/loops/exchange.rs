@@ -1,8 +1,9 @@
-//! The loops in which one thread gives back what another took.
+//! The loops in which one thread gives back frames that another took.
 //!
 //! Owns: netperf's ring between a sender and a receiver, hackbench's mailboxes.
-//! Does not own: the clock, the drawing of numbers.
-//! Invariants: both have a bound; what is still in a mailbox at the end is given back untimed.
+//! Does not own: the clock, the random numbers.
+//! Invariants: both are bounded; messages that are left in a mailbox at the end are given back outside of the measured
+//! time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,13 +14,13 @@ use super::user::User;
 
 /// Buffers on the way from a sender to its receiver.
 const RING: u64 = 128;
-/// Buffers sent before as many are received, with one thread.
+/// With one thread: buffers sent before as many are received.
 const BURST: u64 = 32;
-/// Looks at a full or empty ring before the thread gives its turn away.
+/// Looks at a full or empty ring before the thread yields.
 const LOOKS: u32 = 64;
 /// Tasks of a thread, as one group of hackbench: 20 senders, 20 receivers.
 const TASKS: usize = 40;
-/// Messages that wait for a task; a further one is dropped.
+/// Most messages that wait for a task; further ones are dropped.
 const WAITING: usize = 16;
 /// Bytes of a message, as hackbench's, in whole words.
 const MESSAGE_BYTES: usize = 104;
@@ -27,7 +28,7 @@ const MESSAGE_BYTES: usize = 104;
 #[repr(align(128))]
 struct Apart(AtomicU64);
 
-/// One sender, one receiver.
+/// A ring between one sender and one receiver.
 pub(super) struct Ring {
     sent: Apart,
     received: Apart,
@@ -40,8 +41,8 @@ impl Ring {
         Self { sent: Apart(AtomicU64::new(0)), received: Apart(AtomicU64::new(0)), slots }
     }
 
-    /// Passes that many messages of `kib` KiB; the first of two threads sends, the second receives, and one
-    /// alone does both by turns.
+    /// Passes that many messages of `kib` KiB. Of two threads the first sends and the second receives; a single thread
+    /// does both by turns.
     pub(super) fn netperf<A: Allocator>(
         &self,
         user: &mut User<'_, A>,
@@ -87,7 +88,7 @@ impl Ring {
     }
 }
 
-/// The other thread always comes: it counts the same buffers.
+/// Waits for the other thread, which always comes: it counts the same buffers.
 fn wait_until(there: impl Fn() -> bool) {
     let mut looks = 0;
     while !there() {
@@ -100,7 +101,7 @@ fn wait_until(there: impl Fn() -> bool) {
     }
 }
 
-/// Where messages wait for their task.
+/// Messages that wait for their task.
 pub(super) struct Mailboxes(Vec<Mutex<Vec<u32>>>);
 
 impl Mailboxes {
@@ -108,7 +109,7 @@ impl Mailboxes {
         Self((0..threads * TASKS).map(|_| Mutex::new(Vec::with_capacity(WAITING))).collect())
     }
 
-    /// Each task of this thread in turn sends to any task, and gives back what it got.
+    /// Each task of this thread in turn sends a message to any task, and gives back the messages that it received.
     pub(super) fn exchange<A: Allocator>(&self, user: &mut User<'_, A>, thread: usize, messages: u64) {
         let mut got = Vec::with_capacity(WAITING);
         for message in 0..messages {
@@ -136,7 +137,7 @@ impl Mailboxes {
         room
     }
 
-    /// Gives back what nobody came for.
+    /// Gives back the messages that no task received.
     pub(super) fn give_back<A: Allocator>(&self, user: &mut User<'_, A>) {
         for waiting in &self.0 {
             let left = std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner));

@@ -6,7 +6,7 @@ use super::*;
 
 type Inner = Zone<ShortcutDrain>;
 
-/// A zone that notes what it is asked for.
+/// A zone that records its requests.
 struct Noting {
     zone: Inner,
     asked: Mutex<Vec<(Mobility, u8)>>,
@@ -54,8 +54,8 @@ fn asked(work: Work, operations: u64) -> Vec<(Mobility, u8)> {
     noting.asked.into_inner().unwrap()
 }
 
-/// The numbers of the first thread are the same in every run, so these are exact: 60, 20 and 20 % of 100,000 but for
-/// what was drawn; 88, 7, 3 and 2 %.
+/// The first thread draws the same numbers in every run, so these figures are exact: 60, 20 and 20 % of 100,000, up to
+/// the scatter of the draw; and 88, 7, 3 and 2 %.
 #[test]
 fn kernbench_asks_for_the_classes_and_sizes_that_its_comment_says() {
     let asked = asked(Work::Kernbench, 100_000);
@@ -75,7 +75,7 @@ fn the_other_loops_ask_for_single_frames_of_the_class_that_they_stand_for() {
     // A page table, then the heap's pages.
     let heap = [&[single(Mobility::Unmovable)][..], &[single(Mobility::Movable); HEAP_PAGES]].concat();
     assert_eq!(asked(Work::BrkTest, 2 * HEAP_PAGES as u64), [&heap[..], &heap].concat());
-    // One message in eight opens something.
+    // One message in eight opens a file or a socket.
     let messages = asked(Work::Hackbench, 64);
     for (number, (class, order)) in messages.into_iter().enumerate() {
         let expected = if number % 8 == 0 { Mobility::Reclaimable } else { Mobility::Unmovable };

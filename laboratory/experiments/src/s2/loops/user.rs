@@ -1,14 +1,14 @@
-//! What a thread has that takes frames and gives them back.
+//! The state of a thread that takes frames and gives them back.
 //!
-//! Owns: the calls of the allocator, the memory that is written to, the numbers that are drawn.
-//! Does not own: which loop is run.
-//! Invariants: a call that fails is counted; the same numbers are drawn for every variant.
+//! Owns: the calls of the allocator, the memory to write to, the random numbers.
+//! Does not own: the loops.
+//! Invariants: a failed call is counted; every variant sees the same random numbers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_frames::{Allocator, Effort, Mobility, Order};
 
-/// What stands for the frames' memory: 32 MiB, so frames that are far from each other share it.
+/// Stands for the frames' memory: 32 MiB, so frames that are far from each other share it.
 pub(in crate::s2) struct Memory(Box<[AtomicU64]>);
 
 const MEMORY_WORDS: usize = 1 << 22;
@@ -47,7 +47,7 @@ impl<A: Allocator> User<'_, A> {
     }
 }
 
-/// A linear congruential generator: the same numbers for all.
+/// A linear congruential generator: the same numbers for all variants.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

@@ -1,36 +1,36 @@
-//! The pages of the simulated kernel's cache: whose they are, and the two lists that they are on.
+//! The pages of the simulated kernel's cache: their owners, and the two lists.
 //!
-//! Owns: the lists, what is off them in scanners' hands, the pages that a reader has ahead of itself.
-//! Does not own: free frames (the zone's), what is scanned when (`afflux_linux_policies::reclaim`).
-//! Invariants: a frame with a page is on one list or isolated by one scanner. Files are read in order, so that a file
-//! needs no index: of its pages those that matter lie in the 64 from the next one read on.
+//! Owns: the lists, the pages that scanners have isolated, the pages ahead of a reader.
+//! Does not own: free frames (the zone's), the order of scans (`afflux_linux_policies::reclaim`).
+//! Invariants: a frame with a page is on one list or isolated by one scanner. Files are read in order, so a file needs
+//! no index: only the 64 pages from the next one on matter.
 
 use std::collections::VecDeque;
 
 use afflux_linux_policies::reclaim::{List, Sizes};
 
-/// Pages of a file that are looked at: more than two windows of readahead.
+/// Pages of a file that a lookup covers: more than two windows of readahead.
 pub(super) const AHEAD_PAGES: u32 = 64;
 
-/// Whose page a frame has.
+/// The owner of the page in a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Owner {
     pub(super) file: u32,
     pub(super) page: u32,
 }
 
-/// A file as its reader is in it.
+/// The state of a file that is read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// The next page to be read.
+    /// The next page to read.
     next: u32,
-    /// A bit each of the pages from there on that are in memory, at the page's number modulo 64.
+    /// A bit for each page from there on that is in memory, at the page's number modulo 64.
     present: u64,
 }
 
-/// The lists.
+/// The two lists of pages.
 pub(super) struct Lists {
-    /// The oldest at the front.
+    /// The oldest page at the front.
     inactive: VecDeque<u32>,
     active: VecDeque<u32>,
     isolated: u64,
@@ -54,26 +54,26 @@ impl Lists {
         Sizes { inactive: len(&self.inactive), active: len(&self.active), isolated: self.isolated }
     }
 
-    /// A page has come into memory.
+    /// Adds a page that has come into memory.
     pub(super) fn add(&mut self, frame: u32, owner: Owner) {
         self.owners[frame as usize] = owner;
         self.streams[owner.file as usize].present |= bit(owner.page);
         self.inactive.push_back(frame);
     }
 
-    /// Whether the page, at most 63 after the next one that its reader reads, is in memory.
+    /// Whether the page is in memory. It must be at most 63 pages after the reader's next one.
     pub(super) fn has(&self, owner: Owner) -> bool {
         self.streams[owner.file as usize].present & bit(owner.page) != 0
     }
 
-    /// The reader has read that page.
+    /// Marks the page as read.
     pub(super) fn was_read(&mut self, owner: Owner) {
         let stream = &mut self.streams[owner.file as usize];
         stream.present &= !bit(owner.page);
         stream.next = owner.page + 1;
     }
 
-    /// Takes up to `pages` off a list's tail, into the scanner's hands.
+    /// Moves up to `pages` from a list's tail to the scanner.
     pub(super) fn isolate(&mut self, list: List, pages: u64, into: &mut Vec<u32>) {
         let from = match list {
             List::Inactive => &mut self.inactive,
@@ -84,7 +84,7 @@ impl Lists {
         self.isolated += count as u64;
     }
 
-    /// These pages are no longer in memory.
+    /// Removes pages that are no longer in memory.
     pub(super) fn freed(&mut self, frames: &[u32]) {
         self.isolated -= frames.len() as u64;
         for frame in frames {
@@ -96,7 +96,7 @@ impl Lists {
         }
     }
 
-    /// These pages of the active list were not used since: they go to the inactive one.
+    /// Moves unused pages of the active list to the inactive one.
     pub(super) fn deactivated(&mut self, frames: &[u32]) {
         self.isolated -= frames.len() as u64;
         self.inactive.extend(frames);

@@ -1,10 +1,10 @@
-//! A kernel of 2011 that reads sparse files, in the simulator: real buddy lists and per-CPU lists, two lists of pages,
-//! and the policy's loops over them, on virtual CPUs with a run queue.
+//! A simulated kernel of 2011 that reads sparse files. It has real buddy lists and per-CPU lists, two lists of pages
+//! with the policy's loops over them, and virtual CPUs with a run queue.
 //!
-//! Owns: the mechanisms that `afflux_linux_policies::reclaim` works on, what they cost, what is counted.
-//! Does not own: when pages are scanned and what is done about a failure (`afflux_linux_policies::reclaim`), free frames
+//! Owns: the mechanisms below `afflux_linux_policies::reclaim`, their costs, their counts.
+//! Does not own: the order of scans and the reaction to a failure (`afflux_linux_policies::reclaim`), free frames
 //! (`afflux_frames::linux`), CPUs (`simulator`), the tasks (`tasks`), the pages (`lists`).
-//! Invariants: CPU time is charged where it is spent, and a task can lose its CPU within each batch of a scan.
+//! Invariants: CPU time is charged to the task that uses it, and a task can lose its CPU within each batch of a scan.
 
 mod lists;
 mod run;
@@ -28,45 +28,46 @@ use lists::Lists;
 pub(super) use run::Delays;
 pub(super) use run::{Ends, Load, Outcome, TaskAccount, run};
 
-/// What work costs, in nanoseconds of CPU time. The published runs give 15.7 to 16.1 µs a page in all, of a `dd` that
-/// reads in blocks of 512 bytes.
+/// Costs in nanoseconds of CPU time. The published runs give 15.7 to 16.1 µs a page in all, for a `dd` that reads in
+/// blocks of 512 bytes.
 pub(super) mod cost {
     use afflux_engine::Nanos;
 
-    /// An allocation.
+    /// One allocation.
     pub(in crate::s3) const ALLOCATE_NS: u64 = 350;
-    /// Making a hole's page: into the file and the list, and zeros.
+    /// Making a hole's page: inserting it into the file and the list, and zeroing it.
     pub(in crate::s3) const ADD_NS: u64 = 1_200;
     /// Eight reads and writes of half a kilobyte each way.
     pub(in crate::s3) const COPY_NS: u64 = 12_200;
     /// Scanning and freeing one page.
     pub(in crate::s3) const RECLAIM_NS: u64 = 1_900;
-    /// A pass over the zones, and the other caches asked.
+    /// A pass over the zones, and a call of the other caches.
     pub(super) const PASS_NS: u64 = 60_000;
-    /// How often the interactive task has something to do.
+    /// The period of the interactive task.
     pub(in crate::s3) const TICK_NS: u64 = 100 * Nanos::MILLISECOND;
-    /// And how much.
+    /// Its work in each period.
     pub(in crate::s3) const TICK_WORK_NS: u64 = Nanos::MILLISECOND;
 }
 
 /// The memory of the seed's machine.
 pub(super) const MEMORY_BYTES: u64 = 3 << 30;
-/// The mean of the slices of CPU time: the published tasks had 3.1 to 3.3 ms of CPU time each time they ran.
+/// The mean slice of CPU time: the published tasks had 3.1 to 3.3 ms of CPU time each time they ran.
 pub(super) const SLICE_NS: u64 = 3_250_000;
-/// The free count of each CPU lags by up to this many frames: the kernel's own formula for this machine.
+/// Most frames by which each CPU's part of the free count lags: the kernel's own formula for this machine.
 pub(super) const DRIFT_FRAMES: u32 = 48;
-/// Slabs of a frame or two that a process which reads one file takes, by the sizes of 2.6.39's objects with SLAB: memory
-/// areas (26 of 22 to a slab), the task with its signals (1.0), inode and dentry (0.3), memory map (0.2), areas' trees (0.4),
-/// open files, floating point, credentials and small things (0.8).
+/// Slabs of a frame or two that a process takes to read one file, by the sizes of 2.6.39's objects with SLAB. Memory
+/// areas (26 of 22 to a slab), the task with its signals (1.0), inode and dentry (0.3), memory map (0.2), areas' trees
+/// (0.4), open files, floating point, credentials and small things (0.8).
 pub(super) const SLABS_A_PROCESS: u32 = 4;
-/// Objects in the kernel's own caches that the scan goes by, from the published count of `slabs_scanned`. Fitted.
+/// Objects in the kernel's own caches, from the published count of `slabs_scanned`. The scan of caches uses this
+/// number. Fitted.
 const CACHED_OBJECTS: u64 = 28;
-/// Objects that a cache looks at a time (`SHRINK_BATCH`).
+/// Objects that a cache scans at a time (`SHRINK_BATCH`).
 const OBJECTS_AT_A_TIME: u64 = 128;
-/// Of 100 frames of memory, those that pages can be in; the kernel, `dd`'s own memory and the rest have the others.
+/// Percent of the frames that can hold pages; the kernel, `dd`'s own memory and the rest have the others.
 const PAGES_PERCENT: u64 = 85;
 
-/// Frames that pages can be in, of so much memory.
+/// Frames that can hold pages, of a memory of this size.
 pub(super) fn page_frames(memory_bytes: u64) -> u32 {
     let all = memory_bytes / afflux_frames::FRAME_BYTES as u64;
     (all * PAGES_PERCENT / 100).min(u32::MAX.into()) as u32
@@ -79,16 +80,16 @@ pub(super) struct Kernel {
     cpus: usize,
     lists: Mutex<Lists>,
     counts: [AtomicU64; Event::ALL.len()],
-    /// Function calls that each CPU was interrupted for.
+    /// Function-call interrupts of each CPU.
     interrupts: Vec<AtomicU64>,
-    /// What is due of the caches, in parts of an object.
+    /// Scans that the caches still owe, in fractions of an object.
     objects_due: AtomicU64,
     background: Sleeper,
-    /// How long each direct reclaim took, by task, in nanoseconds.
+    /// For each direct reclaim, the task and the time in nanoseconds.
     delays: Mutex<Vec<(u32, u64)>>,
 }
 
-/// Where kswapd sleeps.
+/// The sleep of kswapd.
 #[derive(Default)]
 struct Sleeper {
     sleeps: AtomicBool,
@@ -110,7 +111,7 @@ impl Kernel {
             platform,
             zone,
             cpus: load.cpus,
-            // The last is the interactive task's.
+            // The last stream is the interactive task's.
             lists: Mutex::new(Lists::new(pages, load.readers + 1)),
             counts: Default::default(),
             interrupts: (0..load.cpus).map(|_| AtomicU64::new(0)).collect(),
@@ -125,7 +126,7 @@ impl Kernel {
     }
 }
 
-/// The kernel as one task calls it.
+/// The kernel as one task sees it.
 #[derive(Clone)]
 struct Task {
     kernel: Arc<Kernel>,

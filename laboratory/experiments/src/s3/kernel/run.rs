@@ -1,7 +1,7 @@
-//! One run: readers started one after the other, kswapd, and a task that does little and often.
+//! One run: readers that start one after the other, kswapd, and a small interactive task.
 //!
-//! Owns: the order of things, the figures of a run.
-//! Does not own: how they are shown, what was published.
+//! Owns: the sequence of a run, and its figures.
+//! Does not own: the form of figures, the published ones.
 //! Invariants: each figure is counted in the run. The same load and policy give the same figures.
 
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Kernel, SLICE_NS, Task, lock};
 
-/// What is run.
+/// The load of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::s3) struct Load {
     pub(in crate::s3) seed: u64,
@@ -24,20 +24,20 @@ pub(in crate::s3) struct Load {
     pub(in crate::s3) file_bytes: u64,
     pub(in crate::s3) memory_bytes: u64,
     pub(in crate::s3) cpus: usize,
-    /// From the start of the first reader until the start of the last.
+    /// Time from the start of the first reader to the start of the last.
     pub(in crate::s3) start_ns: u64,
-    /// How far each CPU's part of the free count may lag.
+    /// Most frames by which each CPU's part of the free count may lag.
     pub(in crate::s3) drift_frames: u32,
 }
 
 impl Load {
-    /// When reader number `number` starts, counted from 0.
+    /// The instant at which reader `number` starts, counted from 0.
     pub(in crate::s3) fn started_ns(&self, number: u32) -> u64 {
         self.start_ns / self.readers.max(1) as u64 * u64::from(number)
     }
 }
 
-/// What one reader had and waited for.
+/// CPU time and waits of one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::s3) struct TaskAccount {
     pub(in crate::s3) cpu: TaskUsage,
@@ -45,7 +45,7 @@ pub(in crate::s3) struct TaskAccount {
     pub(in crate::s3) reclaim_ns: u64,
 }
 
-/// How long direct reclaims took.
+/// Times of direct reclaims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::s3) struct Delays {
     pub(in crate::s3) count: u64,
@@ -55,7 +55,7 @@ pub(in crate::s3) struct Delays {
 }
 
 impl Delays {
-    /// Of these, in any order.
+    /// Computes the figures of these times, in any order.
     fn of(mut each_ns: Vec<u64>) -> Self {
         each_ns.sort_unstable();
         let (count, ns) = (each_ns.len() as u64, each_ns.iter().sum());
@@ -70,26 +70,26 @@ impl From<WaitTimes> for Delays {
     }
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, Default)]
 pub(in crate::s3) struct Outcome {
-    /// By the kernel's names.
+    /// Counts by the kernel's names.
     pub(in crate::s3) counts: Vec<(&'static str, u64)>,
-    /// Function calls that each CPU was interrupted for.
+    /// Function-call interrupts of each CPU.
     pub(in crate::s3) interrupts: Vec<u64>,
     pub(in crate::s3) delays: Delays,
     pub(in crate::s3) tasks: Vec<TaskAccount>,
     pub(in crate::s3) start_ns: u64,
     pub(in crate::s3) total_ns: u64,
-    /// How much longer than its work the interactive task took, the shortest first.
+    /// How much longer the interactive task took than its work, sorted.
     pub(in crate::s3) interactive_ns: Vec<u64>,
-    /// How often a task lost its CPU with its slice used up.
+    /// How often a task lost its CPU at the end of its slice.
     pub(in crate::s3) preemptions: u64,
-    /// The engine's own account; a simulated kernel keeps its by task alone.
+    /// The engine's own account; `None` for a simulated kernel, which has its account by task alone.
     pub(in crate::s3) delays_by_device: Option<Value>,
 }
 
-/// What the tasks of a run leave behind.
+/// The records that the tasks of a run leave behind.
 pub(in crate::s3) struct Ends {
     left: AtomicUsize,
     waker: Mutex<Option<Waker>>,
@@ -124,19 +124,19 @@ impl Ends {
         .await;
     }
 
-    /// The interactive task took so much longer than its work.
+    /// Records a time of the interactive task beyond its work.
     pub(in crate::s3) fn interacted(&self, ns: u64) {
         lock(&self.interactive_ns).push(ns);
     }
 
-    /// All of these, the shortest first.
+    /// All these times, sorted.
     pub(in crate::s3) fn interactive_ns(&self) -> Vec<u64> {
         let mut all = lock(&self.interactive_ns).clone();
         all.sort_unstable();
         all
     }
 
-    /// Tells what each reader had of the CPUs.
+    /// Passes the CPU usage of each reader to `tell`.
     pub(in crate::s3) fn usages(&self, mut tell: impl FnMut(u32, TaskUsage)) {
         lock(&self.usages).iter().for_each(|(number, usage)| tell(*number, *usage));
     }
@@ -145,7 +145,7 @@ impl Ends {
 /// Runs the load under a form of reclaim.
 ///
 /// # Errors
-/// When the simulated world comes to no end.
+/// When the simulated world does not come to an end.
 pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome, String> {
     let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: CostTable::free() };

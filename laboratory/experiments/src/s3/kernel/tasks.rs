@@ -1,9 +1,9 @@
-//! The tasks of the simulated kernel: readers that read a file from end to end, and one that does little and often.
+//! The tasks of the simulated kernel: readers that read a file from end to end, and an interactive one.
 //!
-//! Owns: what they do, readahead's window.
+//! Owns: the steps of a task, readahead's window.
 //! Does not own: the memory, the policy.
-//! Invariants: readahead never waits for more than its one direct reclaim and gives up at the first failure; what a
-//! reader then misses it reads itself.
+//! Invariants: readahead waits for at most its one direct reclaim, and gives up at the first failure. The reader itself
+//! then reads the missing pages.
 
 use afflux_engine::Platform;
 use afflux_linux_policies::reclaim::{MayRetry, Mechanisms, ReclaimPolicy, allocate, allocate_slab};
@@ -20,9 +20,9 @@ const WINDOW_START_PAGES: u32 = 4;
 /// Pages copied between two looks at the clock.
 const COPIED_AT_A_TIME: u32 = 8;
 
-/// A reader's window: as the kernel's on-demand readahead has it for a stream.
+/// A reader's window, as in the kernel's on-demand readahead of a stream.
 struct Window {
-    /// The page at which the next window is read.
+    /// The page that triggers the read of the next window.
     marker: u32,
     /// The page after the last window.
     end: u32,
@@ -57,7 +57,7 @@ impl Task {
         Owner { file: self.number, page }
     }
 
-    /// Sees to it that the page is there, and the next window where this page is its marker.
+    /// Brings the page into memory, and the next window if this page is its marker.
     async fn bring(&self, policy: &ReclaimPolicy, window: &mut Window, page: u32, pages: u32) {
         if page == window.marker && page < window.end {
             let start = window.end;
@@ -68,7 +68,7 @@ impl Task {
         if self.lists().has(self.owner(page)) {
             return;
         }
-        // The stream starts, or starts again where readahead failed or its pages were evicted.
+        // The stream starts, or it starts again because readahead failed or its pages were evicted.
         window.pages = WINDOW_START_PAGES;
         window.end = (page + window.pages).min(pages);
         window.marker = (page + 1).min(window.end);
@@ -87,7 +87,7 @@ impl Task {
         self.kernel.platform.work(u64::from(pages) * cost::ADD_NS).await;
     }
 
-    /// Allocates a frame for a page and gives it to the file; false where there was none.
+    /// Allocates a frame for a page and gives it to the file; returns false if there was none.
     async fn read_page(&self, policy: &ReclaimPolicy, page: u32, may_retry: MayRetry) -> bool {
         self.kernel.platform.charge_ns(cost::ALLOCATE_NS);
         let Some(frame) = allocate(policy, self, may_retry).await else { return false };
@@ -95,7 +95,7 @@ impl Task {
         true
     }
 
-    /// Wakes ten times a second for a millisecond of work and one page, until all readers have ended; notes how much
+    /// Wakes ten times a second for a millisecond of work and one page, until all readers have ended. Records how much
     /// longer than its work each time took.
     pub(super) async fn interact(&self, policy: &ReclaimPolicy, ends: &Ends) {
         let mut page = 0;
@@ -111,7 +111,7 @@ impl Task {
     }
 }
 
-/// What a window grows to: four times while it is small, then twice, up to the largest.
+/// The size of the next window: four times a small one, then twice, up to the largest.
 fn next_window(pages: u32) -> u32 {
     let grown = if pages < WINDOW_PAGES / 16 { 4 * pages } else { 2 * pages };
     grown.min(WINDOW_PAGES)

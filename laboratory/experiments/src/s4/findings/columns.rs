@@ -1,13 +1,13 @@
 //! Columns of s4: the thresholds.
 //!
-//! Owns: what a column is called. Does not own: what stands in it.
-//! Invariants: a threshold has one name, in tables and in plots.
+//! Owns: the titles of columns. Does not own: the cells.
+//! Invariants: a threshold has the same name in tables and in plots.
 
 use afflux_report::{Align, Table};
 
 use crate::s4::plan::{Plan, Threshold};
 
-/// What a threshold is called.
+/// The title of a threshold.
 pub(super) fn column_title(threshold: Threshold) -> String {
     match threshold {
         Threshold::OFF => "off".to_owned(),

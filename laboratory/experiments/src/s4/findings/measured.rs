@@ -1,8 +1,8 @@
-//! What the measured part of s4 found, arranged: a table, a plot, sentences.
+//! The findings of s4's measured part: a table, a plot, sentences.
 //!
-//! Owns: the arrangement and the words.
-//! Does not own: the figures.
-//! Invariants: a sentence that names a figure takes it from the copies; what is not shown stands last.
+//! Owns: their arrangement and wording. Does not own: the figures.
+//! Invariants: a sentence that names a figure takes it from the copies; the paragraph about the limits of the
+//! experiment comes last.
 
 use std::time::Duration;
 
@@ -33,13 +33,13 @@ impl Server<'_> {
         self.copies[0]
     }
 
-    /// By how many percent it is faster.
+    /// The percentage by which it is faster than `base`.
     fn gain(&self, base: &Self) -> f64 {
         (self.rates.mean / base.rates.mean - 1.0) * 100.0
     }
 }
 
-/// In the order in which they were first measured.
+/// The servers, in the order in which they were first measured.
 fn servers(copies: &[Measured]) -> Vec<Server<'_>> {
     let mut servers: Vec<Server<'_>> = Vec::new();
     for copy in copies {
@@ -56,7 +56,7 @@ fn servers(copies: &[Measured]) -> Vec<Server<'_>> {
     servers
 }
 
-/// What the seed gained by a threshold, in percent.
+/// The seed's gain by a threshold, in percent.
 fn published_gain(plan: &Plan, centisecs: u64) -> Option<f64> {
     let of = |centisecs| published::mean(centisecs, &plan.records).filter(|_| plan.is_published && centisecs > 0);
     let off = published::mean(0, &plan.records)?;
@@ -70,7 +70,7 @@ pub(in crate::s4) fn add_measured(findings: &mut Findings, plan: &Plan, outcome:
     if servers.iter().any(|server| !server.first().dirty().is_empty()) {
         findings.figures.push(plot(&servers).into());
     }
-    // What is not shown stands last.
+    // The paragraph about the limits of the experiment stays last.
     let last = findings.says.len().saturating_sub(1);
     findings.says.splice(last..last, says(plan, &servers));
 }
@@ -111,7 +111,7 @@ fn table(plan: &Plan, servers: &[Server<'_>], notes: &[String]) -> Table {
     found
 }
 
-/// What stands in every table.
+/// The cells that every table has.
 fn cells(server: &Server<'_>) -> Vec<String> {
     let rates = server.copies.iter().map(|copy| copy.rate_mb_per_s());
     let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
@@ -151,7 +151,7 @@ fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
     vec![filled(HOW, &values)]
 }
 
-/// How fast each server was, and what the knob gains over the kernel's own.
+/// The rate of each server, and the knob's gain over nfs-ganesha on the kernel's page cache.
 fn answer(plan: &Plan, servers: &[Server<'_>]) -> String {
     let rate = |server: &Server<'_>| {
         let (name, mean) = (server.first().server(), server.rates.mean);

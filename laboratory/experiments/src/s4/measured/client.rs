@@ -1,7 +1,7 @@
-//! The client of a measured copy: a file written by windows, a COMMIT at the end of each.
+//! The client of a measured copy: writes a file in windows, with a COMMIT at the end of each.
 //!
-//! Owns: what is sent, in which order, and the times.
-//! Does not own: the server, the way to it.
+//! Owns: the order of the calls, and their times.
+//! Does not own: the server, the network.
 //! Invariants: a copy counts only with a COMMIT that answers for all its WRITEs.
 
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use afflux_nfs_client::{Client, Error};
 
 /// WRITEs in flight.
 const IN_FLIGHT: usize = 64;
-/// How long a server may take for a reply. A COMMIT of a whole window takes seconds.
+/// Most time for a reply. A COMMIT of a whole window takes seconds.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a server may take to answer its first call.
+/// Most time of a server until it answers its first call.
 const START: Duration = Duration::from_secs(30);
 
-/// Where a server answers, and for what.
+/// The addresses of a server, and its export.
 #[derive(Clone, Debug)]
 pub(super) struct At {
     pub(super) nfs: SocketAddr,
@@ -90,7 +90,7 @@ fn until_it_answers<T>(mut ask: impl FnMut() -> Result<T, Error>) -> Result<T, E
     }
 }
 
-/// Bytes that no layer makes smaller.
+/// Bytes that no layer can compress.
 fn contents(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {

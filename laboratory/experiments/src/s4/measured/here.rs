@@ -1,9 +1,8 @@
-//! Our server inside this process, with limiters of our own: what `serve` puts together, a slow device in
-//! front of the real one, and a slow way to its port.
+//! Our server inside this process, with limiters of our own: the parts of `serve`, a slow device in front of the real
+//! one, and a slow way to its port.
 //!
-//! Owns: the wiring, the order in which it stops.
-//! Does not own: the parts.
-//! Invariants: what was accepted is written before the value is gone; the client connects to the relay.
+//! Owns: the wiring, the order of the stop. Does not own: the parts.
+//! Invariants: accepted data are written before the value is gone; the client connects to the relay.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -29,7 +28,7 @@ use crate::hardware::{LimitedDevice, LimitedRelay};
 const REACTORS: usize = 2;
 const NAME_THREADS: usize = 4;
 const NAME_QUEUE: usize = 64;
-/// How long calls in progress may take at the end.
+/// Most time for calls in progress at the end.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
 
 /// Rates of the limiters.
@@ -41,7 +40,7 @@ pub(super) struct Limits {
 
 /// A server in this process.
 pub(super) struct Here {
-    // Dropped in this order: no more from outside, then the threads.
+    // Dropped in this order: first the way from outside, then the threads.
     relay: LimitedRelay,
     handle: ServeHandle,
     engine: Arc<Engine<LinuxPlatform>>,
@@ -107,7 +106,7 @@ impl Drop for Here {
         let until = self.platform.now().after(FINISH_NS);
         self.platform.block_on(self.handle.finish(until));
         for device in self.engine.status().devices {
-            // What failed was said to the client by its COMMIT.
+            // A COMMIT has already reported any failure to the client.
             drop(self.platform.block_on(self.engine.drain(device.id)));
         }
     }
@@ -123,7 +122,7 @@ fn slow_devices(platform: LinuxPlatform, bytes_per_s: u64) -> DeviceFactory {
     })
 }
 
-/// Whether files of so many bytes fit where they are to be put.
+/// Checks that `bytes` fit into the directory.
 pub(super) fn room_for(bytes: u64, directory: &Path) -> Result<(), String> {
     fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let free = crate::hardware::free_bytes(directory).map_err(|error| error.to_string())?;

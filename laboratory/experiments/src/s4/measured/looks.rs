@@ -1,8 +1,8 @@
-//! What our server says of itself during a measured copy.
+//! Status reports of our server during a measured copy.
 //!
-//! Owns: asking it, by its control socket or directly; looking again and again while a copy runs.
+//! Owns: requests by the control socket or directly, and their repetition during a copy.
 //! Does not own: the server.
-//! Invariants: a server that does not answer costs the looks, never the copy.
+//! Invariants: if a server does not answer, the reports are missing, but the copy goes on.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,19 +17,19 @@ use afflux_engine::{Engine, Platform};
 use afflux_linux::LinuxPlatform;
 use serde_json::Value;
 
-/// Between two looks.
+/// Time between two looks.
 const EVERY: Duration = Duration::from_millis(200);
-/// Most looks at a copy: five hours.
+/// Most looks during a copy: five hours of them.
 const LOOKS_MAX: usize = 90_000;
-/// Longest wait for an answer, and the longest answer.
+/// Longest wait for an answer, and the largest answer.
 const SILENCE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 4 << 20;
 
-/// A server at an instant.
+/// The state of a server at an instant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) at: Instant,
-    /// Being written included.
+    /// Bytes in flight included.
     pub(super) dirty_bytes: u64,
     pub(super) background_threshold_bytes: u64,
     pub(super) write_bandwidth_bytes_per_s: Option<u64>,
@@ -38,18 +38,18 @@ pub(super) struct Look {
 /// The engine's counters, by name.
 pub(super) type Counts = BTreeMap<String, u64>;
 
-/// Whom to ask.
+/// The source of the reports.
 pub(super) enum Asked {
     /// A process, by the path of its control socket.
     Socket(PathBuf),
     /// An engine in this process.
     Engine(Arc<Engine<LinuxPlatform>>),
-    /// A server that says nothing.
+    /// A server without reports.
     Nobody,
 }
 
 impl Asked {
-    /// A look at the only device, and the counters. Nothing before the server has a device.
+    /// A look at the only device, and the counters. `None` while the server has no device.
     pub(super) fn look(&self) -> Option<(Look, Counts)> {
         match self {
             Self::Socket(path) => by_socket(path),
@@ -58,7 +58,7 @@ impl Asked {
         }
     }
 
-    /// Does `work` and looks meanwhile.
+    /// Runs `work`, with looks meanwhile.
     pub(super) fn during<T: Send>(&self, work: impl FnOnce() -> T) -> (T, Vec<Look>) {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn by_socket(path: &PathBuf) -> Option<(Look, Counts)> {
     of_report(&serde_json::from_str(&line).ok()?)
 }
 
-/// From what `afflux stat --json` prints.
+/// Reads the output of `afflux stat --json`.
 pub(super) fn of_report(report: &Value) -> Option<(Look, Counts)> {
     let device = report["devices"].get(0)?;
     let look = Look {

@@ -1,10 +1,9 @@
-//! The measured part of s4: the real server and a client, on a slow disk and behind a slow network, beside
-//! nfs-ganesha.
+//! The measured part of s4: the real server and a client, on a slow disk and behind a slow network, beside nfs-ganesha.
 //!
-//! Owns: which servers are measured in which order, the rows.
-//! Does not own: disk, network and servers (`stage`), the copy (`client`), what the server says (`looks`).
-//! Invariants: every server writes to the same disk, one after the other, is started for each copy, and is
-//! stopped before the next.
+//! Owns: the order of the servers, the rows.
+//! Does not own: disk, network and servers (`stage`), the copy (`client`), the server's reports (`looks`).
+//! Invariants: every server writes to the same disk, one after the other. It is started for each copy, and stopped
+//! before the next.
 
 mod client;
 mod here;
@@ -24,7 +23,7 @@ use client::{CopyOf, Times, copy};
 use looks::{Counts, Look};
 use stage::{Stage, Subject};
 
-/// The engine's counters that stand in a row.
+/// The engine's counters in a row.
 const COUNTERS: [&str; 6] =
     ["nr_dirtied", "nr_written", "write_requests", "sync_requests", "flusher_turns", "throttle_pauses"];
 
@@ -37,11 +36,11 @@ pub(super) struct Measured {
     file_bytes: u64,
     times: Times,
     looks: Vec<Look>,
-    /// What each of [`COUNTERS`] moved by; empty where the server does not say.
+    /// The increase of each of [`COUNTERS`]; empty if the server does not report them.
     counted: Vec<(&'static str, u64)>,
 }
 
-/// What was measured, and what could not be.
+/// The measured copies, and the reasons for missing ones.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) copies: Vec<Measured>,
@@ -69,7 +68,7 @@ impl Measured {
         self.file_bytes
     }
 
-    /// Whether it is of the same server with the same knob.
+    /// Whether both are of the same server with the same knob.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.subject == other.subject
     }
@@ -78,19 +77,19 @@ impl Measured {
         self.file_bytes as f64 / 1e6 / self.times.elapsed.as_secs_f64()
     }
 
-    /// The mean of the COMMITs, in milliseconds.
+    /// The mean wait for a COMMIT, in milliseconds.
     pub(super) fn commit_wait_ms(&self) -> f64 {
         let waits = self.times.commits.iter().map(|commit| commit.wait.as_secs_f64());
         waits.sum::<f64>() * 1e3 / self.times.commits.len().max(1) as f64
     }
 
-    /// Seconds since the copy began, and bytes dirty on the server.
+    /// Seconds since the copy began, and the server's dirty bytes.
     pub(super) fn dirty(&self) -> Vec<(f64, f64)> {
         let since = |at: Instant| at.saturating_duration_since(self.times.begun).as_secs_f64();
         self.looks.iter().map(|look| (since(look.at), look.dirty_bytes as f64)).collect()
     }
 
-    /// What was dirty when the client began each COMMIT, as far as the server was asked shortly before, in MB.
+    /// The dirty MB at the beginning of each COMMIT, by the last look before it.
     fn dirty_at_commits_mb(&self) -> Vec<f64> {
         let before = |at: Instant| self.looks.iter().rfind(|look| look.at <= at);
         let looks = self.times.commits.iter().filter_map(|commit| before(commit.begun));
@@ -129,7 +128,7 @@ impl Measured {
     }
 }
 
-/// A server is measured with one size of WRITE, since the client gathers.
+/// The size of a WRITE: the same for all records, since the client gathers.
 fn write_bytes(plan: &Plan) -> u32 {
     plan.write_bytes.unwrap_or(32 << 10)
 }
@@ -138,8 +137,8 @@ fn failed(error: impl std::fmt::Display) -> LabError {
     LabError::Failed(error.to_string())
 }
 
-/// Measures all servers, as often as the plan says; every other time in the reverse order, so that what
-/// drifts is shared. `quick`: a window in place of the whole file.
+/// Measures all servers, as often as the plan says. Every other time the order is reversed, so that a drift affects all
+/// of them. `quick`: a window in place of the whole file.
 pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Outcome, LabError> {
     let file_bytes = if quick { plan.window_bytes } else { plan.file_bytes };
     let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(failed)?;
@@ -177,7 +176,7 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
     Ok(outcome)
 }
 
-/// One copy to a server that was just started.
+/// One copy to a new server.
 fn one(
     plan: &Plan,
     stage: &Stage,

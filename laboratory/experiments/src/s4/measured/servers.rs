@@ -1,9 +1,9 @@
 //! Servers as child processes on the server's side of a slow network.
 //!
-//! Owns: how each is started and stopped.
-//! Does not own: the network, the disk, what is asked of them.
-//! Invariants: a server that was started is stopped when its value is dropped: asked first, and killed
-//! after [`STOP`]. What cannot be started says what is missing.
+//! Owns: the start and the stop of each.
+//! Does not own: the network, the disk, the calls to a server.
+//! Invariants: a server is stopped when its value is dropped: it is asked first, and killed after [`STOP`]. The error
+//! of a failed start names the missing part.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -17,7 +17,7 @@ use afflux_simulator::EQUAL_PARTS_POLICY;
 
 use crate::hardware::SlowNetwork;
 
-/// How long a server may take to stop.
+/// Most time for a server to stop.
 const STOP: Duration = Duration::from_secs(60);
 
 /// A process that is stopped when dropped.
@@ -37,7 +37,7 @@ impl Drop for Process {
     }
 }
 
-/// What our server is started with.
+/// The settings of our server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Knobs {
     pub(super) centisecs: u64,
@@ -45,7 +45,7 @@ pub(super) struct Knobs {
 }
 
 impl Knobs {
-    /// As under a kernel: a tenth of the memory, whatever the devices' parts of the limit are.
+    /// As under a kernel: a tenth of the memory, independent of the devices' parts of the limit.
     pub(super) fn background_bytes(&self) -> u64 {
         self.memory_bytes / 10
     }
@@ -54,14 +54,14 @@ impl Knobs {
 /// Our server.
 pub(super) struct Running {
     _process: Process,
-    /// The name under which it serves the directory.
+    /// The name of the exported directory.
     pub(super) export: String,
-    /// Where it can be asked.
+    /// The path of its control socket.
     pub(super) control: PathBuf,
 }
 
 impl Running {
-    /// NFS and MOUNT.
+    /// The port of NFS and MOUNT.
     pub(super) const PORT: u16 = 20_490;
 
     /// Starts this program as `serve`, with these knobs or none, and waits until it is ready.
@@ -75,7 +75,7 @@ impl Running {
         let mut command = network.on_server(&program.to_string_lossy());
         let control = scratch.join("control");
         command.arg("serve").arg(export).args(["--json", "--control"]).arg(&control);
-        // The client is in another network namespace, where nobody can tell whose its socket is.
+        // The client is in another network namespace, where the server cannot find the owner of its socket.
         command.args(["--allow", "0.0.0.0/0", "--any-port", "--squash", "none"]);
         command.args(["--listen", &format!("{}:{}", SlowNetwork::SERVER_ADDRESS, Self::PORT)]);
         if let Some(knobs) = knobs {
@@ -153,7 +153,7 @@ fn spawn(command: &mut Command, log: &Path) -> Result<Process, String> {
     child.map(Process).map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))
 }
 
-/// Where a program is, in the search path or where those of the system are.
+/// The path of a program, in the search path or in the system's directories.
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);

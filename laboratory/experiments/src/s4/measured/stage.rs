@@ -1,6 +1,6 @@
-//! Where servers are measured: a slow disk and a slow network, by the kernel or by this process.
+//! The surroundings of a measurement: a slow disk and a slow network, by the kernel or by this process.
 //!
-//! Owns: which of the two, and why; starting a server on it; the client's side.
+//! Owns: the choice between the two, with its reason; starting a server; the client's side.
 //! Does not own: the limiters (`crate::hardware`), the servers (`servers`, `here`), the copy (`client`).
 //! Invariants: every server of a run has the same stage and directory.
 
@@ -17,19 +17,19 @@ use crate::experiment::LabError;
 use crate::hardware::{DiskRates, SlowDisk, SlowNetwork};
 use crate::s4::plan::{Limiters, Plan};
 
-/// What is measured.
+/// A server to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Subject {
     /// nfs-ganesha.
     Ganesha,
-    /// Our server with the simulated one's thresholds, and the knob at so many centiseconds.
+    /// Our server with the simulated one's thresholds, and the knob in centiseconds.
     Knob(u64),
-    /// Our server as it starts.
+    /// Our server with its defaults.
     Plain,
 }
 
 impl Subject {
-    /// Its name in rows.
+    /// The name in rows.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ganesha => "nfs-ganesha",
@@ -46,11 +46,11 @@ impl Subject {
     }
 }
 
-/// A slow disk with a directory on it, and a slow way to servers of that directory.
+/// A slow disk with a directory on it, and a slow network to servers of that directory.
 pub(super) enum Stage {
-    /// Namespaces with `tbf`, a throttled loop device. Servers are processes.
+    /// Namespaces with `tbf`, and a throttled loop device. Servers are processes.
     Kernel { network: SlowNetwork, _disk: Box<SlowDisk>, directory: PathBuf },
-    /// A relay and a device that wait. The server is in this process.
+    /// A relay and a device that delay. The server is in this process.
     Process { directory: PathBuf },
 }
 
@@ -66,7 +66,7 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 }
 
 impl Stage {
-    /// Sets one up in `scratch`; adds to `notes` what is not as usual.
+    /// Sets up a stage in `scratch`; adds a note for each part that differs from the usual.
     pub(super) fn new(plan: &Plan, file_bytes: u64, scratch: &Path, notes: &mut Vec<String>) -> Result<Self, LabError> {
         let why = match plan.limiters {
             Limiters::Process => "as asked for".to_owned(),
@@ -94,7 +94,7 @@ impl Stage {
 
     fn kernel(plan: &Plan, file_bytes: u64, scratch: &Path) -> Result<Self, LabError> {
         let network = SlowNetwork::new(plan.link.bits_per_second).map_err(failed)?;
-        // A file at a time, the journal, and what a file system keeps for itself.
+        // Room for one file at a time, the journal, and the file system's own data.
         let bytes = file_bytes / 4 * 5 + (512 << 20);
         let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(plan.disk_bytes_per_s) };
         let disk = SlowDisk::new(scratch, bytes, rates).map_err(failed)?;
@@ -103,7 +103,7 @@ impl Stage {
         Ok(Self::Kernel { network, _disk: Box::new(disk), directory })
     }
 
-    /// Who limits, as rows say it.
+    /// The name of the limiters in rows.
     pub(super) fn limiters(&self) -> &'static str {
         match self {
             Self::Kernel { .. } => "kernel",
@@ -111,12 +111,12 @@ impl Stage {
         }
     }
 
-    /// Whether it can be measured here at all.
+    /// Whether this stage can run the server.
     pub(super) fn has(&self, subject: Subject) -> bool {
         matches!((self, subject), (Self::Kernel { .. }, _) | (_, Subject::Knob(_)))
     }
 
-    /// Starts a server. An error says what is missing.
+    /// Starts a server. An error names the missing part.
     pub(super) fn start(&self, subject: Subject, plan: &Plan, scratch: &Path) -> Result<Server, String> {
         let knobs = |centisecs| Knobs { centisecs, memory_bytes: plan.memory_bytes };
         match (self, subject) {
@@ -137,7 +137,7 @@ impl Stage {
         }
     }
 
-    /// Where a server answers.
+    /// The addresses of a server.
     pub(super) fn at(&self, server: &Server) -> At {
         let directory = match self {
             Self::Kernel { directory, .. } | Self::Process { directory } => directory,
@@ -156,7 +156,7 @@ impl Stage {
         }
     }
 
-    /// Does `work` on the client's side.
+    /// Runs `work` on the client's side.
     pub(super) fn as_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
         match self {
             Self::Kernel { network, .. } => network.as_client(work).map_err(failed),
@@ -166,7 +166,7 @@ impl Stage {
 }
 
 impl Server {
-    /// Whom to ask how it is doing.
+    /// The source of the server's reports.
     pub(super) fn asked(&self) -> Asked {
         match self {
             Self::Process(running) => Asked::Socket(running.control.clone()),

@@ -24,7 +24,7 @@ fn plan(pairs: &[(&str, &str)]) -> Plan {
 
 #[test]
 fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
-    // Rates so high that the test is short; what they come to is the limiters' own test.
+    // High rates keep the test short; the limiters have tests of their own for their rates.
     let plan = plan(&[
         ("limiters", "process"),
         ("link", "10Gbit"),
@@ -36,7 +36,7 @@ fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
         ("samples", "2"),
     ]);
     let mut kept = Kept::default();
-    // Another user may have taken a name that can be guessed.
+    // Another user may have taken a predictable name.
     let guessed = std::env::temp_dir().join(format!("afflux-s4-{}", std::process::id()));
     std::fs::create_dir(&guessed).unwrap();
     std::fs::write(guessed.join("others"), "").unwrap();
@@ -47,17 +47,17 @@ fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
     assert_eq!(names, ["others"]);
     assert_eq!((outcome.copies.len(), kept.0.len(), outcome.notes.len()), (4, 4, 1));
     assert!(outcome.notes[0].contains("as asked for") && outcome.notes[0].contains("nfs-ganesha is not measured"));
-    // The second time in the reverse order.
+    // The second round has the reverse order.
     let order: Vec<_> = kept.0.iter().map(|row| row.params.get("centisecs").unwrap().clone()).collect();
     assert_eq!(order, [0, 1, 1, 0].map(Value::from));
     for row in &kept.0 {
         assert_eq!(row.params.get("limiters"), Some(&json!("process")));
         assert_eq!(row.metrics.get("commits"), Some(&json!(2)));
-        // Four million bytes in pages, and again those that were written before they were whole.
+        // Four million bytes are 977 pages; some are written again, because they were not whole the first time.
         let written = row.metrics.get("nr_written").and_then(Value::as_u64).unwrap();
         assert!((977..=1200).contains(&written), "{row}");
         assert!(row.metrics.get("write_bandwidth_bytes_per_s").is_some(), "{row}");
-        // At 50 MB a second no copy of 4 MB is durable sooner.
+        // At 50 MB a second, no copy of 4 MB is durable sooner.
         assert!(row.metrics.get("elapsed_ns").and_then(Value::as_u64).unwrap() >= 80_000_000, "{row}");
     }
 }

@@ -14,7 +14,7 @@ fn the_defaults_are_what_the_seed_measured() {
     assert_eq!((plan.centisecs.len(), plan.records.len()), (4, 10));
     assert_eq!(plan.memory_bytes, 899_997_696);
     assert_eq!((plan.write_bytes_for(4096), plan.write_bytes_for(10_485_760)), (32_768, 32_768));
-    // 120 KiB in one command: 25 MB a second with the command's own time.
+    // 120 KiB in one command: 25 MB a second with the command's fixed time.
     let (bytes, rate) = (plan.disk.get("request_bytes_max"), plan.disk.get("interface_bytes_per_second"));
     let command_ns = plan.disk.get("command_ns") + bytes * 1_000_000_000 / rate;
     assert_eq!(bytes * 1_000_000 / (command_ns / 1000), 25_001_017);

@@ -12,7 +12,7 @@ fn dirty_bytes_are_compared_at_the_same_instants_whatever_the_looks() {
     assert_eq!(dirty_deviation(&often, &seldom), (0.0, 0.0));
     let later = side(&[(0.0, 0), (1.5, 500), (2.0, 500)]);
     let (mean, most) = dirty_deviation(&often, &later);
-    // Half of the limit apart at 5 of 21 instants.
+    // They are half of the limit apart at 5 of 21 instants.
     assert!((mean - 0.5 * 5.0 / 21.0).abs() < 1e-9 && most == 0.5, "{mean} {most}");
 }
 

@@ -14,7 +14,7 @@ fn others_write_what_they_wrote_when_they_wrote_it() {
     assert_eq!(told, [(1_000_000_000, 5_000_000, 77 << 16), (3_000_000_000, 70_000, 2 << 16)]);
 }
 
-/// The share of a device that others take part in is smaller, so its writer is slowed down earlier.
+/// If other programs write too, the device's share is smaller, so its writer is throttled earlier.
 #[test]
 fn what_others_write_costs_the_writer() {
     let rate = Rate { text: "25MB".to_owned(), bytes_per_s: 25_000_000 };

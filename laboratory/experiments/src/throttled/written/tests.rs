@@ -1,6 +1,6 @@
 use super::*;
 
-/// So many megabytes accepted in each second.
+/// A run that accepts the given megabytes in each second.
 fn accepting(by_second: &[u64]) -> Written {
     let mut accepted_bytes = 0;
     let looks = std::iter::once(0).chain(by_second.iter().copied()).enumerate().map(|(second, mb)| {

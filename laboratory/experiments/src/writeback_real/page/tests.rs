@@ -10,7 +10,7 @@ fn plan(repeats: &str) -> Plan {
     Plan::read(&Request { given, ..Request::default() }).unwrap()
 }
 
-/// All its tables.
+/// All tables of a page.
 fn text(page: &Page<'_>) -> String {
     page.tables().iter().map(|table| table.text(Terminal::PLAIN)).collect()
 }

@@ -54,10 +54,10 @@ fn the_disk_holds_what_may_be_dirty_and_what_is_written() {
     plan.limit_bytes = 4_600_000_000;
     assert!(plan.stream_bytes_max() > 4_600_000_000 + 45 * 25_000_000, "{}", plan.stream_bytes_max());
     assert!(plan.image_bytes() <= 8 << 30);
-    // Three repeats of the whole: the kernel's sync alone is two minutes and a half of each.
+    // Three repeats of the whole: the kernel's sync alone takes two and a half minutes of each.
     let minutes = plan.expected_s(&plan.races) / 60;
     assert!((15..40).contains(&minutes), "{minutes}");
-    // Of the first race: 4 s to set up, 45 s, and then 156 s for the kernel's 3.9 GB or a second for the other two.
+    // The first race: 4 s to set up, 45 s, and then 156 s for the kernel's 3.9 GB or a second for the other two.
     assert_eq!(plan.expected_s(&[Race::FullSpeed]), 3 * (4 + 45 + 156 + 2 * (4 + 45 + 1)));
 }
 

@@ -45,8 +45,8 @@ fn one_device_that_owns_everything_by_table() {
 }
 
 /// Decisions of a running kernel (Linux 6.18, 250 ticks a second, one writer on a disk of 25 MB/s and others on
-/// another), from its tracepoint `balance_dirty_pages`: the rate that the factor makes of the rate limit. Limits and
-/// share are the ones that give the traced setpoints.
+/// another), from its tracepoint `balance_dirty_pages`. Each gives the rate limit times the factor. Limits and share
+/// were chosen to give the traced setpoints.
 #[test]
 fn a_running_kernel_by_table() {
     // Limit, background, hard limit, dirty, share, on the device, bandwidth, rate limit, setpoint of the device;
@@ -112,7 +112,7 @@ fn a_strict_limit_by_table() {
     assert_eq!(none.factor(), 0);
 }
 
-/// Limits of an odd distance, small, so that a divisor that is larger by 1 shows.
+/// Limits with an odd distance, and small, so that a divisor larger by 1 shows.
 #[test]
 fn linux_3_6_and_6_1_divide_by_another_number_by_table() {
     let table = [(1600, 1478, 1479), (1700, 1095, 1096), (1750, 1022, 1024), (1900, 657, 659), (1950, 385, 386)];

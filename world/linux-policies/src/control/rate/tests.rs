@@ -4,7 +4,7 @@ use crate::limits::Limits;
 
 fn update(limit: u64, balanced: u64, factor: u64, dirtied: u64, (dirty, setpoint): (u64, u64)) -> (u64, u64) {
     let mut rate = RateLimit { limit, balanced };
-    // In 200 ms.
+    // These pages were dirtied in 200 ms.
     rate.update(&Observed { factor, dirty_rate: dirtied * 5, bandwidth: 25_600, dirty, setpoint });
     (rate.limit, rate.balanced)
 }
@@ -18,7 +18,7 @@ fn updates_by_table() {
     assert_eq!(update(1, 25_600, 2045, 0, below).0, 2);
 }
 
-/// The cubic alone, ideal writers, 200 ms a step, from 150,001 dirty: where the loop comes to rest.
+/// The resting point of the loop: the cubic alone, ideal writers, 200 ms a step, from 150,001 dirty pages.
 fn settle(writers: u64) -> (u64, u64, u64) {
     let mut rate = RateLimit::default();
     let (mut dirty, bandwidth) = (150_001_u64, 25_600_u64);
@@ -28,7 +28,7 @@ fn settle(writers: u64) -> (u64, u64, u64) {
             limits: Limits { dirty: 200_000, background: 100_000 },
             hard_limit: 200_000,
             dirty,
-            // A strict share that is far from used up leaves the factor of all devices alone.
+            // A strict share that is far from used up does not change the factor of all devices.
             share: 1 << 30,
             share_background: 0,
             device_dirty: 8,

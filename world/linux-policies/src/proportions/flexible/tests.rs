@@ -31,7 +31,7 @@ fn two_devices_by_table() {
 #[test]
 fn a_swap_of_rates_is_forgotten_by_halves() {
     let (mut global, mut a, mut b) = (Global::default(), Local::default(), Local::default());
-    // Long enough at 3:1 for the counts to settle.
+    // Enough steps at 3:1 for the counts to settle.
     for _ in 0..40 {
         global.add(&mut a, 3_000_000, WHOLE, START);
         global.add(&mut b, 1_000_000, WHOLE, START);

@@ -13,7 +13,7 @@ fn fractions_by_hand() {
     let shift = 10;
     global.add(&mut a, 384, WHOLE, shift);
     global.add(&mut b, 128, WHOLE, shift);
-    // Half a period has passed: the count modulo 512 begins anew and a's events are halved.
+    // Half a period has passed: the count modulo 512 restarts, and a's events are halved.
     let fraction = global.fraction(&mut a, shift);
     assert_eq!((fraction.numerator, fraction.denominator), (192, 512));
     global.add(&mut b, 512, WHOLE, shift);

@@ -21,7 +21,7 @@ fn a_page_that_goes_after_it_was_read_takes_no_later_one_with_it() {
     let page = |page| Owner { file: 0, page };
     lists.add(0, page(0));
     lists.was_read(page(0));
-    // 64 pages on they share a bit.
+    // A page 64 further on has the same bit.
     lists.add(1, page(AHEAD_PAGES));
     let mut isolated = Vec::new();
     lists.isolate(List::Inactive, 1, &mut isolated);
