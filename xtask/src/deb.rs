@@ -1,6 +1,6 @@
-//! The Debian package.
+//! Builds the Debian package.
 //!
-//! Owns: which files are in it and where, what it depends on, its control data.
+//! Owns: the package's files and their places, dependencies, control data.
 //! Does not own: the files of `packaging/`; manuals and completions (`crates/cli/examples/package_files.rs`).
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
@@ -16,14 +16,14 @@ use crate::{ci, repository};
 
 const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 
-/// The profile of what is installed.
+/// The profile of the installed programs.
 const PROFILE: &str = "dist";
 
-/// The program's own, without a revision: what makes the package lies in the same repository (in Debian's words it is
-/// a native package).
+/// The program's own version, without a revision: the packaging is in the same repository (in Debian's terms it is a
+/// native package).
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What is copied as it is: from where in the repository, to which directory of the system, under which name.
+/// Files copied unchanged: path in the repository, directory in the system, name.
 const FILES: &[(&str, &str, &str)] = &[
     ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
     ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
@@ -43,12 +43,12 @@ const FILES: &[(&str, &str, &str)] = &[
     ("docs/traces.md", "usr/share/doc/afflux", "traces.md"),
 ];
 
-/// Files of FILES that a user changes, and an upgrade leaves alone.
+/// Files of FILES that users change and upgrades keep.
 const CONFFILES: &str = "/etc/afflux/config.toml\n/etc/default/afflux-govern\n";
 
 const SCRIPTS: &[&str] = &["postinst", "prerm", "postrm"];
 
-/// Builds the command and the package, and says where that is.
+/// Builds the command and the package, and prints its path.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let profile = match *arguments {
         [] => PROFILE,
@@ -124,7 +124,7 @@ fn changelog() -> Result<String> {
 
 /// The packages of the libraries that a program needs.
 fn libraries(place: &Path, binary: &Path) -> Result<String> {
-    // The tool wants a source package around it.
+    // The tool expects a source package around it.
     fs::create_dir_all(place.join("debian"))?;
     fs::write(place.join("debian/control"), "Source: afflux\n\nPackage: afflux\nArchitecture: any\n")?;
     let mut tool = Command::new("dpkg-shlibdeps");
@@ -137,7 +137,7 @@ fn libraries(place: &Path, binary: &Path) -> Result<String> {
     Ok(text.trim().strip_prefix("shlibs:Depends=").unwrap_or_default().to_owned())
 }
 
-/// Copies one file to a directory that is made for it.
+/// Copies one file to a directory, which is created.
 fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
     fs::create_dir_all(directory)?;
     let to = directory.join(name);
@@ -146,7 +146,7 @@ fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// Manuals and the changelog, as Debian has them.
+/// Compresses manuals and the changelog, as Debian requires.
 fn compress(tree: &Path) -> Result<()> {
     let mut files = vec![tree.join("usr/share/doc/afflux/changelog")];
     for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
@@ -156,7 +156,7 @@ fn compress(tree: &Path) -> Result<()> {
     succeeds(Command::new("gzip").args(["-9", "-n"]).args(files))
 }
 
-/// Whatever the mask of whoever builds: all can read everything, the owner alone can write.
+/// Sets modes independent of the builder's umask: all can read everything, only the owner can write.
 fn readable(tree: &Path) -> Result<()> {
     for path in below(tree)? {
         let mode = fs::metadata(&path)?.permissions().mode();
@@ -166,7 +166,7 @@ fn readable(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of each installed file that nobody changes its sum and path, for `dpkg --verify`.
+/// Checksum and path of each installed file that is no configuration file, for `dpkg --verify`.
 fn sums(tree: &Path) -> Result<String> {
     let control = tree.join("DEBIAN");
     let is_kept =
@@ -181,7 +181,7 @@ fn sums(tree: &Path) -> Result<String> {
     Ok(String::from_utf8(sums.stdout)?)
 }
 
-/// What a tree takes when it is installed.
+/// The installed size of a tree, in KiB.
 fn kib(tree: &Path) -> Result<u64> {
     let mut total = 0;
     for path in below(tree)? {
@@ -190,7 +190,7 @@ fn kib(tree: &Path) -> Result<u64> {
     Ok(total)
 }
 
-/// A directory and all in it.
+/// A directory and everything below it.
 fn below(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![directory.to_path_buf()];
     let mut at = 0;
@@ -219,7 +219,7 @@ fn succeeds(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command says, without the end of its line.
+/// The output of a command, without its last line end.
 fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).current_dir(repository::root()).output();
     let output = output.with_context(|| program.to_owned())?;

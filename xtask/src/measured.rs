@@ -1,8 +1,8 @@
-//! Tables of figures that were measured here, in documents that are otherwise written by hand.
+//! Tables of figures measured here, in documents that are otherwise written by hand.
 //!
-//! Owns: the place of a table in its document, what is said of the machine.
+//! Owns: the place of a table in its document, the description of the machine.
 //! Does not own: the tables.
-//! Invariants: nothing of a document changes but what stands between the two lines.
+//! Invariants: only the text between the two lines of a document changes.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::repository;
 
-/// A document, and the lines that a table of it stands between.
+/// A document, and the two lines around a table in it.
 pub(crate) struct Place {
     pub(crate) document: &'static str,
     pub(crate) begin: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Writes another table there.
+    /// Replaces the table.
     pub(crate) fn write(&self, table: &str) -> Result<()> {
         let path = repository::root().join(self.document);
         let document = fs::read_to_string(&path).context(self.document)?;
@@ -34,7 +34,7 @@ impl Place {
     }
 }
 
-/// What it ran on.
+/// The machine of the measurement.
 pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");

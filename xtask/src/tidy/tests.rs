@@ -127,7 +127,7 @@ fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
     json!({ "name": name, "dependencies": edges })
 }
 
-/// The crates that the table insists on, but for the engine.
+/// The crates that the table requires, besides the engine.
 const OTHERS: [&str; 10] = [
     "frames",
     "volume",
@@ -141,7 +141,7 @@ const OTHERS: [&str; 10] = [
     "cli",
 ];
 
-/// The violations of a workspace that is whole but for one crate's edges.
+/// The violations of a workspace that is complete except for one crate's edges.
 fn edges(name: &str, edges: &[(&str, Option<&str>)]) -> Vec<Violation> {
     let names: Vec<&str> = OTHERS.iter().copied().chain(["engine"]).collect();
     let mut packages: Vec<Value> = names
@@ -241,7 +241,7 @@ fn tokens_keep_their_lines_and_leave_out_text() {
     assert_eq!(found, [("a", 1), ("c", 2), ("f", 4), ("::", 4), ("g", 4), ("'", 4), ("i", 4)]);
 }
 
-/// The circles of a crate `x` whose modules are these texts, but for those that are kept.
+/// The circles of a crate `x` with these modules, except for the permitted ones.
 fn circles_of(modules: &[(&str, &str)], kept: &[circles::Kept]) -> Vec<String> {
     let file =
         |(path, text): &(&str, &str)| TextFile { path: format!("crates/x/src/{path}"), text: (*text).to_owned() };
