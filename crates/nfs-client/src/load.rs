@@ -269,8 +269,8 @@ impl Client {
     }
 
     /// Sends this many calls per second for `load.duration`, whether earlier calls are answered or not. A call's time
-    /// counts from the instant at which it was due, so that a server's pause delays the calls that fall into it. Needs
-    /// a processor of its own, since it waits by polling.
+    /// counts from the instant at which it was due, so that a server's pause counts for every call due in it. Needs a
+    /// processor of its own, since it waits by polling.
     pub fn load_at_rate(&mut self, file: &[u8], load: &Load, calls_per_s: f64) -> Result<Report, Error> {
         self.socket.set_nonblocking(true)?;
         let paced = self.run_paced(file, load, calls_per_s);

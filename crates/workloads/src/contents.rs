@@ -45,10 +45,8 @@ pub(crate) trait FileContents: Send {
     /// A write begins; `into` receives the bytes to write.
     fn begin_write(&mut self, offset: u64, into: &mut [u8]) -> Mark;
 
-    /// The write ends.
     fn end_write(&mut self, mark: Mark, ending: Ending);
 
-    /// A read begins.
     fn begin_read(&mut self) -> Mark;
 
     /// A read of `asked` bytes ends with these bytes, or has failed. An error if it may not return them.

@@ -15,7 +15,6 @@ use simulator::Random;
 /// Minimum rates are not checked for this long after the start.
 const SETTLES_NS: u64 = 2_000_000_000;
 
-/// One clone's pace.
 pub(crate) struct Pace {
     start_ns: u64,
     /// Bytes read, written and trimmed, for rates.

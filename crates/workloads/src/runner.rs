@@ -32,7 +32,6 @@ use crate::site::{Site, WaitsFor};
 use crate::verifying::Written;
 use simulator::Random;
 
-/// Bytes in a page.
 const PAGE_BYTES: u64 = 4096;
 /// Calls and pages after which a clone that never had to wait yields to the executor, which treats an endless step as
 /// an error.

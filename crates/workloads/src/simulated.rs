@@ -30,7 +30,6 @@ const VERSIONS_EACH: u64 = 1 << 14;
 const EXACT_BYTES_MAX: u64 = 1 << 30;
 /// Largest file with checked contents: at the end of a run all of it is compared.
 const CHECKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes in a page.
 const PAGE_BYTES: usize = 4096;
 
 /// A device and the directory on it.

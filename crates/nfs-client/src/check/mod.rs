@@ -206,7 +206,6 @@ impl Place {
         Ok(Self { target: target.clone(), client, root, name, directory })
     }
 
-    /// Another client.
     fn another(&self) -> Result<Client, Failure> {
         Ok(connect(self.target.nfs)?)
     }

@@ -49,7 +49,6 @@ impl Gates {
         }
     }
 
-    /// Forgets all requests.
     pub(super) fn clear(&mut self) {
         self.files.clear();
     }

@@ -75,7 +75,6 @@ impl WorldOptions {
 
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
-/// The next thing to do.
 enum Next {
     Call(Call),
     /// A step of a task; without a future it is a step of `MAIN`.
@@ -84,7 +83,6 @@ enum Next {
     Nothing,
 }
 
-/// The thing just done.
 enum Ended {
     Nothing,
     Call,
@@ -150,7 +148,6 @@ impl Core {
         }
     }
 
-    /// Counts a step.
     fn count_step(&mut self, steps_max: u64, now_ns: u64) -> Result<(), RunError> {
         if self.steps == steps_max {
             return Err(RunError::StepsUp { ready: self.tasks.names(true), now_ns });

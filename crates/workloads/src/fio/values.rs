@@ -7,7 +7,6 @@
 use super::numbers::{KbBase, number, range};
 use crate::job::{Amount, BlockSizes, Distribution, Ends, Pattern, Service};
 
-/// Largest block.
 const BLOCK_BYTES_MAX: u64 = 16 << 20;
 /// Most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;

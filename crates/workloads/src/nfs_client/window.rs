@@ -20,12 +20,10 @@ pub(super) struct Range {
     pub(super) len: u32,
 }
 
-/// The next action.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     Write(Range),
     Commit,
-    /// Wait for a reply.
     Wait,
     /// Everything is committed.
     Finished,

@@ -17,7 +17,6 @@ const MACHINE_NAME: &[u8] = b"client";
 /// Longer replies are refused: no reply to these calls reaches 1 KiB.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// A procedure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Procedure {
     Mount,
@@ -100,7 +99,6 @@ pub(super) fn create(xid: u32, directory: &[u8], name: &str) -> Bytes {
 #[derive(Clone, Default)]
 pub(super) struct Records(Arc<Mutex<Vec<Vec<u8>>>>);
 
-/// Most records kept.
 const RECORDS_MAX: usize = 256;
 
 struct Kept {

@@ -39,7 +39,6 @@ const STUCK_NS: u64 = 3600 * Nanos::SECOND;
 /// Describes a clone's current operation.
 type Describe = Box<dyn Fn() -> String>;
 
-/// A run in progress.
 struct Run<'a> {
     world: &'a World,
     machine: Arc<SimulatedSite>,

@@ -23,7 +23,6 @@ pub(crate) struct Node {
     pub(crate) unstable: Option<[u8; 8]>,
 }
 
-/// All nodes.
 pub(crate) struct Nodes {
     by_number: HashMap<u64, Node>,
     by_handle: HashMap<Handle, u64>,

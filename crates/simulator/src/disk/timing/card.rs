@@ -17,7 +17,6 @@ use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::{Span, transfer_ns};
 
-/// Parameters of a card.
 #[derive(Clone, Debug)]
 pub(crate) struct CardParameters {
     pub(crate) erase_block_bytes: u64,

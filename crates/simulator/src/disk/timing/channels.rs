@@ -20,7 +20,6 @@ use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::{Span, transfer_ns};
 
-/// Parameters of a solid-state drive.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelParameters {
     /// Dies that work side by side.

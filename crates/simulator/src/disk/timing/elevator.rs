@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Span;
 
-/// Parameters of a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueParameters {
     /// The deadline elevator; otherwise first come, first served, without merging.

@@ -30,7 +30,6 @@ const DESTAGE_BYTES_MAX: u64 = 1 << 20;
 /// Longest time that a command may be passed over inside the disk. Assumed.
 const PASSED_OVER_NS_MAX: u64 = 1_000_000_000;
 
-/// Parameters of a rotating disk.
 #[derive(Clone, Debug)]
 pub(crate) struct RotatingParameters {
     pub(crate) capacity_bytes: u64,

@@ -19,7 +19,6 @@ use crate::random::Random;
 /// Time of a request without work on the medium: a system call in the host. Assumed.
 const MEMORY_NS: u64 = 5_000;
 
-/// Parameters of a set.
 #[derive(Clone, Debug)]
 pub(crate) struct SetParameters {
     pub(crate) devices: u64,

@@ -13,7 +13,6 @@
 
 use super::Span;
 
-/// Parameters of shingles.
 #[derive(Clone, Debug)]
 pub(crate) struct ShingleParameters {
     pub(crate) cache_bytes: u64,

@@ -17,7 +17,6 @@ use crate::random::Random;
 /// Factor by which a call of the tail takes longer.
 const TAIL_FACTOR: u64 = 10;
 
-/// Parameters of an object store.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreParameters {
     pub(crate) read_latency_ns: u64,

@@ -23,7 +23,6 @@ use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::transfer_ns;
 
-/// Parameters of a throttle.
 #[derive(Clone, Debug)]
 pub(crate) struct ThrottleParameters {
     pub(crate) read_bytes_per_second: u64,
