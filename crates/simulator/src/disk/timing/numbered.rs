@@ -1,7 +1,7 @@
 //! A table keyed by request numbers, which are never reused.
 //!
 //! Owns: the hash of a number: a multiplication, the same in each run.
-//! Does not own: the order of its entries, on which nobody may depend.
+//! Does not own: the order of its entries, on which no caller may depend.
 //! Invariants: none beyond those of a hash table.
 
 use std::collections::HashMap;

@@ -5,8 +5,9 @@
 //! zone's rate is therefore the sustained one, including head switches. To serve a command the arm seeks, the disk
 //! turns until the first byte is under the head, and the bytes pass. A seek takes no time within a cylinder, and
 //! `settle + sqrt * √d` over `d` cylinders up to a distance. Beyond that it is linear (the form of C. Ruemmler and J.
-//! Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994). A command that begins just where the head is
-//! neither seeks nor waits. The disk serves the command that can begin first, or the oldest if it has waited too long.
+//! Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994). A command that begins where the head is at
+//! that moment neither seeks nor waits. The disk serves the command that can begin first, or the oldest if it has
+//! waited too long.
 //!
 //! After a read the disk reads on into its buffer until the next command. A read that continues within
 //! `lookahead_bytes` finds its bytes there. With a write cache, a write is done when its bytes have passed the
