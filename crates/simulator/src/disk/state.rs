@@ -302,7 +302,7 @@ impl State {
             }
             Operation::Sync if done => file.make_durable(pending.log_end),
             Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
-                // The lost writes leave the log, so a later sync in flight covers the rest of it.
+                // This rewrites the log, so the end noted by a later sync in flight falls elsewhere in it.
                 file.lose_writes(options.block_bytes.into(), &mut self.random);
             }
             Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
