@@ -213,8 +213,8 @@ pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
     Err(command.exec()).context("cargo run")
 }
 
-/// Installs the packages of the missing tools. If that is not allowed or fails, it names them and continues: no step
-/// here needs them all.
+/// Installs the packages of the missing tools. If the installation is not allowed or fails, the function names the
+/// packages and continues: no step needs all of them.
 fn install_missing(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> = tools.iter().filter(|tool| !is_there(tool)).map(|tool| tool.package).collect();
     if missing.is_empty() {

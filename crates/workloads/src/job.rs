@@ -27,8 +27,8 @@ pub enum Engine {
     Sync,
     /// Loads and stores in a mapping: whole pages become dirty, and a call costs nothing.
     Mmap,
-    /// Linux's own asynchronous calls. Past the cache up to `iodepth` are in flight. Through it a call is carried out
-    /// during its submission, so that only one is in flight.
+    /// Linux's own asynchronous calls. Past the cache up to `iodepth` calls are in flight. Through the cache a call is
+    /// carried out during its submission, so that only one call is in flight.
     Libaio,
     /// Up to `iodepth` calls in flight, through the cache too.
     Uring,
@@ -281,7 +281,7 @@ pub struct More {
     pub random_percent: [u64; 2],
     /// `rw=read:-8k`: the number added to the offset after each sequential call.
     pub stride: i64,
-    /// `rw=randread:8`: one call in this many is random, and the others follow it.
+    /// `rw=randread:8`: one call in this many is random; the other calls follow the random call.
     pub random_every: u64,
     /// `rw_sequencer=identical`: those other calls are at the same place.
     pub repeat_place: bool,

@@ -30,7 +30,7 @@ const KEPT: &[Kept] = &[Kept {
     reason: "a call answers through its connection, and both are of a server",
 }];
 
-/// For each crate, its modules and the modules of that crate that each of them names.
+/// By crate, each module with the modules of the same crate that the module names.
 type Edges<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
 /// The violations in these files.

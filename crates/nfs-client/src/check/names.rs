@@ -42,7 +42,7 @@ fn device_nodes(place: &mut Place) -> Result<(), Failure> {
     let change = Change { mode: Some(0o600), ..Change::default() };
     let directory = place.directory.clone();
     place.client.setattr(&directory, Change { mode: Some(0o777), ..Change::default() }, None)?;
-    // On a server that acts as one user for everybody, every caller is that user.
+    // On a server that acts as one user for everybody, every caller is the same user.
     place.client.set_user(Some(User { uid: 4711, gid: 4711 }));
     let status = status_of(place.client.mknod(&directory, b"disk", Node::Block(change, (7, 200))))?;
     demand(status != 0, || "a block device was made".to_owned())?;

@@ -2,8 +2,8 @@
 //!
 //! Owns: objects, their names, times and numbers.
 //! Does not own: when calls run (`directory`), file bytes (the disk).
-//! Invariants: every entry and every node names an existing object. One lock guards all of it; it is held for one
-//! call's work and never across an await.
+//! Invariants: every entry and every node names an existing object. One lock guards all objects; a call holds it for
+//! its own work and never across an await.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

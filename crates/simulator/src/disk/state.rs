@@ -111,7 +111,7 @@ pub(super) struct State {
     pub(super) files: BTreeMap<u64, DiskFile>,
     pub(super) files_made: u64,
     /// Writes in the volatile cache, oldest first: file, place in its log, bytes. Used only if the cache has a size. A
-    /// sync leaves its writes here: they are already durable when the cache drops them.
+    /// sync leaves its writes in this queue; such writes are already durable when the cache drops them.
     pub(super) cached: VecDeque<(u64, u64, u64)>,
     pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Box<Pending>>,

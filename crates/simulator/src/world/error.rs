@@ -8,7 +8,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Nothing is ready and nothing is due: these tasks wait for each other, or for nobody.
+    /// Nothing is ready and nothing is due: the waiting tasks can never continue.
     Deadlock {
         /// The tasks that wait, as name and number.
         waiting: Vec<String>,

@@ -65,7 +65,8 @@ impl SimPlatform {
             let piece_ns = left_ns.min(self.shared.slice_left_ns());
             self.charge_ns(piece_ns);
             left_ns -= piece_ns;
-            // When it is done it keeps the CPU, but continues only after the work that others did meanwhile.
+            // When the work is done the task keeps its CPU, but continues only after the work that other tasks did
+            // meanwhile.
             self.shared.preempt(left_ns > 0).await;
         }
     }

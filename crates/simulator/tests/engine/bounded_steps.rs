@@ -19,7 +19,7 @@ const QUIET: [&str; 5] = [
     "write_retry_ms_max=60000",
 ];
 
-/// Frames that keep only their first bytes, so that there can be very many.
+/// Frames that keep only their first bytes, so that a test can afford very many.
 fn lab(frames: u64, disk: DiskOptions, more: &[&str]) -> Lab {
     let world = World::new(WorldOptions::seed(1));
     let setup = Setup::default().with_knobs(&QUIET).unwrap().with_knobs(more).unwrap();

@@ -1,4 +1,4 @@
-//! A policy in device time, in outline: fixed costs, a hard limit. It shows that such a policy can be this short and
+//! A policy in device time, in outline: fixed costs, a hard limit. The test shows that a policy can be this short and
 //! needs only the seam of the engine.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Knobs that the engine does not know: a policy defines them and finds their values in its view.
+//! Policy knobs that the engine does not know: a policy defines its knobs and finds their values in its view.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

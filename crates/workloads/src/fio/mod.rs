@@ -3,10 +3,10 @@
 //! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`, arithmetic), fio's rules for numbers, the lists of
 //! options and engines and of those that the simulator knows.
 //! Does not own: files and the environment, which the caller provides; running jobs.
-//! Invariants: pure. For supported options the parser rejects every value that fio 3.33 rejects. It accepts every value
-//! that fio accepts, with the same meaning, unless fio silently drops a part of it. An option that fio knows and the
-//! simulator does not is an error, unless it cannot change the behaviour of a cache and a disk. All errors of a file
-//! are reported at once.
+//! Invariants: pure. For supported options the parser rejects every value that fio 3.33 rejects. The parser accepts
+//! every value that fio accepts, with fio's meaning, unless fio silently drops a part of the value. An option that fio
+//! knows and the simulator does not is an error, unless it cannot change the behaviour of a cache and a disk. All
+//! errors of a file are reported at once.
 
 mod apply;
 mod arithmetic;

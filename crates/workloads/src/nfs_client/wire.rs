@@ -1,6 +1,6 @@
 //! Encodes the client's calls and decodes the replies.
 //!
-//! It is separate from the server's codec, so that a mistake on one side shows on the other.
+//! This codec is separate from the server's, so that a mistake on one side shows on the other.
 //!
 //! Owns: record marks, the RPC header (RFC 5531), MNT, CREATE, WRITE and COMMIT (RFC 1813).
 //! Does not own: the time of calls (`window`), waits for replies (`mod`).

@@ -82,7 +82,7 @@ pub enum Callers {
 /// A device of a run.
 #[derive(Clone)]
 pub struct DeviceChoice {
-    /// The directory that is on it; `None`: all paths that are on no other device.
+    /// The directory on this device; `None`: all paths without another device.
     pub directory: Option<String>,
     /// The name of its model, for the report.
     pub model: String,
