@@ -1,9 +1,9 @@
-//! The protocol machine with a volume behind it, to be fed any bytes in any pieces.
+//! The protocol machine with a volume behind it, which takes any bytes in any pieces.
 //!
-//! Owns: one simulated server, the streams that fuzzing starts from, what holds for any input.
-//! Does not own: where inputs come from: a seeded mutator in an ordinary test, or libFuzzer.
-//! Invariants: whatever comes in, nothing panics, nothing hangs, nothing that is not a whole record is kept beyond a
-//! record's largest size, and a stream is answered alike however it is cut.
+//! Owns: one simulated server, the initial streams for fuzzing, the properties that hold for any input.
+//! Does not own: the source of inputs, which is a seeded mutator in an ordinary test, or libFuzzer.
+//! Invariants: no input causes a panic or a hang. A partial record is kept only up to a record's largest size. The
+//! answers to a stream do not depend on its cuts.
 
 use std::future::{Future as _, poll_fn};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,23 +21,23 @@ use bytes::BytesMut;
 const CACHE_BYTES: u64 = 4 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
-/// What came out of one feeding.
+/// The result of one feeding.
 #[derive(Debug, PartialEq, Eq)]
 struct Fed {
-    /// The numbers of the calls that were answered, in order.
+    /// The numbers of the answered calls, in order.
     answered: Vec<u32>,
     /// The stream was refused.
     closed: bool,
 }
 
-/// A server to be fed.
+/// A server that takes inputs.
 pub struct Bench {
     world: World,
     server: Arc<Server<SimPlatform>>,
 }
 
 impl Bench {
-    /// Over an empty directory; the same each time.
+    /// A server over an empty directory, the same each time.
     pub fn new() -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(1) });
         let disk = Disk::new(&world, 0, DiskOptions::default());
@@ -56,8 +56,8 @@ impl Bench {
         let mut feeding = pin!(async {
             let mut at = 0;
             while at < stream.len() && !closed {
-                // As the world does: nothing is received while none is wanted.
-                // With no call in progress there is nothing to poll for, and most of the time would go into that.
+                // As in the real world, nothing is received while the machine wants no input. Without a call in
+                // progress there is nothing to poll for, and polling would take most of the time.
                 if connection.calls_in_progress() > 0 || !connection.wants_input() {
                     poll_fn(|cx| {
                         while take_output(&mut connection, cx, &mut output) {}
@@ -77,18 +77,18 @@ impl Bench {
             })
             .await;
         });
-        // Most streams have nothing to wait for: a run of the world would cost them more than the feeding.
+        // Most streams have nothing to wait for: a run of the world would cost more than the feeding.
         if feeding.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
             self.world.run(feeding).unwrap_or_else(|error| panic!("it hangs: {error}"));
         }
         (Fed { answered: answered(&output), closed }, output)
     }
 
-    /// Feeds an input: its first byte says how it is cut (0: at every byte; else after so many, and then every 256), the
-    /// rest is the stream.
+    /// Feeds an input. Its first byte chooses the cuts: 0 cuts at every byte, any other number after that many bytes
+    /// and then every 256. The rest is the stream.
     ///
     /// # Panics
-    /// When something does not hold.
+    /// When a property does not hold.
     pub fn run(&self, input: &[u8]) {
         let Some((how, stream)) = input.split_first() else { return };
         let (mut whole, _) = self.feed(stream, |_| stream.len());
@@ -100,7 +100,7 @@ impl Bench {
         whole.answered.sort_unstable();
         cut.answered.sort_unstable();
         assert_eq!(whole.closed, cut.closed, "cut by {how}");
-        // Once the rest of a stream cannot be read, the world closes it and drops what was not answered yet.
+        // Once the rest of a stream cannot be read, the world closes the connection and drops its unanswered calls.
         assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
     }
 
@@ -182,7 +182,7 @@ fn take_output(
     more
 }
 
-/// The numbers in whole replies.
+/// The numbers in complete replies.
 fn answered(mut output: &[u8]) -> Vec<u32> {
     let mut numbers = Vec::new();
     while let Some((mark, rest)) = output.split_first_chunk() {

@@ -1,7 +1,7 @@
-//! The C interface, built and installed.
+//! Builds and installs the C interface.
 //!
-//! Owns: how it is built for use.
-//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`header`).
+//! Owns: its build for use.
+//! Does not own: the places of files (`product/afflux-c/install.sh`), the header (`header`).
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::repository;
 
 const USAGE: &str = "usage: cargo xtask install-c [--prefix DIR] [--destdir DIR] [--profile NAME]";
 
-/// Where it goes unless told.
+/// The default prefix.
 const PREFIX: &str = "/usr/local";
 
 /// Builds the libraries and installs them.
@@ -34,7 +34,7 @@ pub(crate) fn install(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the libraries; where they are.
+/// Builds the libraries; returns their directory.
 pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--profile", profile, "--package", "afflux-c", "--lib"]).current_dir(repository::root());
@@ -42,7 +42,7 @@ pub(crate) fn build(profile: &str) -> Result<PathBuf> {
     Ok(repository::target().join(if profile == "dev" { "debug" } else { profile }))
 }
 
-/// Runs it; its output is passed through.
+/// Runs a command; its output is passed through.
 pub(crate) fn succeeds(command: &mut Command) -> Result<()> {
     let line = format!("{command:?}").replace('"', "");
     eprintln!("+ {line}");

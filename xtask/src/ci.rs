@@ -1,10 +1,10 @@
-//! What a machine runs before a change is taken, and what a newcomer runs first.
+//! Commands that a machine runs before a change is accepted, and that newcomers run first.
 //!
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
-//! Invariants: the tools' output is passed through as it is; the first step that fails ends the run, but a
-//! package that cannot be installed ends nothing that goes without it. What was left out is said at the end; if
-//! nothing was, the last lines of a test run are cargo's own.
+//! Invariants: the tools' output is passed through unchanged. The first failing step ends the run, but a package that
+//! cannot be installed ends no step that works without it. Skipped steps are listed at the end; if there are none, the
+//! last lines of a test run are cargo's own.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -16,13 +16,13 @@ use crate::{fio_engine, limited, repository};
 #[cfg(test)]
 mod tests;
 
-/// A program that something here runs if it is there.
+/// A program that some step uses if it is installed.
 struct Tool {
     /// Its name on the path.
     program: &'static str,
-    /// The Debian package that brings it.
+    /// Its Debian package.
     package: &'static str,
-    /// What goes without it.
+    /// The steps that are skipped without it.
     without: &'static str,
 }
 
@@ -42,11 +42,11 @@ const FIO_EXAMPLES: Tool = Tool {
     package: "fio-examples",
     without: "the test that runs fio's own examples",
 };
-/// Brings more than a hundred other packages: installed only where it is asked for.
+/// Brings more than a hundred other packages, so it is installed only on request.
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
 
-/// Brings a service that would run from then on: never installed here.
+/// Brings a service that would run from then on, so it is never installed here.
 const PROMTOOL: Tool = Tool {
     program: "promtool",
     package: "prometheus",
@@ -56,10 +56,10 @@ const PROMTOOL: Tool = Tool {
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
 
-/// Cache of the server that is only tried out, unless something else is asked for.
+/// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";
 
-/// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
+/// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
 /// Formatting, lints, then [`test`] (which runs tidy too).
@@ -72,8 +72,8 @@ pub(crate) fn all(with_browser: bool) -> Result<()> {
     test(with_browser)
 }
 
-/// Makes sure that the tools are there, then runs every test of the workspace; those in a browser only where
-/// there is one already, or if it is asked for.
+/// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
+/// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
     install_missing(&[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES])?;
     if with_browser {
@@ -95,7 +95,7 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     let limited = limited::runner()?;
     let programs = tests(&["--lib", "--bins", "--examples", "--tests"]).arg("--config").arg(limited).status();
     let is_right = programs.context("cargo test")?.success();
-    // Without a limit: started by another program, examples of the documentation would share a process.
+    // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() {
@@ -109,7 +109,7 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     Ok(())
 }
 
-/// A line for each tool that was not there.
+/// A line for each missing tool.
 fn said_at_the_end(left_out: &[Tool]) -> String {
     let line = |tool: &Tool| {
         let ask = if tool.package == BROWSER.package { "; `cargo xtask test --with-browser` installs it" } else { "" };
@@ -121,13 +121,13 @@ fn said_at_the_end(left_out: &[Tool]) -> String {
     left_out.iter().map(line).collect()
 }
 
-/// The version of the compiler that cargo takes.
+/// The version of cargo's compiler.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("--version").current_dir(repository::root()).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-/// A line if the budgets of instructions are of another compiler.
+/// A line if the instruction budgets are for another compiler.
 fn other_compiler(version: &str) -> String {
     let known = COUNTED_WITH.trim();
     if version.starts_with(known) {
@@ -136,15 +136,14 @@ fn other_compiler(version: &str) -> String {
     format!("Left out: the budgets of instructions (they are of {known}x, and this is {version}).\n")
 }
 
-/// The first of the random scenarios that the tests run: another for each commit, the same for each run
-/// of one commit.
+/// The first of the tests' random scenarios: different for each commit, the same for each run of one commit.
 fn fresh_seed() -> u64 {
     let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).current_dir(repository::root()).output();
     let hash = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
     u64::from_str_radix(&hash, 16).unwrap_or(0)
 }
 
-/// Makes sure that there is a browser.
+/// Installs a browser if there is none.
 pub(crate) fn browser() -> Result<()> {
     install_missing(&[BROWSER])?;
     if !is_there(&BROWSER) {
@@ -153,7 +152,7 @@ pub(crate) fn browser() -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a server to race with.
+/// Installs a server to race with, if there is none.
 pub(crate) fn install_ganesha() -> Result<()> {
     let tools = [GANESHA, PORT_MAPPER];
     install_missing(&tools)?;
@@ -163,7 +162,7 @@ pub(crate) fn install_ganesha() -> Result<()> {
     }
 }
 
-/// Runs the tests that look at pages; their pictures go to `pictures`.
+/// Runs the tests that check pages; their pictures go to `pictures`.
 pub(crate) fn test_pages(pictures: &str) -> Result<()> {
     let line = "cargo test -p afflux-report -p afflux-lab a_reader_finds_no_fault";
     eprintln!("+ {line}");
@@ -179,7 +178,7 @@ pub(crate) fn test_pages(pictures: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a client and the directories, builds quickly, and becomes `afflux serve`.
+/// Installs a client and creates the directories if necessary, builds quickly, and execs `afflux serve`.
 pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
     eprintln!(
         "Building afflux to be tried out: this takes some minutes the first time. (For use, build it with all \
@@ -195,17 +194,17 @@ pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
     if std::env::var_os("AFFLUX_CACHE").is_none() {
         command.args(demo_cache(arguments));
     }
-    // Becoming it, so that Ctrl-C reaches the server and nobody else.
+    // An exec, so that Ctrl-C reaches only the server.
     Err(command.exec()).context("cargo run")
 }
 
-/// What makes the cache small, unless the arguments say how large it is.
+/// Arguments that make the cache small, unless the given ones set its size.
 fn demo_cache(arguments: &[&str]) -> &'static [&'static str] {
     let given = arguments.iter().any(|argument| *argument == "--cache" || argument.starts_with("--cache="));
     if given { &[] } else { &["--cache", DEMO_CACHE] }
 }
 
-/// Builds the soak for speed and becomes it.
+/// Builds the soak with its own profile and execs it.
 pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("cargo");
     command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-checker", "--bin", "soak"]);
@@ -214,8 +213,8 @@ pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
     Err(command.exec()).context("cargo run")
 }
 
-/// Installs the packages of the tools that are missing. Where that is not allowed or fails, names them and goes
-/// on: nothing here needs them all.
+/// Installs the packages of the missing tools. If the installation is not allowed or fails, the function names the
+/// packages and continues: no step needs all of them.
 fn install_missing(tools: &[Tool]) -> Result<()> {
     let missing: Vec<&str> = tools.iter().filter(|tool| !is_there(tool)).map(|tool| tool.package).collect();
     if missing.is_empty() {
@@ -236,12 +235,12 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the tool can be run; a browser by any of its names.
+/// Whether the tool is installed; a browser by any of its names.
 fn is_there(tool: &Tool) -> bool {
     if tool.package == BROWSER.package { afflux_page_check::installed().is_some() } else { on_path(tool.program) }
 }
 
-/// Whether there is a program of that name.
+/// Whether the path has a program of this name.
 pub(crate) fn on_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())

@@ -16,11 +16,11 @@ use crate::{ci, repository};
 
 const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 
-/// The profile of what is installed.
+/// The profile of the installed programs.
 const PROFILE: &str = "dist";
 
-/// The program's own, without a revision: what makes the package lies in the same repository (in Debian's words it is
-/// a native package).
+/// The program's own version, without a revision: the packaging is in the same repository (in Debian's terms it is a
+/// native package).
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A package of the source.
@@ -171,7 +171,7 @@ impl Package {
 
 /// The packages of the libraries that a program needs.
 fn libraries(place: &Path, binary: &Path) -> Result<String> {
-    // The tool wants a source package around it.
+    // The tool expects a source package around it.
     fs::create_dir_all(place.join("debian"))?;
     fs::write(place.join("debian/control"), "Source: afflux\n\nPackage: afflux\nArchitecture: any\n")?;
     let mut tool = Command::new("dpkg-shlibdeps");
@@ -184,7 +184,7 @@ fn libraries(place: &Path, binary: &Path) -> Result<String> {
     Ok(text.trim().strip_prefix("shlibs:Depends=").unwrap_or_default().to_owned())
 }
 
-/// Copies one file to a directory that is made for it.
+/// Copies one file to a directory, which is created.
 fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
     fs::create_dir_all(directory)?;
     let to = directory.join(name);
@@ -203,7 +203,7 @@ fn readable(tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Of each installed file that nobody changes its sum and path, for `dpkg --verify`.
+/// Checksum and path of each installed file that is no configuration file, for `dpkg --verify`.
 fn sums(tree: &Path) -> Result<String> {
     let control = tree.join("DEBIAN");
     let is_kept =
@@ -218,7 +218,7 @@ fn sums(tree: &Path) -> Result<String> {
     Ok(String::from_utf8(sums.stdout)?)
 }
 
-/// What a tree takes when it is installed.
+/// The installed size of a tree, in KiB.
 fn kib(tree: &Path) -> Result<u64> {
     let mut total = 0;
     for path in below(tree)? {
@@ -227,7 +227,7 @@ fn kib(tree: &Path) -> Result<u64> {
     Ok(total)
 }
 
-/// A directory and all in it.
+/// A directory and everything below it.
 fn below(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![directory.to_path_buf()];
     let mut at = 0;
@@ -256,7 +256,7 @@ fn succeeds(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command says, without the end of its line.
+/// The output of a command, without its last line end.
 fn output(program: &str, arguments: &[&str]) -> Result<String> {
     let output = Command::new(program).args(arguments).current_dir(repository::root()).output();
     let output = output.with_context(|| program.to_owned())?;

@@ -1,7 +1,7 @@
 //! The generated documents: docs/knobs.md, docs/counters.md and the header of the C interface.
 //!
-//! Owns: how a table row becomes a line of a document.
-//! Does not own: the rows; each is declared once, by its owner. The header (`header`).
+//! Owns: the line of a document for each table row.
+//! Does not own: the rows, each of which its owner declares once; the header (`header`)
 //! Invariants: the same tables give the same text.
 
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 
 use crate::{header, repository};
 
-/// What `afflux stat --json` says of a device; a test of the command asks for each by name.
+/// Fields of a device in `afflux stat --json`; a test of the command checks each name.
 const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ("name", "", "As `afflux set --device` takes it."),
     ("described", "", "How it is attached, read and written."),
@@ -103,7 +103,7 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What `afflux trace --json` says; a test of the command asks for each by name.
+/// Events of `afflux trace --json`; a test of the command checks each name.
 const EVENTS: &[(&str, &str, &str)] = &[
     (
         "pause_begins",
@@ -143,7 +143,7 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ("lost", "`events`", "So many events are missing here, of all devices: they came faster than they were read."),
 ];
 
-/// What `afflux stat --json` says of the NFS front end; a test of the command asks for each by name.
+/// Fields of the NFS front end in `afflux stat --json`; a test of the command checks each name.
 const NFS_GAUGES: &[(&str, &str, &str)] = &[
     ("connections", "connections", "Open now."),
     ("connections_max", "connections", "How many there may be: 1,024, or fewer with a low limit on descriptors."),
@@ -191,7 +191,7 @@ pub(crate) fn generated() -> Result<[(&'static str, String); 3]> {
     Ok([("docs/knobs.md", knobs()), ("docs/counters.md", counters()), (header::PATH, header::text()?)])
 }
 
-/// Writes the documents that differ from what is generated.
+/// Writes the documents that differ from the generated text.
 pub(crate) fn write() -> Result<()> {
     for (path, text) in generated()? {
         let place = repository::root().join(path);
@@ -203,7 +203,7 @@ pub(crate) fn write() -> Result<()> {
     Ok(())
 }
 
-/// Whose knobs there are: the table, where it stands, and what it takes for its knobs to be there.
+/// Owners of knobs: the table, its file, and the condition for its knobs to exist.
 const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (&afflux_engine::settings::KNOBS, "product/engine/src/settings.rs", "Always there."),
     (&afflux_volume::KNOBS, "product/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),
@@ -311,7 +311,7 @@ fn counters() -> String {
     text
 }
 
-/// The number with a comma between groups of three digits.
+/// The number with commas between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

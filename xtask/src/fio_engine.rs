@@ -1,9 +1,9 @@
-//! The engine that lets fio go through the C interface.
+//! Builds the engine by which fio uses the C interface.
 //!
-//! Owns: where the source of the installed fio comes from, when the engine is built.
-//! Does not own: the engine and how it is compiled (`product/afflux-c/fio`), the library (`c_library`).
-//! Invariants: the source is that of the fio that is installed, since fio takes an engine of its own version alone. The
-//! host's list of package sources is left as it is.
+//! Owns: the source of the installed fio, the decision to build the engine.
+//! Does not own: the engine and its compilation (`product/afflux-c/fio`), the library (`c_library`).
+//! Invariants: the source is that of the installed fio, since fio accepts only engines of its own version. The host's
+//! list of package sources stays unchanged.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ const USAGE: &str = "usage: cargo xtask fio-engine [--profile NAME]";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// What fio's configuration is not to look for: only its headers are needed.
+/// Libraries that fio's configure script need not look for: only fio's headers are needed.
 const CONFIGURE: &[&str] =
     &["--disable-native", "--disable-http", "--disable-rdma", "--disable-rbd", "--disable-gfapi", "--disable-numa"];
 
-/// Builds the engine, and says how it is used.
+/// Builds the engine, and prints its usage.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let profile = match *arguments {
         [] => "release",
@@ -45,7 +45,7 @@ fn place() -> PathBuf {
     repository::target().join("fio-engine")
 }
 
-/// The configured source of the installed fio; downloaded if it is not there.
+/// The configured source of the installed fio; downloaded if it is missing.
 pub(crate) fn source() -> Result<PathBuf> {
     let version = installed()?;
     let source = place().join(format!("fio-{version}"));
@@ -61,7 +61,7 @@ pub(crate) fn source() -> Result<PathBuf> {
     Ok(source)
 }
 
-/// The version of the fio that is installed, as "3.33".
+/// The version of the installed fio, such as "3.33".
 fn installed() -> Result<String> {
     let output = Command::new("fio").arg("--version").output().context("fio is not there: apt-get install fio")?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -69,7 +69,7 @@ fn installed() -> Result<String> {
     Ok(version.to_owned())
 }
 
-/// Downloads Debian's source package of that version, with lists of its own.
+/// Downloads Debian's source package of this version, with separate package lists.
 fn download(version: &str) -> Result<()> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
@@ -88,7 +88,7 @@ fn download(version: &str) -> Result<()> {
         ] {
             command.arg("-o").arg(format!("{name}={}", value.display()));
         }
-        // Files below the build's folder belong to whoever builds.
+        // Files in the build's folder belong to the user who builds.
         command.args(["-q", "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Sandbox::User="]).args(arguments);
         succeeds(command.current_dir(place()))
     };

@@ -1,20 +1,20 @@
 //! The header of the C interface, made from the sources of its crate.
 //!
-//! Owns: which sources are read, in which order they stand in the header.
-//! Does not own: how names and comments look there (`product/afflux-c/cbindgen.toml`).
+//! Owns: the list of sources and their order in the header.
+//! Does not own: the form of names and comments there (`product/afflux-c/cbindgen.toml`).
 //! Invariants: the same sources give the same text.
 
 use anyhow::{Context, Result, anyhow};
 
 use crate::repository;
 
-/// The header.
+/// The path of the header.
 pub(crate) const PATH: &str = "product/afflux-c/include/afflux.h";
 
 const CRATE: &str = "product/afflux-c";
 const SOURCES: &[&str] = &["code", "border", "cache", "file", "pages", "queue"];
 
-/// Its text.
+/// The text of the header.
 pub(crate) fn text() -> Result<String> {
     let root = repository::root().join(CRATE);
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml").to_str().context("a path in UTF-8")?);

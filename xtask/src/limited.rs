@@ -1,8 +1,9 @@
-//! Programs of tests, each of which ends.
+//! Runs test programs with a time limit.
 //!
-//! Owns: the time that a program may take, its end when that is over.
-//! Does not own: which programs run: cargo starts each through this one.
-//! Invariants: the program's exit code is this one's. A program that takes longer is killed, named, and counts as failed.
+//! Owns: the time limit of a program, its end at the limit.
+//! Does not own: the choice of programs; cargo starts each through this one.
+//! Invariants: this program exits with the test program's code. A program that exceeds the limit is killed and named,
+//! and counts as failed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
@@ -11,25 +12,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// The longest takes some minutes on two quiet cores. A test that hangs is not to keep a machine for a night.
+/// The longest test program takes some minutes on two quiet cores. A hanging test must not keep a machine busy for a
+/// night.
 const LIMIT: Duration = Duration::from_secs(40 * 60);
-/// Between two looks whether it has ended.
+/// Interval at which the program's end is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The exit code of a program that was killed, as of timeout(1).
+/// The exit code for a killed program, as in timeout(1).
 const KILLED: u8 = 124;
 
 /// The word that names this task.
 pub(crate) const WORD: &str = "limited";
 
-/// A setting for cargo by which it starts each program of tests through this task.
+/// A cargo setting that starts each test program through this task.
 pub(crate) fn runner() -> Result<String> {
     let own = std::env::current_exe().context("this program's path")?;
     let own = own.to_str().context("this program's path is not text")?;
-    // A TOML array of strings, which a JSON array of strings is, too.
+    // A TOML array of strings; a JSON array of strings has the same form.
     Ok(format!("target.'cfg(all())'.runner = {}", serde_json::json!([own, WORD])))
 }
 
-/// Runs a program with its arguments to its end, or for as long as it may.
+/// Runs a program with its arguments to its end, or until the limit.
 pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     within(LIMIT, words)
 }

@@ -1,9 +1,9 @@
 //! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `mounted`, `deb`,
+//! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `mounted`, `deb`,
 //! `c_library`, `fio_engine`, `sanitize`).
-//! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
+//! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 

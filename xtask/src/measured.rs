@@ -14,7 +14,7 @@ pub(crate) fn write(name: &str, tables: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What it ran on.
+/// The machine of the measurement.
 pub(crate) fn machine() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let cpus = read("/proc/cpuinfo");

@@ -1,9 +1,9 @@
-//! Programs that know nothing of NFS on a mount of our server, through FUSE.
+//! Runs programs that know nothing of NFS on a mount of our server, through FUSE.
 //!
-//! Owns: the server and the bridge that are started, the programs, what counts as right.
+//! Owns: the server and the bridge, the programs, the expected results.
 //! Does not own: the bridge (`tests/nfs-check/src/bin/fuse-bridge/main.rs`).
-//! Invariants: each program has a folder of its own, and runs whatever became of those before. Server and bridge end
-//! with the run; a program that is not installed is named.
+//! Invariants: each program has its own folder, and runs whether or not earlier ones failed. Server and bridge end with
+//! the run. Programs that are not installed are named.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -20,10 +20,10 @@ use crate::{ci, race_nfs, repository};
 const USAGE: &str = "usage: cargo xtask mounted [--profile NAME] [--keep] [NAME...]";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One program, as a script: `$1` is its folder on the mount, `$2` one beside it on the host.
+/// One program as a script: `$1` is its folder on the mount, `$2` its folder on the host.
 struct Program {
     name: &'static str,
-    /// What has to be installed.
+    /// The package or program that it needs.
     needs: &'static str,
     script: &'static str,
 }
@@ -50,7 +50,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "rsync",
         needs: "rsync",
-        // -I: the change falls into the second of the copy before, and rsync compares whole seconds.
+        // -I: the change is in the same second as the copy before, and rsync compares whole seconds.
         script: "cp -a /usr/share/doc/tar \"$2/a\" 2> /dev/null || cp -a /etc/default \"$2/a\"; \
                  head -c 3000000 /dev/urandom > \"$2/a/large\"; rsync -aH \"$2/a/\" \"$1/a/\"; \
                  dd if=/dev/urandom of=\"$2/a/large\" bs=1000 count=7 seek=400 conv=notrunc 2> /dev/null; \
@@ -87,7 +87,7 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "pjdfstest",
         needs: "pjdfstest",
-        // A file that was removed while it is open has a name yet over NFS version 3: that alone may fail.
+        // Over NFS version 3, a file removed while it is open still has a name: only that test may fail.
         script: "chmod 755 \"$1\"; printf '[settings]\\nnaptime = 1.1\\nallow_remount = false\\n[dummy_auth]\\nentries = \
                  [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"], [\"bin\", \"bin\"]]\\n' > \"$2/users.toml\"; cd \"$1\"; \
                  pjdfstest -c \"$2/users.toml\" -p \"$1\" > \"$2/out\" 2>&1 || true; grep '^Summary' \"$2/out\"; \
@@ -95,7 +95,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// Builds what is needed, mounts, and runs the programs named, or all.
+/// Builds the programs, mounts, and runs the named tests, or all.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let (mut profile, mut keep, mut names) = ("demo", false, Vec::new());
     let mut words = words.iter();
@@ -143,7 +143,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The server and the bridge, by the same command as the race, so that one build serves both.
+/// The server and the bridge, built by the same command as the race's, so that one build serves both.
 fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
     race_nfs::build_all(profile)?;
     let folder = repository::built(profile);

@@ -1,8 +1,8 @@
-//! Looking at pages in a real browser.
+//! Checks pages in a real browser.
 //!
-//! Owns: which pages, where pictures of them go.
-//! Does not own: what a good page is (`page_check`), the pages of the tests.
-//! Invariants: every page is looked at before the first fault ends the run.
+//! Owns: the choice of pages, the directory of their pictures.
+//! Does not own: the rules of a good page (`page_check`), the pages of the tests.
+//! Invariants: every page is checked before a fault ends the run.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{ci, repository};
 
-/// Looks at the pages named, or at those that the tests make.
+/// Checks the named pages, or those that the tests create.
 pub(crate) fn check(files: &[&str]) -> Result<()> {
     let pictures = repository::root().join("target/pictures");
     ci::browser()?;

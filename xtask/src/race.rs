@@ -1,9 +1,10 @@
 //! The race of the library with the kernel's page cache and other caches: built, run, its tables put into
 //! notebook/performance.md.
 //!
-//! Owns: the arguments, the program that is built, where its files go.
-//! Does not own: what is raced and how (the crate in `race`), how a table gets into its document (`measured`).
-//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick run, or one of a part, changes no document.
+//! Owns: the arguments, the built program, the directory of its files.
+//! Does not own: the race itself (the crate in `race`), the insertion of a table into its document (`measured`).
+//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick
+//! or partial run changes no document.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
 }
 
 impl Wanted {
-    /// The workspace has no profile of the race's own.
+    /// The profile for the engine; the workspace has no profile `quick`.
     fn profile_of_engine(&self) -> String {
         if self.profile == "quick" { "demo".to_owned() } else { self.profile.clone() }
     }
@@ -66,7 +67,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     let program = build(&wanted.profile)?;
     if wanted.needs_fio {
-        // Without it the table says so, and has the kernel's figures.
+        // Without the engine the table has a remark, and the kernel's figures.
         if let Err(error) = fio_engine::run(&["--profile", &wanted.profile_of_engine()]) {
             eprintln!("no engine for fio: {error:#}");
         }
@@ -82,7 +83,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Races in a directory of its own inside the one that was asked for.
+/// Races in a new directory inside the requested one.
 fn tables(program: &Path, wanted: &Wanted, artifacts: &Path) -> Result<String> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let scratch = Scratch::guarded(&wanted.directory, "race")?;
@@ -96,7 +97,7 @@ fn tables(program: &Path, wanted: &Wanted, artifacts: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("the tables")
 }
 
-/// The program, in a workspace of its own for the sake of what it depends on.
+/// Builds the program, which has its own workspace because of its dependencies.
 fn build(profile: &str) -> Result<PathBuf> {
     let target = repository::target().join("race");
     let mut command = Command::new("cargo");

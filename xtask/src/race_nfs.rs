@@ -14,8 +14,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{ci, measured, repository};
 
-/// A network without anything but itself, and with an address besides 127.0.0.1: without one nfs-ganesha's resolver
-/// finds nothing.
+/// An isolated network, with an address besides 127.0.0.1: without one nfs-ganesha's resolver finds nothing.
 const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo; \
                       mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind; exec \"$@\"";
 
@@ -23,7 +22,7 @@ pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--only WO
 
 struct Wanted {
     quick: bool,
-    /// Words of the names of cases; then no document is written.
+    /// Parts of cases' names; with any, no document is written.
     only: Vec<String>,
     profile: String,
     directory: PathBuf,
@@ -50,7 +49,7 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
     Ok(wanted)
 }
 
-/// Builds, races, and writes the table: to the document, or where it is quick only to standard output.
+/// Builds, races, and writes the table: to the document, or only to standard output if the run is quick.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     ci::install_ganesha()?;
@@ -67,8 +66,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Races in a directory of its own inside the one that was asked for. After a failure that directory stays, with its
-/// logs.
+/// Races in a new directory inside the requested one. After a failure the new directory stays, with its logs.
 fn table(programs: &Programs, wanted: &Wanted) -> Result<String> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let scratch = Scratch::new(&wanted.directory, "race-nfs")?;
@@ -101,7 +99,7 @@ fn build(profile: &str) -> Result<Programs> {
     Ok(Programs { afflux: folder.join("afflux"), race: folder.join("nfs-race"), bridge: folder.join("fuse-bridge") })
 }
 
-/// The server, the client that races and the bridge.
+/// The server, the racing client and the bridge.
 pub(crate) fn build_all(profile: &str) -> Result<()> {
     let status = Command::new("cargo")
         .args(["build", "--profile", profile, "-p", "afflux-command", "-p", "afflux-nfs-check"])

@@ -1,7 +1,7 @@
 //! The repository as files.
 //!
-//! Owns: where the workspace is, which of its files are ours, their text.
-//! Does not own: what a rule makes of them (`tidy`).
+//! Owns: the place of the workspace, the list of its files, their text.
+//! Does not own: the rules about them (`tidy`).
 //! Invariants: build output and version control are never listed; the order is by path.
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Deepest directory that is looked into.
+/// Deepest directory in the search.
 const DEPTH_MAX: usize = 16;
 
 /// The workspace's top directory.
@@ -18,13 +18,12 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's directory for builds.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Where it puts programs that are built by a profile. What `cargo test` builds is in the same folder as what `cargo
-/// build` does.
+/// Cargo's directory for programs of a profile. `cargo test` and `cargo build` share one.
 pub(crate) fn built(profile: &str) -> PathBuf {
     target().join(if matches!(profile, "dev" | "test") { "debug" } else { profile })
 }

@@ -1,9 +1,9 @@
-//! The tests under a sanitizer.
+//! Runs tests under a sanitizer.
 //!
-//! Owns: what the compiler and the sanitizer are told, which tests are run unless others are named.
-//! Does not own: what is left out and why (`tsan.supp`), how programs in C are built then (the tests of
+//! Owns: the options of the compiler and the sanitizer, the default tests.
+//! Does not own: the suppressions and their reasons (`tsan.supp`), the build of C programs (the tests of
 //! `product/afflux-c`).
-//! Invariants: what is built for it stands apart, so nothing else is built again for want of it.
+//! Invariants: sanitizer builds have a separate directory, so that they do not invalidate other builds.
 
 use std::process::Command;
 
@@ -14,25 +14,24 @@ use crate::repository;
 
 const USAGE: &str = "usage: cargo xtask sanitize <address|thread> [what `cargo test` is to be given]";
 
-/// Crates that hold raw memory.
+/// Crates that use raw memory.
 const ADDRESS: &str = "-p afflux-engine -p afflux-frames -p afflux-linux -p afflux -p afflux-c";
-/// Tests that have threads use the same files.
+/// Tests whose threads use the same files.
 const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test races --test engine_threads --test library \
                       --test c --test fio";
 
-/// Runs them.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let Some((name, others)) = arguments.split_first() else { bail!("{USAGE}") };
     let (place, more, tests) = match *name {
         "address" => ("asan", "", ADDRESS),
-        // What the standard library does inside its locks would be reported otherwise; of what is read while it changes
-        // only a copy made of atomics is known for that.
+        // Without a rebuilt standard library, accesses inside its locks would be reported. Data read during changes
+        // needs a copy through atomics, which the sanitizer understands.
         "thread" => ("tsan", " --cfg afflux_portable_copy", THREAD),
         _ => bail!("{USAGE}"),
     };
     let mut cargo = Command::new("cargo");
     cargo.arg("test").args((*name == "thread").then_some("-Zbuild-std"));
-    // Named, so that what runs while building is not built for it.
+    // Naming the target keeps build scripts and macros free of the sanitizer.
     cargo.arg("--target").arg(format!("{}-unknown-linux-gnu", std::env::consts::ARCH));
     cargo.arg("--target-dir").arg(repository::target().join(place));
     if others.is_empty() {
@@ -41,6 +40,6 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     cargo.args(others).current_dir(repository::root()).env("RUSTC_BOOTSTRAP", "1");
     cargo.env("RUSTFLAGS", format!("-Zsanitizer={name}{more} --cfg afflux_sanitizer=\"{name}\""));
     cargo.env("TSAN_OPTIONS", format!("suppressions={}", repository::root().join("tsan.supp").display()));
-    // An engine that is dropped with dirty files keeps them: its tests do that.
+    // An engine dropped with dirty files keeps them, and its tests do that.
     succeeds(cargo.env("ASAN_OPTIONS", "detect_leaks=0"))
 }

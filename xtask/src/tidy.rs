@@ -1,7 +1,7 @@
 //! The rules that no compiler checks. Run by `cargo xtask tidy` and as a test.
 //!
 //! Owns: the list of rules, the form of a violation.
-//! Does not own: each rule's content (one module a family of rules).
+//! Does not own: the content of rules (one module per family).
 //! Invariants: rules are pure functions from text to violations, so that each is tested against an
 //! example that breaks it; only this module reads the repository.
 
@@ -20,7 +20,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{docs, repository};
 
-/// Where a rule is broken, which, and what to do instead.
+/// A broken rule, its place, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     /// A path with a line, or a crate edge.
@@ -65,7 +65,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     Ok(violations)
 }
 
-/// What cargo knows about the workspace's packages, without their dependencies' own.
+/// Cargo's metadata about the workspace's packages, without their dependencies' own.
 fn metadata() -> Result<serde_json::Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! Which blocks of a file a random job has touched, so that it touches each once.
+//! The blocks of a file that a random job has touched, so that it touches each once.
 //!
 //! Owns: one bit a block.
 //! Does not own: the draw.
@@ -18,12 +18,12 @@ impl Blocks {
         blocks
     }
 
-    /// All are free again.
+    /// Marks all blocks free.
     pub(super) fn clear(&mut self) {
         self.words.fill(0);
         self.free = self.count;
         if let (Some(last), rest @ 1..) = (self.words.last_mut(), self.count % 64) {
-            // What is past the end is never free.
+            // Blocks past the end are never free.
             *last = u64::MAX << rest;
         }
     }
@@ -32,13 +32,13 @@ impl Blocks {
         self.free == 0
     }
 
-    /// The first free block from `from` on, from the start again after the last.
+    /// The first free block from `from` on; the search wraps around.
     pub(super) fn next_free(&self, from: u64) -> Option<u64> {
         if self.free == 0 {
             return None;
         }
         let (first, words) = ((from / 64) as usize, self.words.len());
-        // The first word is looked at twice: above `from`, and, last of all, as a whole.
+        // The first word is visited twice: above `from`, and, last of all, as a whole.
         let below = (1_u64 << (from % 64)) - 1;
         let masks = std::iter::once(below).chain(std::iter::repeat(0));
         masks.take(words + 1).enumerate().find_map(|(at, mask)| {
@@ -48,7 +48,7 @@ impl Blocks {
         })
     }
 
-    /// Takes up to `count` free blocks that follow each other from `first`, which is free; returns how many.
+    /// Takes up to `count` consecutive free blocks from `first`, which is free; returns their number.
     pub(super) fn take(&mut self, first: u64, count: u64) -> u64 {
         let mut taken = 0;
         while taken < count && first + taken < self.count {

@@ -1,8 +1,8 @@
-//! What the caller of a read or a write pays on top of the engine's work: the call, and copies from memory.
+//! Costs of a read or a write to its caller besides the engine's work: the call, and copies from memory.
 //!
-//! The engine's own costs are those of pages in the CPU's cache. Which pages are there is kept as tags by
-//! page, in sets of eight: a page that is copied comes in, the one in its set that was used longest ago
-//! goes. That a page is read in order after the one before it matters as much, since the CPU then fetches ahead.
+//! The engine's own costs assume pages in the CPU's cache. Tags, in sets of eight, model that cache by page: a copied
+//! page replaces the least recently used page of its set. The order of pages matters as much, since the CPU prefetches
+//! during a sequential read.
 //!
 //! Owns: the tags, the sums.
 //! Does not own: the figures (`costs`), the clock that they are charged to.
@@ -13,25 +13,25 @@ mod tests;
 
 use afflux_simulator::{CallerCost, CostTable};
 
-/// Bytes of the CPU's cache: what the cores of a complex of the machine of the standard table share. Its copies
-/// in 8 MiB were measured as cached, those in 256 MiB as not.
+/// Bytes of the CPU's cache, which the cores of one complex share on the standard table's machine. Its copies within 8
+/// MiB were measured as cached, those within 256 MiB as not.
 pub(crate) const CPU_CACHE_BYTES: u64 = 32 << 20;
 const PAGE_BYTES: u64 = 4096;
-/// Tags of a set.
+/// Tags in a set.
 const WAYS: usize = 8;
 const SETS: usize = (CPU_CACHE_BYTES / PAGE_BYTES) as usize / WAYS;
 
-/// No page of any file.
+/// A tag that belongs to no page of any file.
 const NONE: u64 = u64::MAX;
 
-/// What copies cost.
+/// The costs of copies.
 pub(crate) struct Copies {
     random_ps: u64,
-    /// The next page of a read, of a write.
+    /// The cost of the next page in sequence, of a read and of a write.
     next_ps: [u64; 2],
-    /// Pages, the one used last first.
+    /// Pages, most recently used first.
     sets: Box<[[u64; WAYS]]>,
-    /// The page that was copied last.
+    /// The page copied last.
     last: u64,
     carry_ps: u64,
 }
@@ -47,16 +47,16 @@ impl Copies {
         }
     }
 
-    /// Whether copies cost anything, wherever the page is.
+    /// Whether any copy costs anything.
     pub(crate) fn cost_something(&self) -> bool {
         self.random_ps > 0 || self.next_ps != [0; 2]
     }
 
-    /// Nanoseconds that copying this range of the file of this number takes longer than out of the cache.
+    /// The time, in nanoseconds, by which a copy of this range of file number `file` exceeds a copy from the cache.
     pub(crate) fn copied_ns(&mut self, file: u32, offset: u64, len: u64, writes: bool) -> u64 {
         let mut ps = self.carry_ps;
         for page in offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES) {
-            // Files have fewer than 2^40 pages and runs fewer than 2^24 files; more only share tags.
+            // Files have fewer than 2^40 pages and runs have fewer than 2^24 files; beyond that, pages only share tags.
             let tag = u64::from(file) << 40 ^ page;
             let in_order = tag == self.last.wrapping_add(1);
             if tag != self.last && !self.touch(tag) {
@@ -68,7 +68,7 @@ impl Copies {
         ps / 1000
     }
 
-    /// Whether the page was in the cache; it is now.
+    /// Puts the page into the cache; returns whether it was there before.
     fn touch(&mut self, tag: u64) -> bool {
         let set = &mut self.sets[(tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % SETS];
         let found = set.iter().position(|other| *other == tag);

@@ -1,4 +1,4 @@
-//! What a workload's files hold, and whether what is read is right.
+//! The contents of a workload's files, and checks of reads.
 //!
 //! Owns: the seam between workloads and models of files, and the models behind it.
 //! Does not own: the models (the crate `reference`).
@@ -8,31 +8,31 @@ use afflux_frames::STAMP_BYTES;
 use afflux_reference::{ChangeId, Ending, FileModel, Mismatch, Stamp, StampLook, StampModel, StampWrite, pattern};
 use afflux_simulator::{Disk, DiskFileId};
 
-/// Bytes that are compared at a time at the end of a run.
+/// Bytes compared at a time at the end of a run.
 const CHECK_BYTES: u64 = 64 << 10;
 /// Bytes in a page, which has one stamp.
 const PAGE_BYTES: usize = 4096;
 
-/// What files hold in a run.
+/// The contents of files in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Contents {
-    /// Bytes that name their file, place and version; each read is checked against all that it may
-    /// return. For short runs: time and memory grow with the square of the number of writes.
+    /// Bytes that identify their file, place and version. Each read is checked against all that it may return. For
+    /// short runs: time and memory grow with the square of the number of writes.
     Exact,
-    /// 16 bytes that name file, page and version at the start of each page; each read is checked against the
-    /// versions that it may show. Of each page no more is kept, so a cache of 64 GB takes 256 MB.
+    /// 16 bytes at the start of each page that name file, page and version. Each read is checked against the versions
+    /// that it may return. No more of a page is kept, so a cache of 64 GB takes 256 MB.
     #[default]
     Stamped,
-    /// The same without a check but of the counters.
+    /// The same, checked only by the counters.
     Unchecked,
 }
 
-/// What a begin hands to its end.
+/// Passed from a begin to its end.
 #[derive(Debug)]
 pub(crate) enum Mark {
-    /// A change of the exact model.
+    /// A change in the exact model.
     Change(ChangeId),
-    /// A look of the exact model.
+    /// A read or sync in the exact model.
     Look(Stamp),
     /// A write of stamps.
     StampWrite(StampWrite),
@@ -42,55 +42,53 @@ pub(crate) enum Mark {
 
 /// One file's contents.
 pub(crate) trait FileContents: Send {
-    /// A write begins: `into` gets the bytes to write.
+    /// A write begins; `into` receives the bytes to write.
     fn begin_write(&mut self, offset: u64, into: &mut [u8]) -> Mark;
 
-    /// The write ends.
     fn end_write(&mut self, mark: Mark, ending: Ending);
 
-    /// A read begins.
     fn begin_read(&mut self) -> Mark;
 
-    /// A read of `asked` bytes ends with these, or failed: an error if it may not have them.
+    /// A read of `asked` bytes ends with these bytes, or has failed. An error if it may not return them.
     fn end_read(&mut self, mark: Mark, offset: u64, asked: u64, got: Option<&[u8]>) -> Result<(), Mismatch>;
 
     /// A sync of the whole file begins.
     fn begin_sync(&mut self) -> Mark;
 
-    /// It ends; `done`: with success.
+    /// A sync ends; `done` if it succeeded.
     fn end_sync(&mut self, mark: Mark, done: bool);
 
-    /// Everything is said to be on the disk and nothing is under way: whether the disk has what was written.
+    /// Checks the disk's file against the writes. Everything must be on the disk, and nothing in flight.
     fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
 
-    /// Power was lost: whether the disk has all that was synced, and of the rest nothing that nobody wrote.
+    /// Checks the disk's file after a power loss: it has all synced data, and nothing that was never written.
     fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
 
-    /// Bytes that were accepted and that the disk lacks, in whole pages.
+    /// Accepted bytes that the disk lacks, in whole pages.
     fn lost_bytes(&mut self, disk: &Disk, file: DiskFileId) -> u64;
 }
 
-/// The ranges of a size that are compared at a time.
+/// The ranges of a file of this size, each compared at a time.
 fn ranges(size: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..size).step_by(CHECK_BYTES as usize).map(move |offset| (offset, (size - offset).min(CHECK_BYTES)))
 }
 
-/// Puts the stamps that a disk kept where they belong in the bytes of a range of whole pages.
+/// Puts the stamps that a disk kept at their places in the bytes of a range of whole pages.
 fn spread(kept: &[u8], into: &mut [u8]) {
     for (page, stamp) in into.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
         page[..stamp.len()].copy_from_slice(stamp);
     }
 }
 
-/// Every byte against all that it may be.
+/// Checks every byte against its possible values.
 pub(crate) struct Exact {
     model: FileModel,
     version: u64,
 }
 
 impl Exact {
-    /// A file of `size` bytes of version `first`, whose writes have the versions after it. A run gives each
-    /// file a `first` far from the others'.
+    /// A file of `size` bytes of version `first`; its writes get the following versions. A run gives each file a
+    /// `first` far from the others'.
     pub(crate) fn new(size: u64, first: u64) -> Self {
         Self { model: FileModel::new(size, first), version: first }
     }
@@ -166,13 +164,13 @@ impl FileContents for Exact {
     }
 }
 
-/// Each page's stamp against all that it may be.
+/// Checks each page's stamp against its possible values.
 pub(crate) struct Stamped {
     model: StampModel,
 }
 
 impl Stamped {
-    /// A file of `size` zero bytes, with a number of its own.
+    /// A file of `size` zero bytes with its own number.
     pub(crate) fn new(file: u32, size: u64) -> Self {
         Self { model: StampModel::new(file, size) }
     }
@@ -231,7 +229,7 @@ impl FileContents for Stamped {
     }
 }
 
-/// A range of a disk's file with stamps where they belong, and rubbish between them.
+/// A range of a disk's file, with stamps at their places and arbitrary bytes between them.
 fn stamps_of(disk: &Disk, file: DiskFileId, (offset, len): (u64, u64), into: &mut [u8]) {
     let kept = disk.kept_bytes(file, offset, len);
     if kept.is_empty() {

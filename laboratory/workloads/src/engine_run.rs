@@ -1,7 +1,7 @@
-//! Jobs on an engine of any world, as on a real one: the operations and their order are the simulator's.
+//! Jobs on an engine of any world, such as a real one, with the simulator's operations in the simulator's order.
 //!
-//! Owns: the files that the jobs share, what was accepted, the order of the starts.
-//! Does not own: the engine, its world and its devices (the caller's), what a job does (`runner`).
+//! Owns: the files that the jobs share, the count of accepted bytes, the order of starts.
+//! Does not own: the engine, its world and its devices (the caller's), a job's work (`runner`).
 //! Invariants: the same jobs and seed give the same operations as in a simulation of that seed. Contents are
 //! not checked here: each write fills its pages with its own number.
 
@@ -25,7 +25,7 @@ use crate::simulated::fault;
 use crate::site::Site;
 use crate::workload::Workload;
 
-/// Opens the file of this path, with so many bytes in it, or says why it cannot.
+/// Opens the file at this path, which has this size; the error is the reason that it cannot.
 type Open<'a> = dyn Fn(&str, u64) -> Result<File, String> + Send + Sync + 'a;
 
 struct EngineFile {
@@ -35,27 +35,27 @@ struct EngineFile {
 
 struct EngineSite<P: Platform> {
     engine: Arc<Engine<P>>,
-    /// Made before the run, all of them.
+    /// All of them are made before the run.
     files: BTreeMap<String, Arc<EngineFile>>,
     accepted_bytes: AtomicU64,
     writes: AtomicU64,
     stop_ns: AtomicU64,
 }
 
-/// Jobs, ready to be run.
+/// Jobs that are ready to run.
 pub struct EngineRun<P: Platform> {
     site: Arc<EngineSite<P>>,
     plan: Plan<EngineFile>,
 }
 
-/// Looks at a run and stops it, from any thread.
+/// Observes a run and stops it, from any thread.
 pub struct EngineRunHandle<P: Platform> {
     site: Arc<EngineSite<P>>,
 }
 
 impl<P: Platform> EngineRun<P> {
-    /// Jobs on `engine`, with the operations of a simulation of `seed`. `open` is called once for each path
-    /// with the bytes that the file has to hold before the run.
+    /// Jobs on `engine`, with the operations of a simulation of `seed`. `open` is called once for each path, with the
+    /// size that the file must have before the run.
     ///
     /// # Errors
     /// When there are too many clones, a job goes past the cache, or `open` fails.
@@ -80,12 +80,12 @@ impl<P: Platform> EngineRun<P> {
         Ok(Self { plan: plan(&workloads, &*site, &seed)?, site })
     }
 
-    /// For looking at the run while it runs.
+    /// A handle that observes and stops the run.
     pub fn handle(&self) -> EngineRunHandle<P> {
         EngineRunHandle { site: Arc::clone(&self.site) }
     }
 
-    /// Runs all jobs to their ends, stonewalls kept; what they took, in the order of the jobs. Nothing is
+    /// Runs all jobs to their ends and honours stonewalls. Returns their figures, in the order of the jobs. Nothing is
     /// written out after the last job's end.
     pub async fn run(self) -> Vec<JobOutcome> {
         let left: Arc<Mutex<Left>> = Arc::default();
@@ -108,12 +108,12 @@ impl<P: Platform> EngineRun<P> {
 }
 
 impl<P: Platform> EngineRunHandle<P> {
-    /// Bytes that writers had accepted so far.
+    /// Bytes accepted from writers so far.
     pub fn accepted_bytes(&self) -> u64 {
         self.site.accepted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Jobs begin nothing more; what has begun is waited for.
+    /// Stops the jobs: they start no more operations, and wait for those already started.
     pub fn stop(&self) {
         self.site.stop_ns.store(0, Ordering::Relaxed);
     }
@@ -146,7 +146,7 @@ impl<P: Platform> Site for EngineSite<P> {
     fn leave_unchecked(&self, _: &str) {}
 
     fn leave_holes(&self, _: &str) {
-        // Whoever opens the files decides.
+        // The caller's `open` decides that.
     }
 
     fn lay_out(&self, _: &BTreeMap<String, u64>) -> Result<(), String> {
@@ -202,7 +202,7 @@ impl<P: Platform> Site for EngineSite<P> {
     }
 
     async fn direct(&self, _: &Client, _: &EngineFile, _: Direction, _: u64, _: &mut [u8]) -> Result<usize, Error> {
-        // Only a simulated machine has a device beside its engine.
+        // Only a simulated machine has a device besides its engine.
         Err(DeviceError::Unsupported.into())
     }
 

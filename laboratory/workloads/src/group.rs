@@ -1,8 +1,8 @@
-//! What jobs have with each other: who ends whom, who waits for whom, shares of a flow.
+//! Relations between jobs: ends of other jobs, waits for other jobs, shares of a flow.
 //!
-//! Owns: `exitall`, `wait_for` and `flow`, as fio has them.
-//! Does not own: stonewalls (the run's order of starts), what a job does (`runner`).
-//! Invariants: whoever waits for a job is woken when its last clone ends, however it ends.
+//! Owns: `exitall`, `wait_for` and `flow`, by fio's rules.
+//! Does not own: stonewalls (the run's order of starts), a job's work (`runner`).
+//! Invariants: a clone that waits for a job is woken when the job's last clone ends, for whatever reason.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use std::task::{Poll, Waker};
 use crate::job::Ends;
 use crate::locking::lock;
 
-/// One clone, as others see it.
+/// One clone's state, as others see it.
 #[derive(Default)]
 struct Member {
     group: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Everybody {
 }
 
 impl Everybody {
-    /// Adds a clone of a group; its number.
+    /// Adds a clone of a group; returns its number.
     pub(crate) fn add(&mut self, group: u64, ends_others: bool) -> usize {
         self.members.push(Member { group, ..Member::default() });
         self.any_ends_others |= ends_others;
@@ -41,13 +41,13 @@ impl Everybody {
         self.members[number].runs.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody's end is to be this one's too.
+    /// Whether another clone's end also ends this one.
     #[inline]
     pub(crate) fn is_told_to_end(&self, number: usize) -> bool {
         self.any_ends_others && self.members[number].told_to_end.load(Ordering::Relaxed)
     }
 
-    /// A clone has ended. Once one job asks for it, every job's end ends those that its own `exit_what` says.
+    /// A clone has ended. If any job has `exitall`, every job's end also ends the clones chosen by its own `exit_what`.
     pub(crate) fn ended(&self, number: usize, ends: Ends) {
         let own = &self.members[number];
         own.ended.store(true, Ordering::Relaxed);
@@ -67,7 +67,7 @@ impl Everybody {
     }
 }
 
-/// The clones of a job that have not ended, and who waits for them.
+/// The clones of a job that have not ended, and the tasks that wait for them.
 #[derive(Default)]
 pub(crate) struct Gate(Mutex<(u64, Vec<Waker>)>);
 
@@ -85,7 +85,7 @@ impl Gate {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until all have ended.
+    /// Waits until all clones have ended.
     pub(crate) async fn all_ended(self: Arc<Self>) {
         poll_fn(|cx| {
             let mut gate = lock(&self.0);
@@ -123,7 +123,7 @@ impl FlowShare {
         self.flow.calls.fetch_sub(self.calls, Ordering::Relaxed);
     }
 
-    /// Takes the next call, if no more than the share has been taken so far.
+    /// Takes the next call, unless the clone has already taken more than its share.
     pub(crate) fn take(&mut self) -> bool {
         let (all, weights) = (self.flow.calls.load(Ordering::Relaxed) + 1, self.flow.weights.load(Ordering::Relaxed));
         if u128::from(self.calls) * u128::from(weights) > u128::from(self.weight) * u128::from(all) {

@@ -1,76 +1,76 @@
 //! One job of a fio job file, with every option that the simulator knows, in plain units.
 //!
 //! Owns: the shape and fio's defaults.
-//! Does not own: the text form (`fio`), how it is carried out.
-//! Invariants: a value here means what fio 3.33 means by it.
+//! Does not own: the text form (`fio`), its execution.
+//! Invariants: values have fio 3.33's meaning.
 
-/// Which operations, in which order.
+/// The kinds and the order of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pattern {
     /// It reads.
     pub reads: bool,
     /// It writes.
     pub writes: bool,
-    /// It gives blocks back to the disk; where it writes too each write is of the block trimmed before it.
+    /// It gives blocks back to the disk. If it also writes, each write is of the block trimmed before it.
     pub trims: bool,
     /// Offsets are random, not sequential.
     pub random: bool,
 }
 
-/// How calls are made.
+/// The method of calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Engine {
-    /// `pread` and `pwrite`, or their vectored kin.
+    /// `pread` and `pwrite`, or their vectored variants.
     #[default]
     Psync,
     /// `lseek`, then `read` or `write`: the same to the cache.
     Sync,
-    /// Loads and stores in a mapping: whole pages become dirty, nothing is paid for a call.
+    /// Loads and stores in a mapping: whole pages become dirty, and a call costs nothing.
     Mmap,
-    /// Linux's own asynchronous calls. Past the cache up to `iodepth` are in flight; through it a call is carried out
-    /// while it is submitted, so that there is one.
+    /// Linux's own asynchronous calls. Past the cache up to `iodepth` calls are in flight. Through the cache a call is
+    /// carried out during its submission, so that only one call is in flight.
     Libaio,
-    /// Up to `iodepth` in flight, through the cache too.
+    /// Up to `iodepth` calls in flight, through the cache too.
     Uring,
-    /// The C library's threads, of which each file has one: what is in flight of a file is one call.
+    /// The C library's threads, one per file: a file has at most one call in flight.
     Posixaio,
     /// Calls that do nothing.
     Null,
     /// No calls: a share of a CPU's time.
     Cpu,
-    /// One call for each file, about its name or its size alone: nothing is read or written.
+    /// One call for each file, about its name or size only: nothing is read or written.
     Names,
 }
 
-/// How random offsets are drawn.
+/// The distribution of random offsets.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum Distribution {
-    /// Every block once, in random order (with `norandommap`: any block any time).
+    /// Every block once, in random order (with `norandommap`: any block at any time).
     #[default]
     Uniform,
-    /// Zipf with this theta: a few blocks far more often than the others.
+    /// Zipf with this theta: a few blocks are used far more often than the others.
     Zipf(f64),
-    /// Pareto: of the accesses the larger part goes to this share of the blocks.
+    /// Pareto: this share of the blocks gets the larger part of the accesses.
     Pareto(f64),
     /// Around the middle, with this deviation in percent of the file.
     Normal(f64),
-    /// Percent of the accesses, and the percent of the file that they go to, from its start on.
+    /// Percent of the accesses, and the percent of the file that they go to, counted from its start.
     Zoned(Vec<(u64, u64)>),
-    /// Percent of the accesses, and the bytes that they go to, from the file's start on.
+    /// Percent of the accesses, and the bytes that they go to, counted from the file's start.
     ZonedBytes(Vec<(u64, u64)>),
 }
 
 /// A part of a file: bytes, or a percentage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Amount {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
-    /// So many hundredths of the file, or of the job's bytes.
+    /// This many hundredths of the file, or of the job's bytes.
     Percent(u64),
 }
 
 impl Amount {
-    /// In bytes, of so many.
+    /// The amount in bytes, if the whole has `whole` bytes.
     pub fn of(self, whole: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -79,34 +79,34 @@ impl Amount {
     }
 }
 
-/// Which file is next.
+/// The choice of the next file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Service {
     /// One after the other.
     #[default]
     RoundRobin,
-    /// One until it is done.
+    /// One file until it is done.
     Sequential,
-    /// Any.
+    /// A random one.
     Random,
 }
 
-/// What a job's end ends (`exit_what`).
+/// The jobs that a job's end ends (`exit_what`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Ends {
     /// The jobs of its group.
     #[default]
     Group,
-    /// The jobs that run.
+    /// The running jobs.
     Running,
-    /// All jobs, those that have not begun too.
+    /// All jobs, including those that have not begun.
     All,
 }
 
 /// Zones of a file (`zonemode`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Zones {
-    /// So many bytes inside a range, then the next range, with a gap between.
+    /// This many bytes inside a range, then the next range after a gap.
     Strided {
         /// `zonerange`.
         range: u64,
@@ -115,25 +115,25 @@ pub enum Zones {
         /// `zoneskip`.
         skip: u64,
     },
-    /// Each zone is written from its start to its end only, and begun anew when it is full.
+    /// Each zone is written only from its start to its end, and restarted when it is full.
     Sequential {
         /// `zonesize`.
         bytes: u64,
-        /// `max_open_zones`: written to at a time; 0: any.
+        /// `max_open_zones`: zones written to at a time; 0: any number.
         open: u64,
     },
 }
 
-/// What of the written is read back (`verify`).
+/// Reading back of written data (`verify`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Verify {
-    /// `verify_backlog`: after so many writes; 0: when all is written.
+    /// `verify_backlog`: after this many writes; 0: after all writes.
     pub backlog: u64,
-    /// `verify_backlog_batch`: so many at a time.
+    /// `verify_backlog_batch`: this many at a time.
     pub batch: u64,
     /// `do_verify`.
     pub at_end: bool,
-    /// `verify_only`: nothing is written, what would have been is read.
+    /// `verify_only`: nothing is written; the blocks that would be written are read.
     pub only: bool,
 }
 
@@ -146,7 +146,7 @@ pub struct BlockSizes {
     pub max: u64,
 }
 
-/// Where an option or a job stands.
+/// The place of an option or a job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Place {
     /// The job file.
@@ -160,17 +160,17 @@ pub struct Place {
 pub struct Job {
     /// The section's name.
     pub name: String,
-    /// Where its section begins.
+    /// The start of its section.
     pub place: Place,
     /// `rw`.
     pub pattern: Pattern,
-    /// `rwmixread`: of 100 operations of a mixed job, how many are reads.
+    /// `rwmixread`: the reads among 100 operations of a mixed job.
     pub mix_read_percent: u64,
-    /// `bs`, `bsrange`: of reads and of writes.
+    /// `bs`, `bsrange`, for reads and for writes.
     pub block_bytes: [BlockSizes; 2],
-    /// `size` in bytes: of all files of one clone together; 0 where `filesize` says it all.
+    /// `size` in bytes, of all files of one clone together; 0 if `filesize` gives the size.
     pub size: u64,
-    /// `size` in percent of the files' sizes, where `filesize` gives these; 100 otherwise.
+    /// `size` in percent of the files' sizes, if `filesize` gives these; 100 otherwise.
     pub size_percent: u64,
     /// `filesize`: the smallest and the largest.
     pub file_bytes: Option<(u64, u64)>,
@@ -182,58 +182,58 @@ pub struct Job {
     pub file_names: Vec<String>,
     /// `directory`: the clones take turns at them; empty: the working directory.
     pub directories: Vec<String>,
-    /// `fsync`: after so many writes; 0: never.
+    /// `fsync`: after this many writes; 0: never.
     pub fsync_every: u64,
-    /// `fdatasync`: after so many writes; 0: never.
+    /// `fdatasync`: after this many writes; 0: never.
     pub fdatasync_every: u64,
     /// `end_fsync`.
     pub end_fsync: bool,
-    /// `rate`: bytes a second of reads and of writes; 0: no limit.
+    /// `rate`: bytes per second of reads and of writes; 0: no limit.
     pub rate_bytes: [u64; 2],
-    /// `rate_iops`: calls a second of reads and of writes; 0: no limit.
+    /// `rate_iops`: calls per second of reads and of writes; 0: no limit.
     pub rate_calls: [u64; 2],
     /// `thinktime`: the pause after each block.
     pub think_ns: u64,
-    /// `runtime`: at most so long; 0: no limit.
+    /// `runtime`: the longest time; 0: no limit.
     pub runtime_ns: u64,
     /// `time_based`: begin again until `runtime` is over.
     pub time_based: bool,
     /// `startdelay`.
     pub start_delay_ns: u64,
-    /// `stonewall`: not before all jobs above have ended.
+    /// `stonewall`: starts only after all jobs above have ended.
     pub stonewall: bool,
     /// `random_distribution`.
     pub distribution: Distribution,
     /// `ioengine`.
     pub engine: Engine,
-    /// `group_reporting`: reported together with its neighbours that say the same.
+    /// `group_reporting`: reported together with neighbours that have it too.
     pub group_reporting: bool,
-    /// What fewer jobs ask for.
+    /// Less common options.
     pub more: More,
 }
 
-/// Options that most jobs leave as they are.
+/// Options that most jobs leave at their defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct More {
-    /// `iodepth`: calls in flight, where the engine can have several.
+    /// `iodepth`: calls in flight, if the engine supports several.
     pub depth: u64,
-    /// `iodepth_batch`: so many are submitted together.
+    /// `iodepth_batch`: this many calls are submitted together.
     pub batch: u64,
-    /// `iodepth_low`: once the queue is full it is let run down to this.
+    /// `iodepth_low`: a full queue runs down to this level before it is refilled.
     pub depth_low: u64,
     /// `direct`: past the cache.
     pub direct: bool,
     /// `sync`: each write is durable before it returns.
     pub sync_writes: bool,
-    /// `io_submit_mode=offload`: others submit, so that a pause keeps nobody from looking at what has ended.
+    /// `io_submit_mode=offload`: other threads submit, so that completed calls are handled during a pause.
     pub offload: bool,
     /// `norandommap`.
     pub any_block: bool,
-    /// `bssplit`: bytes and percent, of reads and of writes; empty: `bs` says it.
+    /// `bssplit`: bytes and percent, for reads and for writes; empty: `bs` applies.
     pub split: [Vec<(u64, u64)>; 2],
-    /// `bs_is_seq_rand`: the two sizes are of sequential and of random calls.
+    /// `bs_is_seq_rand`: the two sizes apply to sequential and random calls.
     pub sizes_by_order: bool,
-    /// `blockalign`: what random offsets are multiples of; 0: the smallest block.
+    /// `blockalign`: random offsets are multiples of this; 0: the smallest block.
     pub align: [u64; 2],
     /// `offset`.
     pub offset: Amount,
@@ -241,15 +241,15 @@ pub struct More {
     pub offset_increment: Amount,
     /// `offset_align`; 0: none.
     pub offset_align: u64,
-    /// `io_size`: bytes to move, where these are not those of the files.
+    /// `io_size`: bytes to move, if they differ from the files' bytes.
     pub io_bytes: Option<Amount>,
-    /// `number_ios`: at most so many calls; 0: no limit.
+    /// `number_ios`: at most this many calls; 0: no limit.
     pub calls_max: u64,
     /// `loops`.
     pub loops: u64,
-    /// `ramp_time`: not counted.
+    /// `ramp_time`, which is not counted.
     pub ramp_ns: u64,
-    /// `wait_for`: not before all clones of this job have ended.
+    /// `wait_for`: starts only after all clones of this job have ended.
     pub wait_for: Option<String>,
     /// `exitall`: its end ends others.
     pub exit_all: bool,
@@ -257,19 +257,19 @@ pub struct More {
     pub ends: Ends,
     /// `new_group`, or the start of one by `stonewall`.
     pub new_group: bool,
-    /// `rate_min`: bytes a second below which the job fails; 0: none.
+    /// `rate_min`: the job fails below this many bytes per second; 0: none.
     pub rate_min: [u64; 2],
     /// `rate_iops_min`: the same in calls.
     pub rate_min_calls: [u64; 2],
-    /// `rate_cycle`: over so long.
+    /// `rate_cycle`: the interval of these checks.
     pub rate_cycle_ns: u64,
-    /// `rate_process=poisson`: calls come by chance, at the rate in the mean.
+    /// `rate_process=poisson`: calls arrive at random, with the rate as their mean.
     pub poisson: bool,
-    /// `thinktime_blocks`: a pause after so many calls.
+    /// `thinktime_blocks`: a pause after this many calls.
     pub think_every: u64,
-    /// `thinktime_spin`: so much of a pause keeps a CPU busy.
+    /// `thinktime_spin`: the part of a pause that keeps a CPU busy.
     pub think_spin_ns: u64,
-    /// `thinktime_iotime`: a pause after so long.
+    /// `thinktime_iotime`: a pause after this time.
     pub think_after_ns: u64,
     /// `flow`: its weight among jobs of the same `flow_id`; 0: none.
     pub flow: u64,
@@ -279,39 +279,39 @@ pub struct More {
     pub flow_sleep_ns: u64,
     /// `percentage_random`.
     pub random_percent: [u64; 2],
-    /// `rw=read:-8k`: what is added to the offset after each sequential call.
+    /// `rw=read:-8k`: the number added to the offset after each sequential call.
     pub stride: i64,
-    /// `rw=randread:8`: one in so many is random, the others follow it.
+    /// `rw=randread:8`: one call in this many is random; the other calls follow the random call.
     pub random_every: u64,
-    /// `rw_sequencer=identical`: those others are at the same place.
+    /// `rw_sequencer=identical`: those other calls are at the same place.
     pub repeat_place: bool,
     /// `unlink`.
     pub unlink: bool,
-    /// `overwrite`: what is written is there before.
+    /// `overwrite`: written blocks exist before the run.
     pub overwrite: bool,
-    /// `invalidate`: what the cache has of the files is dropped before the job.
+    /// `invalidate`: the files' cached pages are dropped before the job.
     pub invalidate: bool,
     /// `pre_read`: the files are read before the job.
     pub pre_read: bool,
-    /// `openfiles`: among so many the calls go round; 0: all.
+    /// `openfiles`: the number of files that take turns; 0: all.
     pub open_files: u64,
     /// `file_service_type`.
     pub service: Service,
-    /// So many calls before the next file.
+    /// This many calls before the next file.
     pub service_calls: u64,
     /// `verify`.
     pub verify: Option<Verify>,
-    /// `fill_device`: until there is no space.
+    /// `fill_device`: until the device is full.
     pub fill: bool,
     /// `zonemode`.
     pub zones: Option<Zones>,
-    /// `continue_on_error`: of reads and writes, those that may fail.
+    /// `continue_on_error`: whether reads and writes may fail.
     pub may_fail: [bool; 2],
     /// `filename_format`.
     pub name_format: Option<String>,
-    /// A device is asked to compare what a write would write with what it has (`sg_write_mode`).
+    /// Writes become comparisons by the device (`sg_write_mode`).
     pub checks: bool,
-    /// `percentile_list`; empty: the usual ones.
+    /// `percentile_list`; empty: the usual percentiles.
     pub percentiles: Vec<f64>,
     /// `write_bw_log`, `write_lat_log`, `write_iops_log`: names of files.
     pub logs: Logs,
@@ -325,21 +325,21 @@ pub struct More {
     pub create_only: bool,
 }
 
-/// Logs of single calls, and of rates (`write_lat_log` and its kin): the start of their files' names.
+/// Logs of single calls and of rates (`write_lat_log` and its variants): the start of the files' names.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Logs {
-    /// Bytes a second.
+    /// Bytes per second.
     pub bandwidth: Option<String>,
     /// Times of calls.
     pub latency: Option<String>,
-    /// Calls a second.
+    /// Calls per second.
     pub calls: Option<String>,
-    /// `log_avg_msec`: means over so long; 0: each call.
+    /// `log_avg_msec`: averages over this time; 0: each call.
     pub mean_ns: u64,
 }
 
 impl Logs {
-    /// Whether there is any.
+    /// Whether any log is requested.
     pub fn any(&self) -> bool {
         self.bandwidth.is_some() || self.latency.is_some() || self.calls.is_some()
     }
@@ -412,12 +412,12 @@ impl Job {
         self.more.direct && !matches!(self.engine, Engine::Null | Engine::Cpu | Engine::Names | Engine::Mmap)
     }
 
-    /// Whether its calls move bytes at all.
+    /// Whether its calls move bytes.
     pub fn moves_bytes(&self) -> bool {
         !matches!(self.engine, Engine::Null | Engine::Cpu | Engine::Names)
     }
 
-    /// Calls that it has in flight at most.
+    /// Most calls that it has in flight.
     pub fn in_flight_max(&self) -> u64 {
         let files = self.files.max(1);
         match self.engine {

@@ -1,15 +1,15 @@
-//! How many tasks are still at work.
+//! The number of tasks that have not ended.
 //!
-//! Owns: the count, and the waking of the one task that waits for it.
+//! Owns: the count, and the wake-up of the one task that waits for it.
 //! Does not own: the tasks.
-//! Invariants: the task that waits is woken once, by the last that ends.
+//! Invariants: the waiting task is woken once, by the last task to end.
 
 use std::sync::Mutex;
 use std::task::Waker;
 
 use crate::locking::lock;
 
-/// How many tasks have not ended, and who waits for that.
+/// The tasks that have not ended, and the task that waits for their end.
 #[derive(Default)]
 pub(crate) struct Left {
     pub(crate) count: u64,

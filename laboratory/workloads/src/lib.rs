@@ -1,11 +1,11 @@
-//! What runs on a machine: jobs of fio job files, readers, NFS clients, and whole simulated runs for figures.
+//! Workloads of a machine: jobs of fio job files, readers, NFS clients, and whole simulated runs for figures.
 //!
-//! Owns: the job file parser (`fio`), what a job is (`job`) and does (`plan`, `sequence`, `runner`), where it
-//! runs (`site`: a simulated machine in `simulated`, an engine of another world in `engine_run`), the client of
-//! the real NFS server (`nfs_client`), runs from a description to figures (`simulation`, `outcome`), touches of pages for studies of caches (`touches`).
-//! Does not own: the world, its disks and links (the crate `simulator`); what an engine may answer
-//! (`reference`); how figures are shown.
-//! Invariants: a description is plain data; running it depends on it and on the seed alone.
+//! Owns: the job file parser (`fio`), jobs (`job`) and their execution (`plan`, `sequence`, `runner`), sites (`site`,
+//! `simulated`, `engine_run`), the NFS client (`nfs_client`), runs from description to figures (`simulation`,
+//! `outcome`), page touches for cache studies (`touches`).
+//! Does not own: the world, its disks and links (the crate `simulator`); the answers that an engine may give
+//! (`reference`); the display of figures.
+//! Invariants: a description is plain data; a run depends only on it and on the seed.
 
 #![forbid(unsafe_code)]
 

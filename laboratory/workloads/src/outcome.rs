@@ -1,8 +1,7 @@
-//! What a simulated run was like: plain figures, for tables, JSON and plots.
+//! The outcome of a simulated run: plain figures for tables, JSON and plots.
 //!
 //! Owns: the shapes and their units.
-//! Does not own: how they are measured (`simulation`, `workload`), how they are shown (`report` and
-//! the command).
+//! Does not own: their measurement (`simulation`, `recorder`), their display (`report` and the command).
 //! Invariants: all times are virtual and in nanoseconds; every figure was counted in the run itself.
 
 use afflux_engine::DelayTimes;
@@ -13,11 +12,11 @@ use afflux_simulator::{DiskWait, OffsetSample};
 /// One run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What everything was drawn from.
+    /// The seed of everything random.
     pub seed: u64,
-    /// All that happened, as one number: equal for equal runs.
+    /// All events as one number, equal for equal runs.
     pub trace_hash: u64,
-    /// Virtual time from the start until the last job ended and everything was on the disks.
+    /// Virtual time from the start until the last job has ended and everything is on the disks.
     pub virtual_ns: u64,
     /// Each job, in the order of the job files.
     pub jobs: Vec<JobOutcome>,
@@ -25,83 +24,83 @@ pub struct Outcome {
     pub engine: EngineOutcome,
     /// Each device.
     pub devices: Vec<DeviceOutcome>,
-    /// What a power loss at the worst moment would have taken: bytes accepted and not yet durable.
+    /// The most bytes, over time, that a power loss would have taken: accepted and not yet durable.
     pub at_risk_bytes_max: u64,
-    /// From the last write that was accepted until all was on the disks.
+    /// Time from the last accepted write until everything was on the disks.
     pub settle_ns: u64,
-    /// What could never be written, where something could not.
+    /// Data that could never be written, if any.
     pub unwritten: Vec<Unwritten>,
-    /// How the run ended, where power was lost or the process killed.
+    /// The power loss or kill that ended the run, if any.
     pub loss: Option<Loss>,
-    /// Whoever asked for the run broke it off at [`Outcome::virtual_ns`]: all figures are up to there, what was
-    /// in memory was not written, and the disks are not checked.
+    /// The caller broke the run off at [`Outcome::virtual_ns`]. All figures are up to that time. Data in memory was not
+    /// written, and the disks are not checked.
     pub cut: bool,
-    /// The last events in words, where they were asked for.
+    /// The last events in words, if requested.
     pub trace_lines: Vec<String>,
-    /// Calls one by one, of the jobs that ask for logs.
+    /// Single calls of the jobs that request logs.
     pub logs: Vec<JobLog>,
 }
 
-/// The calls of one clone, for the logs that its job asks for.
+/// The calls of one clone, for the logs that its job requests.
 #[derive(Clone, Debug, Default)]
 pub struct JobLog {
-    /// The clone's number among all, from 1: fio's logs are named after it.
+    /// The clone's number among all, from 1, which is part of the names of fio's logs.
     pub number: u64,
-    /// Which logs.
+    /// The requested logs.
     pub logs: Logs,
     /// The calls, in the order of their ends.
     pub calls: Vec<LoggedCall>,
-    /// Calls after these, that were not kept.
+    /// Later calls, which were not kept.
     pub left_out: u64,
 }
 
 /// One call of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoggedCall {
-    /// When it ended, from the clone's start on.
+    /// The time of its end since the clone's start.
     pub at_ns: u64,
-    /// How long it took.
+    /// Its duration.
     pub took_ns: u64,
-    /// What it moved.
+    /// Bytes moved.
     pub bytes: u64,
-    /// Where in its file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// It read, wrote or trimmed: 0, 1 or 2, as in fio's logs.
+    /// 0 for a read, 1 for a write, 2 for a trim, as in fio's logs.
     pub way: u8,
 }
 
-/// Something that was accepted and could not be written, though no fault was left.
+/// Accepted data that could not be written, although no fault was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten {
-    /// A file's path, or a device's name where it is not known which.
+    /// A file's path, or a device's name if the file is not known.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
     /// Dirty bytes of its device.
     pub dirty_bytes: u64,
 }
 
-/// What ended everything in memory.
+/// The event that ended everything in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
-    /// Power was lost: of what was not durable each sector survived or not, as drawn.
+    /// Power was lost: each sector that was not durable survived or not, at random.
     PowerLoss,
     /// The process was killed: its devices lived on.
     Kill,
 }
 
-/// What a power loss or a kill took. That nothing synced is among it was checked, or there would be no outcome.
+/// The damage of a power loss or a kill. It contains no synced data: the run checks that, and fails otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What happened.
+    /// The event.
     pub cause: LossCause,
-    /// When.
+    /// The time.
     pub at_ns: u64,
-    /// Bytes that writers had had accepted by then.
+    /// Bytes accepted from writers by then.
     pub accepted_bytes: u64,
-    /// Of these, what the disks lack, in whole pages; `None` where contents are not checked.
+    /// The accepted bytes that the disks lack, in whole pages; `None` if contents are not checked.
     pub lost_bytes: Option<u64>,
-    /// Files that lost something, and how many bytes.
+    /// Files that lost data, and the bytes lost.
     pub files: Vec<(String, u64)>,
 }
 
@@ -110,25 +109,25 @@ pub struct Loss {
 pub struct JobOutcome {
     /// As in the job file.
     pub name: String,
-    /// Where its files are: the device's name.
+    /// The name of the device with its files.
     pub device: String,
-    /// How many ran under this name.
+    /// The number of clones under this name.
     pub clones: u64,
-    /// From its first operation to its last, closing syncs included.
+    /// From its first operation to its last, including closing syncs.
     pub elapsed_ns: u64,
-    /// When its last operation ended.
+    /// The time at which its last operation ended.
     pub ended_ns: u64,
     /// Its reads.
     pub read: OperationOutcome,
     /// Its writes.
     pub write: OperationOutcome,
-    /// What it gave back to the disk.
+    /// Its trims.
     pub trim: OperationOutcome,
     /// Its `fsync` and `fdatasync` calls.
     pub sync: OperationOutcome,
     /// Its syncs at the end (`end_fsync`), one for each file; fio does not count these.
     pub closing_sync: OperationOutcome,
-    /// Operations that failed, as what failed and how often.
+    /// Failed operations by error, and the count of each.
     pub errors: Vec<(String, u64)>,
 }
 
@@ -139,32 +138,32 @@ pub struct OperationOutcome {
     pub bytes: u64,
     /// Calls that ended.
     pub ops: u64,
-    /// From the first of them to the end of the last.
+    /// From the start of the first operation to the end of the last.
     pub elapsed_ns: u64,
-    /// How long they took.
+    /// The durations of operations.
     pub latency: LatencyOutcome,
-    /// The call that took longest, if the causes of its wait are known.
+    /// The longest call, if the causes of its wait are known.
     pub slowest: Option<SlowestCall>,
 }
 
-/// A call that took longer than all others of its kind.
+/// The call that took longer than all others of its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SlowestCall {
-    /// When it began.
+    /// The time at which it began.
     pub at_ns: u64,
-    /// How long it took.
+    /// Its duration.
     pub took_ns: u64,
     /// The causes of its wait.
     pub waits: CallWaits,
 }
 
-/// The causes of a call's wait, in nanoseconds. For the rest of its time the disk had nothing of the call: a sync waits until
-/// the cache hands its data to the disk.
+/// The causes of a call's wait, in nanoseconds. In the rest of its time the disk had no request of the call: a sync
+/// waits until the cache hands its data to the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CallWaits {
     /// The dirty limit: the policy paused the writer.
     pub pause_ns: u64,
-    /// The disk's elevator, which let later requests go first.
+    /// The disk's elevator, which served later requests first.
     pub elevator_ns: u64,
     /// Earlier requests in the disk's queue.
     pub queue_ns: u64,
@@ -185,7 +184,7 @@ impl CallWaits {
 pub enum WaitCause {
     /// The dirty limit.
     Pause,
-    /// Later requests that the elevator let go first.
+    /// Later requests that the elevator served first.
     Elevator,
     /// Earlier requests in the disk's queue.
     Queue,
@@ -196,7 +195,7 @@ pub enum WaitCause {
 }
 
 impl WaitCause {
-    /// In a word.
+    /// The cause in a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pause => "pause",
@@ -209,7 +208,7 @@ impl WaitCause {
 }
 
 impl SlowestCall {
-    /// Each cause and how long the call waited for it; together what it took.
+    /// Each cause and the time that the call waited for it. The sum is the call's duration.
     pub fn causes(&self) -> [(WaitCause, u64); 5] {
         let CallWaits { pause_ns, elevator_ns, queue_ns, disk_ns } = self.waits;
         let backlog_ns = self.took_ns.saturating_sub(pause_ns + elevator_ns + queue_ns + disk_ns);
@@ -222,13 +221,13 @@ impl SlowestCall {
         ]
     }
 
-    /// The cause that it waited for longest, and how long.
+    /// The cause of the longest part of the wait, and its time.
     pub fn cause(&self) -> (WaitCause, u64) {
         self.causes().into_iter().max_by_key(|(_, ns)| *ns).unwrap_or((WaitCause::Backlog, 0))
     }
 }
 
-/// How long operations took.
+/// The durations of operations.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyOutcome {
     /// The shortest.
@@ -248,13 +247,13 @@ pub struct EngineOutcome {
     pub cache_bytes: u64,
     /// Every counter of the engine, by name.
     pub counters: Vec<(&'static str, u64)>,
-    /// Pauses of writers: cause, how many, in sum.
+    /// Pauses of writers: cause, number, total time.
     pub pauses: Vec<(String, u64, u64)>,
-    /// CPU time that virtual CPUs were busy, all together.
+    /// Total CPU time that virtual CPUs were busy.
     pub cpu_busy_ns: u64,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
-    /// What jobs' calls and copies were charged with besides the engine's work, in words.
+    /// The costs charged for jobs' calls and copies besides the engine's work, in words.
     pub callers: String,
 }
 
@@ -263,7 +262,7 @@ pub struct EngineOutcome {
 pub struct DeviceOutcome {
     /// Its name in the run: a directory, or `disk`.
     pub name: String,
-    /// The parameter file it was made from.
+    /// The parameter file of its model.
     pub model: String,
     /// Time with at least one request in flight.
     pub busy_ns: u64,
@@ -271,39 +270,39 @@ pub struct DeviceOutcome {
     pub requests: (u64, u64),
     /// Bytes read and written.
     pub bytes: (u64, u64),
-    /// Head movements, or flash blocks that had to be merged; 0 where the model has neither.
+    /// Head movements, or merges of flash blocks; 0 in models that have neither.
     pub seeks: u64,
-    /// How often two writes that followed each other were of different files.
+    /// Pairs of consecutive writes that were of different files.
     pub file_switches: u64,
-    /// What each task waited for it, the longest first.
+    /// Each task's waits for the device, the longest first.
     pub delays: Vec<DelayOutcome>,
-    /// What those waited together that are not told apart: too many came after them.
+    /// The total waits of the tasks that have no entry of their own because too many came after them.
     pub delays_of_others: DelayTimes,
-    /// How many these are.
+    /// The number of those tasks.
     pub others: u64,
     /// Samples over time, `series[0]` first.
     pub samples: Vec<DeviceSample>,
-    /// Where the device worked, for the offset plot: at most 20,000 points, thinned evenly.
+    /// The device's places of work, for the offset plot: at most 20,000 points, thinned evenly.
     pub offsets: Vec<OffsetSample>,
 }
 
-/// What a task waited for a device.
+/// A task's waits for a device.
 #[derive(Clone, Debug, Default)]
 pub struct DelayOutcome {
     /// A clone of a job, or a client.
     pub who: String,
-    /// By what it waited for.
+    /// Its waits by cause.
     pub times: DelayTimes,
 }
 
 /// A device at an instant.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceSample {
-    /// When.
+    /// The time.
     pub at_ns: u64,
-    /// Dirty in the cache and not yet handed over.
+    /// Dirty bytes in the cache, not yet in writeback.
     pub dirty_bytes: u64,
-    /// Handed over and not completed.
+    /// Bytes under writeback.
     pub writeback_bytes: u64,
     /// The dirty limit in force.
     pub dirty_limit_bytes: u64,
@@ -311,7 +310,7 @@ pub struct DeviceSample {
     pub queue_depth: u32,
     /// Bytes completed since the last sample: read, written.
     pub moved_bytes: (u64, u64),
-    /// Bytes that writers had accepted since the last sample.
+    /// Bytes accepted from writers since the last sample.
     pub accepted_bytes: u64,
     /// Share of the time since the last sample with a request in flight, in thousandths.
     pub busy_per_mille: u32,

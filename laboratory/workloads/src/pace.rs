@@ -1,8 +1,8 @@
-//! When a job may make its next call, and whether it makes enough.
+//! The pace of a job's calls: the time of the next call, and checks of minimum rates.
 //!
 //! Owns: `rate`, `rate_iops`, `rate_process`, `rate_min` and `rate_iops_min`, by fio's rules.
 //! Does not own: waiting (`runner`).
-//! Invariants: without a rate there is nothing to wait for.
+//! Invariants: without a rate nothing waits.
 
 use afflux_engine::Nanos;
 
@@ -12,28 +12,27 @@ use crate::sequence::Direction;
 use crate::zipf::by_chance_ns;
 use afflux_simulator::Random;
 
-/// In the beginning no rate is looked at: so long.
+/// Minimum rates are not checked for this long after the start.
 const SETTLES_NS: u64 = 2_000_000_000;
 
-/// One clone's pace.
 pub(crate) struct Pace {
     start_ns: u64,
     /// Bytes read, written and trimmed, for rates.
     bytes: [u64; WAYS],
     calls: [u64; WAYS],
-    /// Bytes a second of each; 0: no limit.
+    /// Bytes per second of each; 0: no limit.
     rates: [u64; WAYS],
     block_bytes: [u64; WAYS],
-    /// When the next call comes, where that is drawn.
+    /// The time of the next call, if it is drawn.
     drawn_ns: Option<([u64; WAYS], Random)>,
-    /// When rates were last looked at, and what had been moved by then.
+    /// The time of the last check, and the bytes and calls moved by then.
     looked: (u64, [u64; WAYS], [u64; WAYS]),
 }
 
 impl Pace {
     pub(crate) fn of(job: &Job, now_ns: u64, random: Random) -> Self {
         let sizes = job.block_bytes;
-        // A number of calls a second is a rate in the smallest blocks, as in fio.
+        // A number of calls per second is a rate in the smallest blocks, as in fio.
         let rate = |at: usize| job.rate_bytes[at].max(job.rate_calls[at].saturating_mul(sizes[at].min));
         Self {
             start_ns: now_ns,
@@ -46,12 +45,12 @@ impl Pace {
         }
     }
 
-    /// Whether there is a rate to keep to.
+    /// Whether there is a rate limit.
     pub(crate) fn has_rates(&self) -> bool {
         self.rates != [0; WAYS]
     }
 
-    /// Whether there is a rate that must be reached.
+    /// Whether there is a minimum rate.
     pub(crate) fn has_least(&self, job: &Job) -> bool {
         job.more.rate_min != [0; 2] || job.more.rate_min_calls != [0; 2]
     }
@@ -61,13 +60,13 @@ impl Pace {
         self.looked.0 = now_ns;
     }
 
-    /// A call is made, beside others.
+    /// A call is submitted, while others are in flight.
     pub(crate) fn issued(&mut self, direction: Direction, bytes: u64) {
         self.bytes[direction as usize] += bytes;
         self.draw(direction as usize);
     }
 
-    /// A call has ended; `counted`: it was when it was made.
+    /// A call has ended; `counted` if it was counted at its submission.
     pub(crate) fn moved(&mut self, direction: Direction, bytes: u64, counted: bool) {
         self.calls[direction as usize] += 1;
         if !counted {
@@ -93,7 +92,7 @@ impl Pace {
         }
     }
 
-    /// Which way the next call goes, and when, where that is not now and as was wanted.
+    /// The direction and the time of the next call, unless the wanted one can be made now.
     pub(crate) fn next(&self, wanted: Direction, mixed: bool, now_ns: u64) -> Option<(Direction, u64)> {
         if !self.has_rates() {
             return None;
@@ -106,7 +105,7 @@ impl Pace {
         if mixed && other_ns < own_ns { Some((other, other_ns)) } else { Some((wanted, own_ns)) }
     }
 
-    /// What is too slow, if anything is: looked at once a cycle.
+    /// The direction that is too slow, if any; checked once a cycle.
     pub(crate) fn falls_behind(&mut self, job: &Job, now_ns: u64) -> Option<String> {
         let more = &job.more;
         if !self.has_least(job) || now_ns < self.start_ns + SETTLES_NS {

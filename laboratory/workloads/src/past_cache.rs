@@ -1,10 +1,10 @@
-//! Calls of jobs that go past the cache, straight to a simulated disk.
+//! Calls of jobs that bypass the cache and go straight to a simulated disk.
 //!
-//! Owns: the memory of such requests, how a call is cut into them, that cache and disk agree.
-//! Does not own: the disk's order and time; when a call is made (`runner`).
-//! Invariants: what the cache has dirty of a file is written before the file is read or written past the cache, and
-//! what it has clean is forgotten before it is next used. As with a kernel, whoever does both at once to the same
-//! bytes is told nothing about their order.
+//! Owns: the memory of such requests, the division of a call into them, the agreement of cache and disk.
+//! Does not own: the disk's order and time; the time of a call (`runner`).
+//! Invariants: a file's dirty pages are written before it is read or written past the cache, and its clean pages are
+//! dropped before their next use. As with a kernel, the order of a cached and a direct call on the same bytes at the
+//! same time is undefined.
 
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -20,15 +20,15 @@ use crate::locking::lock;
 use crate::sequence::Direction;
 use crate::simulated::{SimulatedSite, WorkFile};
 
-/// As a kernel answers where offset or length is no multiple of the disk's block.
+/// A kernel's answer if offset or length is not a multiple of the disk's block.
 const EINVAL: i32 = 22;
-/// Frames beyond those that requests need, for what an allocator keeps to itself.
+/// Frames that an allocator may keep to itself, beyond those for requests.
 const SPARE_FRAMES: u64 = 4096;
 
-/// How a request ended.
+/// The result of a request, and its memory.
 type End = (Result<(), DeviceError>, Option<ProbeMemory>);
 
-/// Where a request's end is left for whoever waits for it.
+/// Passes a request's end to the task that waits for it.
 #[derive(Default)]
 struct Slot {
     end: Option<End>,
@@ -50,7 +50,7 @@ async fn ended(slot: Arc<Mutex<Slot>>) -> End {
 }
 
 impl SimulatedSite {
-    /// Sees to it that requests past the cache can have so much memory at once.
+    /// Reserves this much memory for simultaneous requests past the cache.
     pub(crate) fn reserve_past_cache(&self, bytes: u64) -> Result<(), String> {
         let frames = bytes / FRAME_BYTES as u64 + SPARE_FRAMES;
         let bytes = (frames * FRAME_BYTES as u64).max(ARENA_BYTES_MIN);
@@ -80,7 +80,7 @@ impl SimulatedSite {
         Ok(slot)
     }
 
-    /// Reads or writes past the cache; returns how many bytes.
+    /// Reads or writes past the cache; returns the number of bytes.
     pub(crate) async fn direct(
         &self,
         task: &Client,
@@ -95,7 +95,7 @@ impl SimulatedSite {
             return Err(DeviceError::Io { errno: EINVAL }.into());
         }
         if file.file.dirty_bytes() > 0 {
-            // Boxed, as it is rare and large: each call in flight would have room for it.
+            // Boxed, as it is rare and large: otherwise each call in flight would hold room for it.
             Box::pin(self.engine.sync_for(Some(task), &file.file, 0..u64::MAX)).await?;
         }
         let writes = direction == Direction::Write;
@@ -129,7 +129,7 @@ impl SimulatedSite {
         result
     }
 
-    /// The requests that a call is cut into, in flight together.
+    /// Cuts a call into requests, which are in flight together.
     async fn pieces(
         &self,
         file: &WorkFile,
@@ -152,7 +152,7 @@ impl SimulatedSite {
         let mut result = Ok(());
         for (slot, piece) in slots.into_iter().zip(buffer.chunks_mut(piece_bytes_max)) {
             let (end, memory) = ended(slot).await;
-            // Without a check nobody looks at what was read.
+            // Without a check nobody uses the bytes.
             if let (Direction::Read, Some(memory), Some(_)) = (direction, memory, &file.contents) {
                 memory.copy_to(piece);
             }
@@ -163,7 +163,7 @@ impl SimulatedSite {
         Ok((buffer.len() as u64).min(there) as usize)
     }
 
-    /// Makes durable what was written past the cache.
+    /// Makes writes past the cache durable.
     pub(crate) async fn flush_past_cache(&self, file: &WorkFile) -> Result<(), Error> {
         if !file.unflushed.swap(false, Ordering::Relaxed) {
             return Ok(());
@@ -172,7 +172,7 @@ impl SimulatedSite {
         Ok(end?)
     }
 
-    /// What was written past the cache is not what the cache has: that is forgotten.
+    /// Drops the cache's pages of a file that was written past the cache.
     #[inline]
     pub(crate) async fn after_others(&self, file: &WorkFile) {
         if file.changed_behind.load(Ordering::Relaxed) && file.changed_behind.swap(false, Ordering::Relaxed) {

@@ -1,7 +1,7 @@
-//! Where in a file a job's next call is, and how long it is, by fio's rules.
+//! Offset and length of a job's next call in a file, by fio's rules.
 //!
 //! Owns: orders of offsets, lengths, zones.
-//! Does not own: whose turn it is (`sequence`), draws of skewed ranks (`zipf`).
+//! Does not own: the turns of files (`sequence`), draws of skewed ranks (`zipf`).
 //! Invariants: a call lies inside the job's part of the file, and is at least as long as the smallest block.
 
 use crate::blocks::Blocks;
@@ -10,26 +10,26 @@ use crate::shares::Share;
 use crate::zipf::{Zipf, pareto};
 use afflux_simulator::Random;
 
-/// Which way bytes go.
+/// The direction of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     Read = 0,
     Write = 1,
-    /// Given back to the disk.
+    /// Bytes are given back to the disk.
     Trim = 2,
 }
 
-/// How many ways there are.
+/// The number of directions.
 pub(crate) const WAYS: usize = 3;
 
 impl Direction {
-    /// Its place in a job's pairs: trims have the sizes of writes.
+    /// Its index in a job's pairs: trims have the sizes of writes.
     pub(crate) fn sizes(self) -> usize {
         usize::from(self != Self::Read)
     }
 }
 
-/// What of a job all its files share.
+/// The rules that all files of a job share.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) block_bytes: [BlockSizes; 2],
@@ -72,8 +72,8 @@ impl Rules {
         self.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(1)
     }
 
-    /// The length of a block with so much room. Multiples of the smallest, drawn as fio does, so that the
-    /// largest comes up more often than the others; or as a list says.
+    /// The length of a block in this much room: a multiple of the smallest block, or one from a list. It is drawn as in
+    /// fio, so that the largest block is more frequent than the others.
     fn length(&self, direction: Direction, by_chance: bool, room: u64, random: &mut Random) -> Option<u64> {
         let at = if self.sizes_by_order { usize::from(by_chance) } else { direction.sizes() };
         let BlockSizes { min, max } = self.block_bytes[at];
@@ -91,8 +91,8 @@ impl Rules {
     }
 }
 
-/// A length from a list with percentages. One that has no room makes way for a later one that has; without any
-/// the draw is made again, and again.
+/// Draws a length from a list with percentages. If it does not fit, a later entry that fits replaces it. If none fits,
+/// the draw is repeated.
 fn listed(list: &[(u64, u64)], room: u64, random: &mut Random) -> Option<u64> {
     const DRAWS_MAX: usize = 1000;
     (0..DRAWS_MAX).find_map(|_| {
@@ -105,26 +105,26 @@ fn listed(list: &[(u64, u64)], room: u64, random: &mut Random) -> Option<u64> {
     })
 }
 
-/// How the next random offset in a file is found.
+/// The search for the next random offset in a file.
 #[derive(Clone, Debug)]
 enum Order {
-    /// None is random.
+    /// No offset is random.
     Sequential,
-    /// Each once, in units of so many bytes.
+    /// Each block once, in units of this many bytes.
     Once(Blocks, u64),
-    /// Any any time.
+    /// Any block at any time.
     Any,
-    /// Any block any time; the number makes each file's favourites others.
+    /// Any block at any time, skewed by rank; the number gives each file other favourites.
     Skewed(Zipf, u64),
     /// The same, by an exponent.
     Pareto(f64, u64),
     /// Around the middle, with a deviation in percent.
     Normal(f64),
-    /// By parts of the file: up to which of 100 draws, and from where to where.
+    /// By parts of the file: the upper bound among 100 draws, and the part's start and end.
     Parts(Vec<(u64, u64, u64)>),
 }
 
-/// One file's places.
+/// The places of calls in one file.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     bytes: u64,
@@ -132,18 +132,18 @@ pub(crate) struct Places {
     order: Order,
     /// The next byte to read, to write, and to trim, in sequence.
     next: [u64; WAYS],
-    /// Where the last call of each kind was.
+    /// The place of the last call in each direction.
     last: [u64; WAYS],
     /// Calls until one is random again.
     until_random: u64,
-    /// Of a zone that is being gone through: where it begins, and bytes done in it.
+    /// The current zone: its start, and the bytes done in it.
     zone: (u64, u64),
-    /// How full each zone is that has to be written in sequence.
+    /// Fill level of each zone that has to be written in sequence.
     full: Vec<u64>,
     open: Vec<usize>,
 }
 
-/// Parts of a file, with percentages of the draws added up.
+/// Parts of a file, with cumulative percentages of the draws.
 fn parts(list: &[(u64, u64)], size: impl Fn(u64) -> u64, bytes: u64) -> Vec<(u64, u64, u64)> {
     let (mut sum, mut at) = (0, 0);
     let part = |(percent, amount): &(u64, u64)| {
@@ -204,7 +204,7 @@ impl Places {
         self.bytes
     }
 
-    /// From the start again.
+    /// Starts over.
     pub(crate) fn rewind(&mut self) {
         self.next = [0; WAYS];
         if let Order::Once(blocks, _) = &mut self.order {
@@ -213,7 +213,7 @@ impl Places {
         self.zone = (0, 0);
     }
 
-    /// Offset and length of the next call in the file, or nothing if it has no more.
+    /// Offset and length of the next call in the file; `None` if it has no more.
     pub(crate) fn next(&mut self, rules: &Rules, direction: Direction, random: &mut Random) -> Option<(u64, u64)> {
         let way = direction as usize;
         let (base, extent) = self.in_zone(rules, direction);
@@ -252,7 +252,7 @@ impl Places {
         rules.random_percent[way] >= 100 || random.below(100) < rules.random_percent[way]
     }
 
-    /// Where the zone that calls are in now begins, and how long what they choose from is.
+    /// The start of the current zone, and the length of the range that calls choose from.
     fn in_zone(&mut self, rules: &Rules, direction: Direction) -> (u64, u64) {
         let Some(Zones::Strided { range, bytes, skip }) = rules.zones else { return (0, self.bytes) };
         if self.zone.1 >= bytes {
@@ -298,7 +298,7 @@ impl Places {
     ) -> Option<(u64, u64)> {
         let way = direction.sizes();
         let sizes = rules.block_bytes[way];
-        // Of blocks that begin elsewhere than at multiples of their own size the last may not fit.
+        // If blocks do not begin at multiples of their own size, the last one may not fit.
         let align = rules.align[way].max(1);
         let slots = extent.saturating_sub(sizes.min.saturating_sub(align)) / align;
         let offset = match &mut self.order {
@@ -334,7 +334,7 @@ impl Places {
         rules.length(direction, true, extent - offset, random).map(|len| (offset, len))
     }
 
-    /// A write goes to where its zone has been written to; a zone that is full begins anew.
+    /// Moves a write to the write pointer of its zone; a full zone is restarted.
     fn at_write_pointer(&mut self, offset: u64, len: u64, (zone, open): (u64, u64), random: &mut Random) -> u64 {
         let mut at = ((offset / zone) as usize).min(self.full.len() - 1);
         if open > 0 && !self.open.contains(&at) {
@@ -355,14 +355,14 @@ impl Places {
     }
 }
 
-/// Where a rank's block is: anywhere, but always there.
+/// The block of a rank: anywhere in the file, but always the same.
 fn scattered(rank: u64, salt: u64) -> u64 {
     let mut mixed = (rank ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed ^ (mixed >> 32)
 }
 
-/// A block around the middle: twelve even draws add up to a normal one, near enough. What falls beside the file
+/// A block around the middle. Twelve uniform draws add up to an approximately normal one. A result outside of the file
 /// is drawn again.
 fn normal(slots: u64, deviation_percent: f64, random: &mut Random) -> Option<u64> {
     const DRAWS_MAX: usize = 100;

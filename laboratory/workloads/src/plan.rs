@@ -1,8 +1,8 @@
 //! From descriptions of workloads to clones with files.
 //!
-//! Owns: names of files, what is laid out before a run, which clones share a line of the report, who waits for whom.
+//! Owns: names of files, the layout before a run, the lines of the report and their clones, waits between jobs.
 //! Does not own: running anything.
-//! Invariants: files are made in an order that depends on the description alone. All that is wrong is told at once.
+//! Invariants: the order in which files are made depends only on the description. All errors are reported at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ const CLONES_MAX: usize = 100_000;
 
 /// Clones that start together.
 pub(crate) struct Start<F> {
-    /// Not before all that came before have ended.
+    /// Starts only after all earlier clones have ended.
     pub(crate) stonewall: bool,
     pub(crate) clones: Vec<Clone<F>>,
 }
@@ -34,13 +34,13 @@ pub(crate) struct Plan<F> {
     pub(crate) starts: Vec<Start<F>>,
     /// The lines of the report.
     pub(crate) rows: Vec<Arc<Mutex<Recorder>>>,
-    /// What is written to files of its own about single calls.
+    /// Logs of single calls, each for a file of its own.
     pub(crate) logs: Vec<Arc<Mutex<CallLog>>>,
-    /// Bytes that will be moved, unless a job goes by time.
+    /// Bytes that will be moved; `None` if a job is limited by time.
     pub(crate) bytes: Option<u64>,
-    /// When the last job that goes by time is over, where there is one.
+    /// The end of the last job that is limited by time, if there is one.
     pub(crate) time_ns: Option<u64>,
-    /// Bytes of calls past the cache that may be in flight at once.
+    /// Most bytes of calls past the cache in flight at once.
     pub(crate) past_cache_bytes: u64,
 }
 
@@ -54,7 +54,7 @@ fn readers_job(readers: &Readers) -> Job {
     job
 }
 
-/// The files of one clone: `NAME.CLONE.FILE`, or what `filename` or `filename_format` says.
+/// The files of one clone: `NAME.CLONE.FILE`, or the names from `filename` or `filename_format`.
 fn paths(job: &Job, clone: u64) -> Vec<String> {
     let turn = (clone as usize).checked_rem(job.directories.len());
     let directory = turn.map_or("", |at| job.directories[at].trim_end_matches('/'));
@@ -74,7 +74,7 @@ fn paths(job: &Job, clone: u64) -> Vec<String> {
     names.into_iter().map(full).collect()
 }
 
-/// Devices that take and give bytes and keep none.
+/// Devices that accept and return bytes and store none.
 fn keeps_nothing(path: &str) -> bool {
     matches!(path, "/dev/null" | "/dev/zero" | "/dev/full")
 }
@@ -90,10 +90,10 @@ struct Planned<'a> {
     workload: &'a Workload,
 }
 
-/// How large a device is that a path names as a whole.
+/// The size of a device that a path names as a whole.
 pub(crate) type DeviceBytes<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 
-/// What of a job only shows where its devices are known.
+/// Errors of a job that show only when its devices are known.
 fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[Share]) -> Option<String> {
     let place = &job.place;
     let wrong = |what: String| Some(format!("{}:{}: job '{}': {what}", place.file, place.line, job.name));
@@ -132,7 +132,7 @@ fn planned<'a>(
             Workload::Readers(readers) => (readers_job(readers), readers.start_over_ns),
             // Not a job: it comes over a link (`serving`).
             Workload::NfsClient(_) => continue,
-            // Nor this: what is called when is written down (`replay`).
+            // Not a job either: its calls are recorded (`replay`).
             Workload::Replay(_) => continue,
         };
         if all.len() as u64 + job.clones > CLONES_MAX as u64 {
@@ -169,12 +169,12 @@ fn planned<'a>(
     if wrong.is_empty() { Ok(all) } else { Err(wrong.join("\n")) }
 }
 
-/// A clone's name among all that wait.
+/// A clone's name among all tasks that wait.
 fn task_name(job: &str, clone: u64) -> String {
     if clone == 0 { job.to_owned() } else { format!("{job}.{clone}") }
 }
 
-/// The paths of all files, and what each holds before the run.
+/// The paths of all files, and the size of each before the run.
 pub(crate) fn layout(
     workloads: &[Workload],
     seed: &Random,
@@ -183,7 +183,8 @@ pub(crate) fn layout(
     planned(workloads, seed, device_bytes).map(|all| layout_of(&all, device_bytes))
 }
 
-/// What each file holds before the run: all that a job will read, map or overwrite; of a device all.
+/// The size of each file before the run: whole if a job will read, map or overwrite it, or if it is a device; otherwise
+/// empty.
 fn layout_of(all: &[Planned<'_>], device_bytes: &DeviceBytes<'_>) -> BTreeMap<String, u64> {
     let mut layout: BTreeMap<String, u64> = BTreeMap::new();
     for planned in all.iter().filter(|planned| planned.job.moves_bytes()) {
@@ -199,7 +200,7 @@ fn layout_of(all: &[Planned<'_>], device_bytes: &DeviceBytes<'_>) -> BTreeMap<St
     layout
 }
 
-/// How each file is used: by how many clones, through the cache, past it.
+/// The use of each file: number of clones, use through the cache, use past the cache.
 fn uses(all: &[Planned<'_>]) -> BTreeMap<String, (u64, bool, bool)> {
     let mut uses: BTreeMap<String, (u64, bool, bool)> = BTreeMap::new();
     for planned in all {
@@ -212,7 +213,7 @@ fn uses(all: &[Planned<'_>]) -> BTreeMap<String, (u64, bool, bool)> {
     uses
 }
 
-/// What jobs have with each other, as far as it is known.
+/// Relations between jobs, as far as they are known.
 #[derive(Default)]
 struct Bonds {
     gates: BTreeMap<String, Arc<Gate>>,
@@ -223,7 +224,7 @@ struct Bonds {
 }
 
 impl Bonds {
-    /// The clone's group, by which others may be ended together.
+    /// The clone's group, whose clones may be ended together.
     fn group_of(&mut self, begins: bool) -> u64 {
         if begins && self.in_group > 0 {
             (self.group, self.in_group) = (self.group + 1, 0);
@@ -250,7 +251,7 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
     }
     let uses = uses(&all);
     uses.iter().filter(|(_, used)| used.1 && used.2).for_each(|(path, _)| site.leave_unchecked(path));
-    // What is given back is zeros, which nobody wrote.
+    // Trimmed blocks read as zeros that no job wrote.
     let trimmed = all.iter().filter(|planned| planned.job.pattern.trims);
     trimmed.flat_map(|planned| &planned.paths).for_each(|path| site.leave_unchecked(path));
     site.lay_out(&layout_of(&all, &device_bytes))?;
@@ -262,7 +263,8 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
         time_ns: None,
         past_cache_bytes: 0,
     };
-    // When the clones begin that are planned: what goes by bytes alone before them is not known.
+    // The start of the clones that are being planned. Earlier jobs limited only by bytes have an unknown duration,
+    // which is left out.
     let mut start_ns = 0;
     let mut group: Option<Arc<Mutex<Recorder>>> = None;
     let mut bonds = Bonds::default();
@@ -273,7 +275,7 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
             files.push(site.file(path, 0)?);
         }
         let new_group = job.more.new_group && clone == 0;
-        // A group ends at a stonewall; a built-in workload is one by itself.
+        // A group ends at a stonewall; a built-in workload is a group of its own.
         let begins =
             stonewall || new_group || !job.group_reporting || (matches!(workload, Workload::Readers(_)) && clone == 0);
         let row = group.take().filter(|_| !begins).unwrap_or_else(|| {

@@ -1,7 +1,7 @@
-//! What a job's operations took, while it runs.
+//! Records the durations of a job's operations while it runs.
 //!
 //! Owns: histograms, sums, first and last instants.
-//! Does not own: what is an operation.
+//! Does not own: the definition of an operation.
 //! Invariants: percentiles are within a thousandth of the truth; the smallest, the largest and the mean are
 //! exact.
 
@@ -12,15 +12,15 @@ use crate::outcome::{CallWaits, JobOutcome, LatencyOutcome, LoggedCall, Operatio
 use crate::places::WAYS;
 use crate::sequence::{Block, Direction};
 
-/// The percentiles that are reported.
+/// The percentiles in reports.
 const PERCENTILES: [f64; 9] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
-/// Longest time that is told from longer ones: an hour.
+/// The longest time that is distinguished from longer ones: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Operations of one kind.
 #[derive(Default)]
 pub(crate) struct Operations {
-    /// Made when the first operation comes: it is large.
+    /// Created at the first operation, since it is large.
     histogram: Option<Histogram<u64>>,
     bytes: u64,
     ops: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// An operation of `bytes` began and ended at these instants. Whether none has taken longer.
+    /// Records an operation of `bytes` with its start and end. True if none has taken longer.
     #[inline]
     pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64, bytes: u64) -> bool {
         let took_ns = ended_ns - began_ns;
@@ -55,7 +55,7 @@ impl Operations {
         is_slowest
     }
 
-    /// Notes the causes of the slowest operation's wait.
+    /// Records the causes of the slowest operation's wait.
     pub(crate) fn explain(&mut self, began_ns: u64, ended_ns: u64, waits: CallWaits) {
         self.slowest = Some(SlowestCall { at_ns: began_ns, took_ns: ended_ns - began_ns, waits });
     }
@@ -81,7 +81,7 @@ impl Operations {
     }
 }
 
-/// One line of the report while it runs.
+/// One line of the report, during the run.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) name: String,
@@ -96,14 +96,14 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// A line for jobs of this name, whose files are on this device.
+    /// A line for jobs of this name with files on this device.
     pub(crate) fn new(name: &str, device: String, percentiles: &[f64]) -> Self {
         let mut percentiles = if percentiles.is_empty() { PERCENTILES.to_vec() } else { percentiles.to_vec() };
         percentiles.sort_by(f64::total_cmp);
         Self { name: name.to_owned(), device, percentiles, ..Self::default() }
     }
 
-    /// An operation failed.
+    /// Records a failed operation.
     pub(crate) fn error(&mut self, what: String) {
         match self.errors.iter_mut().find(|error| error.0 == what) {
             Some(error) => error.1 += 1,
@@ -133,7 +133,7 @@ impl Recorder {
     }
 }
 
-/// Most calls that a job's log has: 64 million bytes of them.
+/// Most calls in a job's log, which take 64 million bytes.
 const LOGGED_MAX: usize = 1 << 21;
 
 /// A clone's calls, one by one.
@@ -142,7 +142,7 @@ pub(crate) struct CallLog {
     pub(crate) number: u64,
     pub(crate) logs: Logs,
     pub(crate) calls: Vec<LoggedCall>,
-    /// Calls that had no room.
+    /// Calls that did not fit.
     pub(crate) left_out: u64,
 }
 

@@ -1,15 +1,13 @@
-//! Carries out one clone of a job.
+//! Runs one clone of a job.
 //!
-//! Owns: when the next operation happens (pauses, the job's time, the depth of its queue), how it is called, what it
-//! took.
-//! Does not own: which operation is next (`sequence`), rates (`pace`), files and contents (`simulated`).
-//! Invariants: one operation at a time, but for engines that have several in flight. A clone ends at its first error
-//! that it may not have, when its time is over or all is stopped; a call that has begun is waited for.
+//! Owns: the time of the next operation (pauses, the job's time, the depth of its queue), its call, its duration.
+//! Does not own: the choice of the next operation (`sequence`), rates (`pace`), files and contents (`simulated`).
+//! Invariants: one operation runs at a time, except with engines that have several in flight. A clone ends at its first
+//! error that is not allowed, at the end of its time, or when all jobs are stopped. It waits for its calls in flight.
 //!
-//! The mmap engine: a page that is not in the cache is read before it is touched, whatever part of it is,
-//! as by a fault; then the bytes are put into it as by `write`, with the same waiting for dirty limits, and
-//! no time is charged for a call. What is smaller than a page is written back by its sectors, where a kernel
-//! would write the page.
+//! The mmap engine: an absent page is read before any part of it is touched, as by a fault. Then the bytes are stored
+//! in it as by `write`, with the same waits for dirty limits, and no time is charged for a call. A partial page is
+//! written back by its sectors, where a kernel would write the whole page.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -34,17 +32,16 @@ use crate::site::{Site, WaitsFor};
 use crate::verifying::Written;
 use afflux_simulator::Random;
 
-/// Bytes in a page.
 const PAGE_BYTES: u64 = 4096;
-/// Calls and pages after which a clone that never had to wait lets the executor have its turn: it takes a
-/// step that goes on and on for one that never ends.
+/// Calls and pages after which a clone that never had to wait yields to the executor, which treats an endless step as
+/// an error.
 const UNBROKEN_MAX: u64 = 65_536;
-/// How often a clone that pauses looks whether it is to end, where another's end may be its own.
+/// Interval at which a pausing clone checks whether it has to end, if other jobs' ends may end it.
 const LOOK_NS: u64 = 10_000_000;
-/// How long a clone waits whose flow is ahead, where it says nothing else.
+/// Wait of a clone whose flow is ahead, unless `flow_sleep` is set.
 const FLOW_LOOK_NS: u64 = 20_000;
 
-/// What a clone is doing, for a report of one that never ends.
+/// A clone's current operation, for the report of a clone that never ends.
 #[derive(Default)]
 pub(crate) struct Doing {
     /// 0: nothing, 1: a pause, 2: a read, 3: a write, 4: a sync, 5: a trim.
@@ -65,12 +62,12 @@ impl Doing {
         self.since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Whether it is in the middle of something.
+    /// Whether it is in the middle of an operation.
     pub(crate) fn is_busy(&self) -> bool {
         self.what.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether it waits by itself and for nobody.
+    /// Whether it is in a pause of its own.
     pub(crate) fn pauses(&self) -> bool {
         self.what.load(Ordering::Relaxed) == 1
     }
@@ -80,11 +77,11 @@ impl Doing {
 pub(crate) struct Clone<F> {
     pub(crate) name: String,
     pub(crate) number: u64,
-    /// Whose its waits are.
+    /// The owner of its waits.
     pub(crate) task: Client,
     pub(crate) job: Arc<Job>,
     pub(crate) files: Vec<Arc<F>>,
-    /// Which of them nobody else uses.
+    /// The files that no other clone uses.
     pub(crate) removable: Vec<bool>,
     pub(crate) sequence: Sequence,
     /// Added to the job's own delay.
@@ -92,18 +89,18 @@ pub(crate) struct Clone<F> {
     pub(crate) recorder: Arc<Mutex<Recorder>>,
     pub(crate) log: Option<Arc<Mutex<CallLog>>>,
     pub(crate) doing: Arc<Doing>,
-    /// The clones of its job, and of the one that it waits for.
+    /// The gate of its own job; below, the gate of the job that it waits for.
     pub(crate) gate: Arc<Gate>,
     pub(crate) waits_for: Option<Arc<Gate>>,
     pub(crate) flow: Option<FlowShare>,
-    /// Its number among all.
+    /// Its number among all clones.
     pub(crate) member: usize,
     pub(crate) everybody: Arc<Everybody>,
-    /// For when things happen; what happens is drawn in the sequence.
+    /// For times; the sequence draws the operations.
     pub(crate) random: Random,
 }
 
-/// What a clone is doing, in words.
+/// A clone's current operation, in words.
 pub(crate) fn described(name: &str, number: u64, files: &[Arc<WorkFile>], doing: &Doing) -> String {
     let of = |field: &AtomicU64| field.load(Ordering::Relaxed);
     let path = files.get(of(&doing.file) as usize).map_or("", |file| file.path.as_str());
@@ -119,20 +116,20 @@ pub(crate) fn described(name: &str, number: u64, files: &[Arc<WorkFile>], doing:
     format!("{name} ({number}): {what} {path} since {since} ns")
 }
 
-/// Why a clone does no more.
+/// The reason that a clone stops.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// All is done.
+    /// All its work is done.
     Done,
-    /// Its time is over, or somebody else ended it.
+    /// Its time is over, or another job ended it.
     Over,
     Failed,
 }
 
-/// Calls in flight, of which each gives its buffer back.
+/// Calls in flight; each returns its buffer.
 type InFlight = FuturesUnordered<Pin<Box<dyn Future<Output = Returned> + Send>>>;
 
-/// A call that has ended beside others.
+/// A call that has ended, with others in flight.
 struct Returned {
     call: Call,
     began_ns: u64,
@@ -141,12 +138,12 @@ struct Returned {
     buffer: Vec<u8>,
 }
 
-/// A call, and why it is made.
+/// A call and its purpose.
 #[derive(Clone, Copy)]
 struct Call {
     direction: Direction,
     block: Block,
-    /// It reads back what was written.
+    /// The call reads back written data.
     verifies: bool,
 }
 
@@ -155,23 +152,23 @@ struct Running<S: Site> {
     clone: Clone<S::File>,
     site: Arc<S>,
     buffer: Vec<u8>,
-    /// Buffers of calls that have ended, for the next ones.
+    /// Buffers of ended calls, for the next ones.
     spare: Vec<Vec<u8>>,
     in_flight: InFlight,
-    /// Calls that are to be submitted with the next ones.
+    /// Calls that will be submitted together with the next ones.
     gathered: Vec<Pin<Box<dyn Future<Output = Returned> + Send>>>,
     depth: usize,
     failed: bool,
     written: Option<Written>,
     pace: Pace,
     start_ns: u64,
-    /// From here on is counted.
+    /// Operations are counted from this time on.
     counted_ns: u64,
-    /// When its time is over.
+    /// The end of its time.
     end_ns: u64,
-    /// Calls since the last pause, and when that was.
+    /// Calls since the last pause, and the time of that pause.
     since_pause: (u64, u64),
-    /// Calls and pages since the executor last had its turn.
+    /// Calls and pages since the last yield to the executor.
     unbroken: u64,
 }
 
@@ -252,7 +249,7 @@ impl<S: Site> Running<S> {
         if !self.clone.everybody.any_ends_others {
             return self.site.world().sleep_until(Nanos(at_ns)).await;
         }
-        // As often as fio looks whether a job is to end.
+        // fio checks as often whether a job has to end.
         while now_ns < at_ns && !self.clone.everybody.is_told_to_end(self.clone.member) {
             let next_ns = at_ns.min(now_ns.saturating_add(LOOK_NS));
             self.site.world().sleep_until(Nanos(next_ns)).await;
@@ -260,7 +257,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// What earlier jobs left of the files in the cache is dropped, as fio does by default.
+    /// Drops the files' pages that earlier jobs left in the cache, as fio does by default.
     async fn prepare(&mut self) {
         let job = Arc::clone(&self.clone.job);
         let forgets = job.pattern.reads && job.more.invalidate && !job.is_direct() && !job.more.pre_read;
@@ -315,7 +312,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// Nobody else may wait for what it leaves behind.
+    /// Releases its share of the flow and removes its own files.
     fn leave(&mut self) {
         if let Some(flow) = &self.clone.flow {
             flow.ends();
@@ -326,7 +323,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// A share of a CPU, in pieces that others come between.
+    /// Takes a share of a CPU, in pieces that let other tasks run between them.
     async fn burn(&mut self) {
         const PIECE_NS: u64 = 1_000_000;
         let (percent, chunk_ns) = (self.clone.job.more.cpu_percent.clamp(1, 100), self.clone.job.more.cpu_chunk_ns);
@@ -341,7 +338,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// One call a file, about its name.
+    /// Makes one call per file, about its name.
     async fn names(&mut self) {
         for _ in 0..self.clone.job.files {
             let began_ns = self.site.now_ns();
@@ -409,7 +406,7 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// Whether the job's share of its flow allows a call now; if not some time has passed.
+    /// Whether the job's share of its flow allows a call now. If not, it returns after a wait.
     async fn flow_allows(&mut self) -> bool {
         let Some(flow) = &mut self.clone.flow else { return true };
         if flow.take() {
@@ -419,14 +416,14 @@ impl<S: Site> Running<S> {
         if sleep_ns > 0 {
             self.settle().await;
         } else {
-            // fio goes round and round; others are looked after meanwhile.
+            // fio polls here; this loop handles ended calls meanwhile.
             self.reap_ended().await;
         }
         self.pause_until(self.site.now_ns().saturating_add(sleep_ns.max(FLOW_LOOK_NS))).await;
         false
     }
 
-    /// The pause after so many calls, or so much time.
+    /// The pause after a number of calls or a time.
     async fn think(&mut self) {
         let job = Arc::clone(&self.clone.job);
         let (think_ns, more) = (job.think_ns, &job.more);
@@ -450,7 +447,7 @@ impl<S: Site> Running<S> {
         self.since_pause = (0, self.site.now_ns());
     }
 
-    /// Whether a rate that the job must have is not reached.
+    /// Whether the job falls below a minimum rate.
     fn falls_behind(&mut self) -> bool {
         if !self.pace.has_least(&self.clone.job) {
             return false;
@@ -464,13 +461,13 @@ impl<S: Site> Running<S> {
         true
     }
 
-    /// Waits until a rate allows the next block. Of a mixed job the direction that may go on first goes first.
+    /// Waits until a rate allows the next block. In a mixed job the direction that is due first goes first.
     async fn paced(&mut self, wanted: Direction) -> Direction {
         let mixed = self.clone.job.pattern.reads && self.clone.job.pattern.writes;
         let now_ns = self.site.now_ns();
         let Some((direction, at_ns)) = self.pace.next(wanted, mixed, now_ns) else { return wanted };
         if self.clone.job.more.offload {
-            // Others wait for what is in flight, and this one goes on at its time.
+            // The clone handles ended calls during the wait and continues on time.
             self.submit_gathered();
             let site = Arc::clone(&self.site);
             let mut sleep = pin!(async move { site.world().sleep_until(Nanos(at_ns)).await });
@@ -497,12 +494,12 @@ impl<S: Site> Running<S> {
         }
     }
 
-    /// Makes a call: waits for it, or until there is room for another beside it.
+    /// Makes a call. Waits for the call's end, or until there is room for another call beside it.
     async fn block(&mut self, call: Call) -> Result<(), ()> {
         let Call { direction, block: Block { file: number, offset, len }, .. } = call;
         let began_ns = self.site.now_ns();
         self.site.charge_calls(calls(&self.clone.job), direction);
-        // Every engine waits for a trim.
+        // With every engine, a trim is waited for.
         if self.depth > 1 && direction != Direction::Trim {
             return self.block_beside_others(call, began_ns).await;
         }
@@ -534,8 +531,8 @@ impl<S: Site> Running<S> {
         let (file, job) = (self.clone.files.get(call.block.file).cloned(), Arc::clone(&self.clone.job));
         self.pace.issued(call.direction, call.block.len);
         let Call { direction, block: Block { offset, .. }, .. } = call;
-        // A future is as large as the largest thing that it may wait for, and is moved into its box: most calls in flight
-        // go past the cache, and need a tenth of what a call of the cache does.
+        // A future is as large as the largest future that it may await, and it is moved into its box. Most calls in
+        // flight bypass the cache and need a tenth of a cached call's size.
         self.gathered.push(match file {
             Some(file) if goes_straight_to_the_disk(&job, direction) => Box::pin(async move {
                 let result = site.direct(&task, &file, direction, offset, &mut buffer).await.map(drop);
@@ -570,14 +567,14 @@ impl<S: Site> Running<S> {
         self.in_flight.extend(self.gathered.drain(..));
     }
 
-    /// Starts what was submitted, and takes what has ended, without waiting.
+    /// Starts submitted calls and handles ended ones, without waiting.
     async fn reap_ended(&mut self) {
         while let Some(Some(returned)) = poll_once(&mut self.in_flight).await {
             self.returned(returned);
         }
     }
 
-    /// Waits for all that is in flight.
+    /// Waits for all calls in flight.
     async fn settle(&mut self) {
         self.submit_gathered();
         while let Some(returned) = self.in_flight.next().await {
@@ -591,7 +588,7 @@ impl<S: Site> Running<S> {
         self.failed |= self.ended(call, began_ns, ended_ns, result).is_err();
     }
 
-    /// A call has ended: it is counted, and what was written is noted.
+    /// Counts a call that has ended, and notes written blocks.
     fn ended(&mut self, call: Call, began_ns: u64, ended_ns: u64, result: Result<(), Error>) -> Result<(), ()> {
         let Call { direction, block, verifies } = call;
         match result {
@@ -608,7 +605,7 @@ impl<S: Site> Running<S> {
             Err(error) => {
                 let fill = self.clone.job.more.fill && error == Error::Device(DeviceError::NoSpace);
                 if fill {
-                    // That is what it is for.
+                    // A full device is the purpose of `fill_device`.
                     self.end_ns = 0;
                     return Ok(());
                 }
@@ -647,7 +644,7 @@ impl<S: Site> Running<S> {
         self.site.waits(&self.clone.task, file, waits_for, began_and_ended)
     }
 
-    /// Reads back what was written.
+    /// Reads back written blocks.
     async fn read_back(&mut self, blocks: Vec<Block>) {
         if blocks.is_empty() {
             return;
@@ -703,7 +700,8 @@ impl<S: Site> Running<S> {
     }
 }
 
-/// Calls that one operation takes: `sync` seeks first, and who has several in flight has to ask for their ends.
+/// The number of system calls for one operation: `sync` seeks first, and asynchronous engines have to ask for
+/// completions.
 fn calls(job: &Job) -> u64 {
     match job.engine {
         Engine::Psync | Engine::Null | Engine::Cpu | Engine::Names => 1,
@@ -712,7 +710,7 @@ fn calls(job: &Job) -> u64 {
     }
 }
 
-/// One call, to its end.
+/// Runs one call to its end.
 async fn carry_out<S: Site>(
     site: &S,
     task: &Client,
@@ -736,12 +734,12 @@ async fn carry_out<S: Site>(
     Ok(())
 }
 
-/// Whether [`carry_out`] would do nothing but a read or a write past the cache.
+/// Whether [`carry_out`] would only read or write past the cache.
 fn goes_straight_to_the_disk(job: &Job, direction: Direction) -> bool {
     job.is_direct() && direction != Direction::Trim && !job.more.checks && !job.more.sync_writes
 }
 
-/// What has ended already, if anything has.
+/// An ended call, if there is one already.
 async fn poll_once(in_flight: &mut InFlight) -> Option<Option<Returned>> {
     poll_fn(|cx| match in_flight.poll_next_unpin(cx) {
         Poll::Ready(returned) => Poll::Ready(returned.map(Some)),
@@ -750,7 +748,7 @@ async fn poll_once(in_flight: &mut InFlight) -> Option<Option<Returned>> {
     .await
 }
 
-/// Ends the step; the task goes on in another.
+/// Ends the step; the task continues in another one.
 async fn next_step() {
     let mut over = false;
     poll_fn(|cx| {

@@ -1,9 +1,9 @@
-//! Which operation a clone of a job does next, by fio's rules.
+//! The next operation of a clone of a job, by fio's rules.
 //!
-//! Owns: which files' turn it is, when a sync is due, when all is done.
-//! Does not own: sizes of files (`shares`), offsets and lengths inside one (`places`), when an operation happens
+//! Owns: the turns of files, the times of syncs, the end of the job.
+//! Does not own: sizes of files (`shares`), offsets and lengths inside one (`places`), the time of an operation
 //! (`runner`), the operation itself.
-//! Invariants: depends on the job and the generator alone. A job without `time_based` ends.
+//! Invariants: the sequence depends only on the job and the generator. A job without `time_based` ends.
 
 use crate::job::{BlockSizes, Job, Service};
 pub(crate) use crate::places::Direction;
@@ -14,7 +14,7 @@ use afflux_simulator::Random;
 /// One call that moves bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
-    /// Which file of the clone.
+    /// The index of the file in the clone.
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Sequence {
     reads: bool,
     writes: bool,
     trims: bool,
-    /// What was trimmed and is to be written next.
+    /// The trimmed block that is written next.
     trimmed: Option<Block>,
     mix_read_percent: u64,
     fsync_every: u64,
@@ -41,16 +41,16 @@ pub(crate) struct Sequence {
     files: Vec<FileState>,
     turn: usize,
     service: Service,
-    /// Calls to a file before the next has its turn, and how many are left of them.
+    /// Calls to a file before the next file's turn, and how many of them are left.
     service_calls: (u64, u64),
-    /// Files that the turns go round among, and the first that is not among them yet.
+    /// Number of files that take turns, and the first file that does not take part yet.
     open: (usize, usize),
-    /// Bytes after which the clone has done its part, once.
+    /// Bytes after which the clone has completed one loop.
     total: u64,
-    /// More is asked for than the files have: they begin again.
+    /// The job needs more bytes than the files have, so the files start over.
     again: bool,
     calls_max: u64,
-    /// How often all is done, and how often it is still to be.
+    /// The number of loops in all, and the number still left.
     loops: (u64, u64),
     issued: u64,
     calls_issued: u64,
@@ -72,7 +72,7 @@ impl Sequence {
         let size = if job.size == 0 { whole } else { job.size.min(whole) };
         let total = if more.fill { u64::MAX } else { more.io_bytes.map_or(size, |amount| amount.of(size)) };
         let again = total > size && !more.fill;
-        // What is trimmed is written, too.
+        // Each trimmed block is written, too.
         let each = if job.pattern.trims && job.pattern.writes { 2 } else { 1 };
         let total = total.saturating_mul(each);
         let open = usize::try_from(more.open_files).unwrap_or(usize::MAX);
@@ -110,12 +110,12 @@ impl Sequence {
         self.total.saturating_mul(self.loops.0).min(largest)
     }
 
-    /// Whether all has been issued, this time round. Never with `time_based`, but for a number of calls.
+    /// Whether the loop's operations have all been issued. With `time_based` only a number of calls ends it.
     pub(crate) fn is_done(&self) -> bool {
         self.calls_issued >= self.calls_max || !self.rules.time_based && self.issued >= self.total
     }
 
-    /// Begins again from the start, where that is asked for.
+    /// Starts the next loop, if there is one.
     pub(crate) fn next_loop(&mut self) -> bool {
         if self.loops.1 == 0 || self.calls_issued >= self.calls_max {
             return false;
@@ -126,10 +126,10 @@ impl Sequence {
         true
     }
 
-    /// Whether a sync comes before anything else: `true` for one of data alone. Writes are counted as they
-    /// are issued, and the count is looked at again after a read too.
+    /// The sync that comes before anything else, if one is due: `true` for data only. Writes are counted as they are
+    /// issued, and the count is checked again after a read, too.
     pub(crate) fn sync_due(&self) -> Option<bool> {
-        // A job that trims what it then writes has no turn for syncs, in fio.
+        // In fio, a job that trims and then writes blocks has no turn for syncs.
         let due = |every: u64| every > 0 && !self.trims && self.writes_issued.is_multiple_of(every);
         if self.synced_last || self.writes_issued == 0 {
             None
@@ -140,18 +140,18 @@ impl Sequence {
         }
     }
 
-    /// The file that a due sync is for: whose turn it is, as for a block.
+    /// The file of a due sync, which takes a turn like a block's.
     pub(crate) fn sync(&mut self) -> Option<usize> {
         self.synced_last = true;
         self.take_turn()
     }
 
-    /// Whether the last operation was a sync: a closing one is left out then.
+    /// Whether the last operation was a sync; a closing sync is then left out.
     pub(crate) fn synced_last(&self) -> bool {
         self.synced_last
     }
 
-    /// Which way the next block goes.
+    /// The direction of the next block.
     pub(crate) fn direction(&mut self) -> Direction {
         if self.trims {
             return if self.trimmed.is_some() { Direction::Write } else { Direction::Trim };
@@ -163,7 +163,7 @@ impl Sequence {
         }
     }
 
-    /// The next block; nothing when every file is done.
+    /// The next block; `None` when every file is done.
     pub(crate) fn block(&mut self, direction: Direction) -> Option<Block> {
         let block = match self.trimmed.take().filter(|_| direction == Direction::Write) {
             Some(trimmed) => trimmed,
@@ -194,13 +194,12 @@ impl Sequence {
         }
     }
 
-    /// Files that began again from their start: what the cache has of them is to be dropped, as fio asks the
-    /// kernel to.
+    /// Files that have started over. Their cached pages are to be dropped, as fio asks of the kernel.
     pub(crate) fn take_rewound(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.rewound)
     }
 
-    /// The files that are open: the first so many that are not done.
+    /// The end of the range with the open files: the first unfinished ones.
     fn window(&mut self) -> usize {
         let (open, mut end) = self.open;
         if open == self.files.len() {
@@ -215,7 +214,7 @@ impl Sequence {
         end
     }
 
-    /// Whose turn it is among the files that are open, those that are done left out.
+    /// The file whose turn it is, among open and unfinished files.
     fn take_turn(&mut self) -> Option<usize> {
         let count = self.window();
         if self.service_calls.1 > 0 && !self.files[self.turn].done {
@@ -234,7 +233,7 @@ impl Sequence {
         Some(file)
     }
 
-    /// All files begin again. Not if none has room for a block.
+    /// Starts all files over. False if no file has room for a block.
     fn rewind_all(&mut self) -> bool {
         let smallest = self.rules.block_bytes_min();
         for (at, file) in self.files.iter_mut().enumerate() {
@@ -244,7 +243,7 @@ impl Sequence {
         }
         self.open.1 = self.open.0;
         let usable = |sizes: &BlockSizes| self.files.iter().any(|file| file.places.bytes() >= sizes.min);
-        // Of a mixed job the larger blocks may fit nowhere; then it could go round for ever.
+        // The larger blocks of a mixed job may fit nowhere; the loop would then never end.
         self.rules.block_bytes.iter().all(usable)
     }
 }

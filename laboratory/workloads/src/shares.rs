@@ -1,27 +1,27 @@
-//! How large a clone's files are, and which part of each belongs to the job.
+//! The sizes of a clone's files, and the job's part of each.
 //!
-//! Owns: fio's rules for `size`, `filesize`, `offset` and their kin.
-//! Does not own: what is done inside that part (`places`).
+//! Owns: fio's rules for `size`, `filesize`, `offset` and related options.
+//! Does not own: the calls inside that part (`places`).
 //! Invariants: a share lies inside its file.
 
 use crate::job::{Amount, Job};
 use afflux_simulator::Random;
 
-/// What a clone works on: a file's size, and how much of it belongs to the job.
+/// A file's size, and the part of it that belongs to the job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Share {
     pub(crate) file_bytes: u64,
     pub(crate) job_bytes: u64,
-    /// Where the job's part begins.
+    /// The start of the job's part.
     pub(crate) start: u64,
 }
 
-/// The smallest block of a job, which sizes are rounded to.
+/// The smallest block of a job, to which sizes are rounded.
 fn block_min(job: &Job) -> u64 {
     job.block_bytes[0].min.min(job.block_bytes[1].min)
 }
 
-/// Where clone `clone` begins in a file of so many bytes.
+/// The start of clone `clone` in a file of `whole` bytes.
 fn start_of(job: &Job, clone: u64, whole: u64) -> u64 {
     let increment = job.more.offset_increment.of(whole).saturating_mul(clone);
     let at = job.more.offset.of(whole).saturating_add(increment);
@@ -32,9 +32,9 @@ fn start_of(job: &Job, clone: u64, whole: u64) -> u64 {
     }
 }
 
-/// The sizes of a clone's files. `size` is divided among them, and what is left over makes the first
-/// ones larger by a block; with `filesize` each has that, or a size drawn from the range. `there` has the sizes of
-/// those that are devices, and so are as large as they are.
+/// The sizes of a clone's files. `size` is divided among them; the remainder makes the first files larger by a block.
+/// With `filesize` each file has that size, or one drawn from the range. `there` has the sizes of the files that are
+/// devices, which do not change.
 pub(crate) fn shares(job: &Job, clone: u64, there: &[Option<u64>], random: &mut Random) -> Vec<Share> {
     let block = block_min(job);
     let each = job.size / job.files;
@@ -49,7 +49,7 @@ pub(crate) fn shares(job: &Job, clone: u64, there: &[Option<u64>], random: &mut 
             (Some((low, high)), _) => random.between(low, high).next_multiple_of(block).min(high),
         };
         let start = start_of(job, clone, device.unwrap_or(drawn));
-        // `filesize` says where the file ends, `size` how long the job's part is.
+        // `filesize` gives the file's end, `size` the length of the job's part.
         let ends = job.file_bytes.is_some() || device.is_some() && each == 0;
         let mut job_bytes = if ends { drawn.saturating_sub(start) } else { drawn };
         if job.size_percent != 100 {

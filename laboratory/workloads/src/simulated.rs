@@ -1,9 +1,9 @@
-//! What workloads run on in virtual time: a simulated machine's engine, its devices, the files by path.
+//! The site of workloads in virtual time: a simulated machine's engine, its devices, the files by path.
 //!
-//! Owns: files (made when first named, shared by all who name them), their contents' checks, what all
-//! workloads together have moved.
-//! Does not own: when anything happens (`runner`), the devices.
-//! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
+//! Owns: files (created at first use, shared by all clones that name them), the checks of their contents, the total of
+//! bytes moved.
+//! Does not own: the time of operations (`runner`), the devices.
+//! Invariants: a path is one file. The first mismatch or misuse is recorded and ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
@@ -24,23 +24,22 @@ use crate::outcome::CallWaits;
 use crate::sequence::Direction;
 use crate::site::{Site, WaitsFor};
 
-/// Versions between two files' contents, so that each file's are its own.
+/// Distance between the versions of two files, so that their contents differ.
 const VERSIONS_EACH: u64 = 1 << 14;
-/// Most bytes that are laid out with checked contents.
+/// Most bytes laid out with exact contents.
 const EXACT_BYTES_MAX: u64 = 1 << 30;
-/// Largest file whose contents are checked: at the end of a run all of it is looked through.
+/// Largest file with checked contents: at the end of a run all of it is compared.
 const CHECKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes in a page.
 const PAGE_BYTES: usize = 4096;
 
 /// A device and the directory on it.
 pub(crate) struct Volume {
-    /// Empty: all that is on no other.
+    /// Empty: all paths that are on no other device.
     pub(crate) directory: String,
     pub(crate) name: String,
     pub(crate) disk: Arc<Disk>,
     pub(crate) device: DeviceId,
-    /// Bytes that writers had accepted.
+    /// Bytes accepted from writers.
     pub(crate) accepted_bytes: AtomicU64,
     pub(crate) last_accepted_ns: AtomicU64,
 }
@@ -51,18 +50,18 @@ pub(crate) struct WorkFile {
     pub(crate) file: File,
     pub(crate) volume: usize,
     pub(crate) disk_file: DiskFileId,
-    /// The same, as the disk knows it.
+    /// The same file, as the disk's backing.
     pub(crate) backing: Backing,
-    /// Tells it from the run's other files.
+    /// Identifies it among the run's files.
     number: u32,
     pub(crate) contents: Option<Mutex<Box<dyn FileContents>>>,
-    /// Something was written past the cache: what that has of the file is old.
+    /// The file was written past the cache, so the cache's pages are stale.
     pub(crate) changed_behind: AtomicBool,
-    /// Something was written past the cache, and not flushed since.
+    /// The file was written past the cache and not flushed since.
     pub(crate) unflushed: AtomicBool,
-    /// Nobody needs it any more.
+    /// The file is no longer needed.
     removed: AtomicBool,
-    /// A job has used it, so the cache may hold some of it.
+    /// A job has used it, so the cache may hold some of its pages.
     pub(crate) used: AtomicBool,
 }
 
@@ -72,38 +71,38 @@ pub(crate) struct SimulatedSite {
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) kind: Contents,
-    /// CPU time of a call, a read or a write, in nanoseconds.
+    /// CPU time of a read call and of a write call, in nanoseconds.
     call_ns: [u64; 2],
-    /// What copies cost beyond those out of the CPU's cache, where they do.
+    /// Costs of copies beyond those from the CPU's cache, if there are any.
     copies: Option<Mutex<Copies>>,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     /// Files that are laid out as holes.
     sparse: Mutex<BTreeSet<String>>,
-    /// Files whose contents nobody checks.
+    /// Files whose contents are not checked.
     unchecked: Mutex<BTreeSet<String>>,
     /// Memory of requests past the cache.
     pub(crate) past_cache: OnceLock<PastCache>,
     pub(crate) moved_bytes: AtomicU64,
-    /// When jobs are to stop.
+    /// The time at which jobs have to stop.
     pub(crate) stop_ns: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<String>>,
-    /// Of each task the last write that was paused: when it ended, and how long it was paused.
+    /// For each task its last paused write: the end of the write, and the length of the pause.
     paused: Mutex<BTreeMap<Client, (u64, u64)>>,
 }
 
-/// Whether a path is in a directory, or deeper.
+/// Whether a path is below a directory, at any depth.
 pub(crate) fn is_under(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether a path is a directory or in it.
+/// Whether a path is a directory or below it.
 fn is_at_or_under(path: &str, directory: &str) -> bool {
     path == directory || is_under(path, directory)
 }
 
-/// What is wrong with a path that no device has, and what to do about it.
+/// The error for a path without a device, and its remedy.
 pub(crate) fn on_no_device(path: &str) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
     match directory {
@@ -117,7 +116,7 @@ pub(crate) fn on_no_device(path: &str) -> String {
 }
 
 impl WorkFile {
-    /// Whether nobody needs it any more.
+    /// Whether the file is no longer needed.
     pub(crate) fn is_removed(&self) -> bool {
         self.removed.load(Ordering::Relaxed)
     }
@@ -154,7 +153,7 @@ impl SimulatedSite {
         self.platform.now().0
     }
 
-    /// Notes what is wrong; the first counts.
+    /// Records an error; the first one counts.
     pub(crate) fn fail(&self, what: String) {
         lock(&self.failure).get_or_insert(what);
         self.failed.store(true, Ordering::Relaxed);
@@ -169,14 +168,14 @@ impl SimulatedSite {
         lock(&self.failure).clone()
     }
 
-    /// The device that a path is on: that of the longest directory above it.
+    /// The device of a path: that of the longest directory above it.
     pub(crate) fn volume_of(&self, path: &str) -> Option<usize> {
         let above = self.volumes.iter().enumerate().filter(|(_, volume)| is_at_or_under(path, &volume.directory));
         above.max_by_key(|(_, volume)| volume.directory.trim_end_matches('/').len()).map(|(at, _)| at)
     }
 
-    /// The file at `path`, made now if there is none: empty, or laid out with `bytes`. One that is there and
-    /// smaller is no larger by this.
+    /// The file at `path`. If there is none it is created, empty or laid out with `bytes`. An existing file keeps its
+    /// size.
     pub(crate) fn file(&self, path: &str, bytes: u64) -> Result<Arc<WorkFile>, String> {
         let mut files = lock(&self.files);
         if let Some(file) = files.get(path) {
@@ -222,7 +221,7 @@ impl SimulatedSite {
         Ok(file)
     }
 
-    /// Exact contents are bytes, never holes.
+    /// Exact contents are stored bytes, never holes.
     fn is_sparse(&self, path: &str) -> bool {
         self.kind != Contents::Exact && lock(&self.sparse).contains(path)
     }
@@ -232,7 +231,7 @@ impl SimulatedSite {
         lock(&self.files).values().cloned().collect()
     }
 
-    /// Writes `buffer` at `offset`, with bytes of a new version where contents are kept.
+    /// Writes `buffer` at `offset`, filled with bytes of a new version if contents are kept.
     #[inline]
     pub(crate) async fn write(
         &self,
@@ -254,7 +253,7 @@ impl SimulatedSite {
         result
     }
 
-    /// Carries out a write, and notes how long it was paused. While the write is polled nobody else ends a pause.
+    /// Runs a write and notes the length of its pause. While the write is polled, no other task can end a pause.
     async fn noting_pauses<T>(&self, task: &Client, write: impl Future<Output = T>) -> T {
         let (mut write, mut ns) = (pin!(write), 0);
         let counted = || self.platform.local().counted(Counter::ThrottleNs);
@@ -279,7 +278,7 @@ impl SimulatedSite {
         }
     }
 
-    /// Counts what a writer to this volume had accepted.
+    /// Counts bytes accepted from a writer to this volume.
     #[inline]
     pub(crate) fn accepted(&self, volume: usize, bytes: u64) {
         let volume = &self.volumes[volume];
@@ -288,7 +287,7 @@ impl SimulatedSite {
         add(&self.moved_bytes, bytes);
     }
 
-    /// Reads into `buffer`; returns how many bytes.
+    /// Reads into `buffer`; returns the number of bytes.
     #[inline]
     pub(crate) async fn read(
         &self,
@@ -311,7 +310,7 @@ impl SimulatedSite {
         result
     }
 
-    /// Counts what was read.
+    /// Counts bytes read.
     #[inline]
     pub(crate) fn moved(&self, bytes: u64) {
         add(&self.moved_bytes, bytes);
@@ -330,13 +329,13 @@ impl SimulatedSite {
         result
     }
 
-    /// Forgets the file's clean pages, as a job asks the kernel to before it reads.
+    /// Drops the file's clean pages, as a job asks of the kernel before it reads.
     pub(crate) async fn forget_clean(&self, file: &WorkFile) {
         let seen = file.file.change_count();
         self.engine.invalidate(&file.file, file.file.size(), seen).await;
     }
 
-    /// Whether the disks hold what they should: everything, or, `crashed`, what survives a power loss.
+    /// Checks that the disks hold the right bytes: everything, or, if `crashed`, everything that survives a power loss.
     pub(crate) fn check_disks(&self, crashed: bool) {
         for file in self.files() {
             if let (Some(contents), false) = (&file.contents, file.is_removed()) {
@@ -351,7 +350,7 @@ impl SimulatedSite {
         }
     }
 
-    /// Bytes of each file that were accepted and that the disks lack, of those that lack any.
+    /// The files for which the disks lack accepted bytes, with the number of those bytes.
     pub(crate) fn lost_bytes(&self) -> Vec<(String, u64)> {
         let lost = self.files().into_iter().filter_map(|file| {
             let contents = file.contents.as_ref().filter(|_| !file.is_removed())?;
@@ -376,7 +375,7 @@ impl Site for SimulatedSite {
         &self.platform
     }
 
-    /// A path that is a device's whole name, or that of a device node of the disk for everything.
+    /// The path is a device's whole name, or a device node of the disk for everything.
     fn device_bytes(&self, path: &str) -> Option<u64> {
         let volume = &self.volumes[self.volume_of(path)?];
         let whole = volume.directory == path && !path.ends_with('/');
@@ -396,7 +395,7 @@ impl Site for SimulatedSite {
         let mut needed = vec![0_u64; self.volumes.len()];
         for (path, bytes) in layout {
             let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
-            // A device as a whole has the place that it is.
+            // A device as a whole already has its space.
             let placed = if self.is_sparse(path) || self.device_bytes(path).is_some() { 0 } else { *bytes };
             needed[volume] = needed[volume].saturating_add(placed);
         }
@@ -431,7 +430,7 @@ impl Site for SimulatedSite {
     }
 
     fn charge_calls(&self, calls: u64, direction: Direction) {
-        // At least something, or a job that goes by time would never end where nothing costs any.
+        // At least 1 ns: otherwise a job limited by time would never end if nothing costs anything.
         self.platform.charge_ns((self.call_ns[direction.sizes()] * calls).max(1));
     }
 
@@ -505,7 +504,7 @@ impl Site for SimulatedSite {
     }
 }
 
-/// Reads a page that is not in the cache and that the file has.
+/// Reads an absent page that lies within the file.
 pub(crate) async fn fault<P: Platform>(
     engine: &Arc<Engine<P>>,
     task: &Client,
@@ -519,7 +518,7 @@ pub(crate) async fn fault<P: Platform>(
     Ok(())
 }
 
-/// One thread adds, so this need not be one instruction.
+/// Only one thread adds, so no atomic read-modify-write is needed.
 fn add(to: &AtomicU64, amount: u64) {
     to.store(to.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }

@@ -1,9 +1,9 @@
-//! What jobs need of the place they run in: a simulated machine, or an engine of another world.
+//! The interface of jobs to their site: a simulated machine, or an engine of another world.
 //!
 //! Owns: the seam below the planner and the runner.
-//! Does not own: either place (`simulated`, `engine_run`), what jobs do (`sequence`, `runner`).
-//! Invariants: planner and runner reach a world through this alone, so that a job is the same operations
-//! in the same order in every world.
+//! Does not own: either site (`simulated`, `engine_run`), the work of jobs (`sequence`, `runner`).
+//! Invariants: planner and runner reach a world only through this interface, so that a job has the same operations in
+//! the same order in every world.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,14 +14,14 @@ use afflux_engine::{Client, Error, Platform};
 use super::outcome::CallWaits;
 use super::sequence::Direction;
 
-/// Which requests of its file a call waits for.
+/// The kind of requests of its file that a call waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitsFor {
     Reads,
     Writes,
 }
 
-/// Where jobs run.
+/// A site where jobs run.
 pub(crate) trait Site: Send + Sync + 'static {
     /// Its clock and its tasks.
     type World: Platform;
@@ -34,49 +34,49 @@ pub(crate) trait Site: Send + Sync + 'static {
         self.world().now().0
     }
 
-    /// How large the device is that `path` names as a whole, if it names one.
+    /// The size of the device that `path` names as a whole, if it names one.
     fn device_bytes(&self, path: &str) -> Option<u64>;
 
-    /// Nobody checks what the file at `path` holds: some go past the cache to it, and some do not.
+    /// The contents of the file at `path` are not checked, since jobs use it both past and through the cache.
     fn leave_unchecked(&self, path: &str);
 
-    /// The file at `path` is all holes where it is laid out, if this world can have such files.
+    /// The file at `path` is laid out as a hole, if this world supports that.
     fn leave_holes(&self, path: &str);
 
-    /// Sees to it that all files can be had, and that each holds so many bytes.
+    /// Prepares all files, each with this many bytes.
     ///
     /// # Errors
     /// When a path is on no device, or the bytes do not fit.
     fn lay_out(&self, layout: &BTreeMap<String, u64>) -> Result<(), String>;
 
-    /// The file at `path`, the same at each call; made if there is none, with `bytes` bytes.
+    /// The file at `path`, the same at each call. If there is none it is created with `bytes` bytes.
     ///
     /// # Errors
-    /// When the path is on no device, or the file cannot be made.
+    /// When the path is on no device, or the file cannot be created.
     fn file(&self, path: &str, bytes: u64) -> Result<Arc<Self::File>, String>;
 
-    /// The name of the device that the file is on.
+    /// The name of the file's device.
     fn device_name(&self, file: &Self::File) -> String;
 
-    /// When jobs are to stop.
+    /// The time at which jobs have to stop.
     fn stop_ns(&self) -> u64;
 
-    /// Whether something went wrong that ends the run.
+    /// Whether an error has occurred that ends the run.
     fn has_failed(&self) -> bool;
 
-    /// Has the calls, reads or writes, cost what calls cost, where time is simulated.
+    /// Charges the cost of these read or write calls, if time is simulated.
     fn charge_calls(&self, calls: u64, direction: Direction);
 
-    /// Has a CPU be busy for so long, where time is simulated.
+    /// Keeps a CPU busy for this long, if time is simulated.
     fn charge_ns(&self, ns: u64);
 
-    /// Notes that a job uses the file from now on; whether one has before.
+    /// Notes that a job uses the file from now on; returns whether a job has used it before.
     fn begin_use(&self, file: &Self::File) -> bool;
 
-    /// Forgets the file's clean pages.
+    /// Drops the file's clean pages.
     fn forget_clean(&self, file: &Self::File) -> impl Future<Output = ()> + Send;
 
-    /// Reads into `buffer` for a task; returns how many bytes.
+    /// Reads into `buffer` for a task; returns the number of bytes.
     fn read(
         &self,
         task: &Client,
@@ -107,14 +107,14 @@ pub(crate) trait Site: Send + Sync + 'static {
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, Error>> + Send;
 
-    /// Gives bytes of a disk back to it: they read as zeros.
+    /// Gives bytes back to a disk; they read as zeros.
     fn trim(&self, file: &Self::File, offset: u64, bytes: u64) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Nobody needs the file any more: what of it was not written never will be.
+    /// The file is no longer needed: its unwritten data is never written.
     fn remove(&self, file: &Self::File);
 
-    /// The causes of the wait of a task's call that began and ended at these instants, if this world can tell. The call waited
-    /// for writes of the file, or for reads.
+    /// The causes of the wait of a task's call that began and ended at these instants, if this world records them. The
+    /// call waited for writes of the file, or for reads.
     fn waits(&self, _: &Client, _: &Self::File, _: WaitsFor, _: (u64, u64)) -> Option<CallWaits> {
         None
     }

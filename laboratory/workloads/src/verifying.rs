@@ -1,24 +1,24 @@
-//! What a job has written and is to read back.
+//! The blocks that a job has written and has to read back.
 //!
-//! Owns: the list, the order in which fio goes through it.
+//! Owns: the list, and fio's order of reading it.
 //! Does not own: the reads (`runner`).
-//! Invariants: what was written once is read once; of a place that was written twice the last counts.
+//! Invariants: a block written once is read once; for a place written twice the last write counts.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::job::{Job, Verify};
 use crate::sequence::Block;
 
-/// Blocks written, to be read back.
+/// Written blocks to be read back.
 pub(crate) struct Written {
     verify: Verify,
-    /// In the order of the file, where places come by chance; the value is the length.
+    /// Sorted by offset if offsets are random; the value is the length.
     sorted: Option<BTreeMap<(usize, u64), u64>>,
     in_order: VecDeque<Block>,
 }
 
 impl Written {
-    /// Nothing yet; `None` where nothing is read back.
+    /// An empty list; `None` if nothing is read back.
     pub(crate) fn of(job: &Job) -> Option<Self> {
         let verify = job.more.verify.filter(|verify| job.pattern.writes && !verify.only)?;
         Some(Self { verify, sorted: job.pattern.random.then(BTreeMap::new), in_order: VecDeque::new() })
@@ -35,7 +35,7 @@ impl Written {
         self.sorted.as_ref().map_or(self.in_order.len(), BTreeMap::len)
     }
 
-    /// What is to be read back now, after a write.
+    /// The blocks to read back now, after a write.
     pub(crate) fn due(&mut self) -> Vec<Block> {
         let Verify { backlog, batch, .. } = self.verify;
         if backlog == 0 || (self.len() as u64) < backlog {
@@ -44,7 +44,7 @@ impl Written {
         self.take(if batch == 0 { backlog } else { batch })
     }
 
-    /// What is left, at the end.
+    /// The remaining blocks, at the end.
     pub(crate) fn rest(&mut self) -> Vec<Block> {
         let rest = self.take(u64::MAX);
         if self.verify.at_end { rest } else { Vec::new() }

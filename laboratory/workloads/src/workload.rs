@@ -1,7 +1,7 @@
 //! The workloads of a run, described.
 //!
-//! Owns: what can be asked for: jobs, readers, NFS clients, traces.
-//! Does not own: what a job is (`job`), how any of it runs.
+//! Owns: the kinds of workloads: jobs, readers, NFS clients, traces.
+//! Does not own: the definition of a job (`job`), the execution of workloads.
 //! Invariants: plain data.
 
 use std::sync::Arc;
@@ -29,24 +29,24 @@ pub enum Workload {
 /// A trace to be replayed.
 #[derive(Clone, Debug)]
 pub struct Replay {
-    /// How the report names it; its files are named after it.
+    /// Its name in the report, from which its files' names derive.
     pub name: String,
-    /// Where the files are.
+    /// The directory of the files.
     pub directory: String,
-    /// What is replayed.
+    /// The trace.
     pub trace: Arc<Trace>,
 }
 
 /// An NFS client that writes one file and commits it, from the start of the run.
 #[derive(Clone, Debug)]
 pub struct NfsStream {
-    /// How the report names it, and the name of its file.
+    /// Its name in the report, and the name of its file.
     pub name: String,
-    /// Where the file is; the server serves the device that this directory is on.
+    /// The directory of the file; the server serves this directory's device.
     pub directory: String,
-    /// What it does; its file's name is set by the run.
+    /// The client's options; the run sets the name of the file.
     pub client: NfsClientOptions,
-    /// The link between client and server, its own.
+    /// The link between client and server, which no other client uses.
     pub link: LinkOptions,
 }
 
@@ -57,16 +57,16 @@ impl NfsStream {
     }
 }
 
-/// N sequential readers of sparse files, one file each, that start evenly over a time.
+/// Sequential readers of sparse files, one file each, whose starts are spread evenly over a time.
 #[derive(Clone, Debug)]
 pub struct Readers {
-    /// How the report names them.
+    /// Their name in the report.
     pub name: String,
-    /// Where the files are.
+    /// The directory of the files.
     pub directory: String,
-    /// How many.
+    /// The number of readers.
     pub count: u64,
-    /// Bytes that one read asks for.
+    /// Bytes of one read.
     pub block_bytes: u64,
     /// Bytes in each file; each is read once, from its start to its end.
     pub file_bytes: u64,

@@ -1,11 +1,11 @@
-//! Zipf-distributed ranks: rank k comes up in proportion to 1 / k^theta.
+//! Zipf-distributed ranks: rank k occurs in proportion to 1 / k^theta.
 //!
 //! Drawn by rejection-inversion (Hoermann and Derflinger, "Rejection-inversion to generate variates
 //! from monotone discrete distributions", 1996), which is exact and needs no table.
 //!
-//! Owns: the draw; a logarithm and an exponential of its own, since those of the C library may differ
-//! in their last bit from machine to machine.
-//! Does not own: which block has which rank.
+//! Owns: the draw; its own logarithm and exponential, since those of the C library may differ in their last bit between
+//! machines.
+//! Does not own: the ranks of blocks.
 //! Invariants: only additions, multiplications, divisions and roundings, which are the same everywhere.
 
 use std::f64::consts::{LN_2, SQRT_2};
@@ -20,7 +20,7 @@ pub(super) struct Zipf {
     /// The integral of the density at the two ends.
     first: f64,
     last: f64,
-    /// So far below its rank a point is accepted without a closer look.
+    /// A point at most this far below its rank is accepted without a closer check.
     sure: f64,
 }
 
@@ -62,7 +62,7 @@ impl Zipf {
     }
 }
 
-/// A rank below `count` of a Pareto distribution: the larger part of the draws are of this share of the ranks.
+/// A rank below `count` of a Pareto distribution: this share of the ranks gets the larger part of the draws.
 pub(super) fn pareto(count: u64, share: f64, random: &mut Random) -> u64 {
     let unit = ((random.bits() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
     let power = logarithm(share) / logarithm(1.0 - share);
@@ -70,14 +70,14 @@ pub(super) fn pareto(count: u64, share: f64, random: &mut Random) -> u64 {
     (rank as u64).min(count.max(1) - 1)
 }
 
-/// So many nanoseconds in the mean, as between events that come by chance.
+/// An exponentially distributed time with this mean, as between random events.
 pub(super) fn by_chance_ns(mean_ns: u64, random: &mut Random) -> u64 {
     let unit = ((random.bits() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
     (-logarithm(unit) * mean_ns as f64) as u64
 }
 
-/// The natural logarithm of a positive, normal number: of the mantissa by the series of the area
-/// tangent, which at most 0.172 needs ten terms.
+/// The natural logarithm of a positive, normal number. For the mantissa it uses the series of the area tangent, which
+/// at most 0.172 needs ten terms.
 fn logarithm(of: f64) -> f64 {
     let bits = of.to_bits();
     let mut exponent = (bits >> 52) as i64 - 1023;
@@ -91,13 +91,13 @@ fn logarithm(of: f64) -> f64 {
     2.0 * t * series + exponent as f64 * LN_2
 }
 
-/// e to the power of a number: of what is left of a power of two by its series.
+/// e to the power of a number: a power of two, and the series of the remainder.
 fn exponential(of: f64) -> f64 {
     let power = (of / LN_2 + 0.5).floor();
     let rest = of - power * LN_2;
     let series = (1..15).rev().fold(1.0, |sum, term| 1.0 + sum * rest / f64::from(term));
     let scale = |power: f64| f64::from_bits(((power + 1023.0) as u64) << 52);
-    // Beyond what a double holds: as near as it can be.
+    // Beyond the range of a double: as near as possible.
     series * scale(power.clamp(-1022.0, 1023.0))
 }
 

@@ -1,9 +1,9 @@
-//! Replaying a trace: calls that somebody made once, again, at the times at which they were made.
+//! Replays a trace: repeats recorded calls at their recorded times.
 //!
-//! Owns: what a trace is, and reading it from text and from the format that `afflux trace record` writes.
+//! Owns: the contents of a trace, and parsing it from text and from the format of `afflux trace record`.
 //! Does not own: the files of a run and its waiting (`simulation::replaying`), recording (the front end).
-//! Invariants: a trace that was read can be replayed: its times do not run backwards, its ranges lie within a file. What
-//! is wrong is told with its line or record and the reason.
+//! Invariants: every parsed trace can be replayed: its times do not run backwards, and its ranges lie within a file. An
+//! error has its line or record and the reason.
 
 mod csv;
 mod recorded;
@@ -15,7 +15,7 @@ use afflux_volume::FILE_BYTES_MAX as OFFSET_MAX;
 
 pub use recorded::{RECORD_BYTES, encode, end};
 
-/// Most bytes that one call may have.
+/// Most bytes of a call.
 pub const CALL_BYTES_MAX: u64 = 1 << 30;
 
 /// Most calls of a trace.
@@ -27,7 +27,7 @@ pub const FILE_BYTES_MAX: u64 = 2 << 30;
 /// Most files of a trace.
 pub const FILES_MAX: usize = 100_000;
 
-/// What a call did.
+/// The operation of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TracedOperation {
     /// Read bytes.
@@ -41,35 +41,35 @@ pub enum TracedOperation {
 /// A call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TracedCall {
-    /// When, since the trace began.
+    /// The time since the trace began.
     pub at_us: u64,
-    /// Of which file.
+    /// The file's number.
     pub file: u64,
-    /// What.
+    /// The operation.
     pub operation: TracedOperation,
-    /// From where on.
+    /// The first byte.
     pub offset: u64,
-    /// How much; of a sync 0.
+    /// The length; 0 for a sync.
     pub bytes: u64,
 }
 
-/// What was recorded.
+/// A recorded trace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Trace {
-    /// In the order in which they were made.
+    /// The calls in the order in which they were made.
     pub calls: Vec<TracedCall>,
-    /// How many calls the recorder lost.
+    /// Calls that the recorder lost.
     pub lost: u64,
 }
 
-/// What is wrong with a trace, and where.
+/// An error in a trace, and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceError {
-    /// A line of text, or a record, from 1 on.
+    /// The line of text or the record, from 1.
     pub number: u64,
     /// Whether it is a line.
     pub is_line: bool,
-    /// What is wrong with it.
+    /// The error.
     pub why: String,
 }
 
@@ -83,15 +83,15 @@ impl fmt::Display for TraceError {
 }
 
 impl Trace {
-    /// Reads a trace, whichever of the two it is.
+    /// Parses a trace in either format.
     ///
     /// # Errors
-    /// For the first line or record that makes no sense.
+    /// For the first line or record that is malformed.
     pub fn read(bytes: &[u8]) -> Result<Self, TraceError> {
         if recorded::is_recorded(bytes) { recorded::read(bytes) } else { csv::read(bytes) }
     }
 
-    /// Each file, and how far into it the calls reach.
+    /// Each file, and the end of its last byte in calls.
     pub fn files(&self) -> BTreeMap<u64, u64> {
         let mut files = BTreeMap::new();
         for call in &self.calls {
@@ -107,7 +107,7 @@ impl Trace {
     }
 }
 
-/// Calls as they are read, each checked against what came before.
+/// Calls during parsing, each checked against the calls before it.
 #[derive(Default)]
 struct Checked {
     trace: Trace,

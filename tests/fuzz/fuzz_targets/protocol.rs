@@ -1,7 +1,8 @@
 //! libFuzzer on the protocol machine: `cargo +nightly fuzz run protocol` in this folder's parent.
 //!
-//! Owns: the entry point. Does not own: what is fed and what must hold (`../harness.rs`).
-//! Invariants: a server that has been fed often is replaced, so that an input's effect depends on few before it.
+//! Owns: the entry point. Does not own: the inputs and the properties to check (`../harness.rs`).
+//! Invariants: a server is replaced after a number of inputs, so that an input's effect depends on few inputs before
+//! it.
 #![no_main]
 
 #[path = "../harness.rs"]
@@ -17,7 +18,7 @@ thread_local! {
     static BENCH: RefCell<(Bench, u32)> = RefCell::new((fresh(), 0));
 }
 
-/// A server that has the files that its seeds are about.
+/// A server with the files that its seeds use.
 fn fresh() -> Bench {
     let bench = Bench::new();
     bench.seeds();

@@ -1,8 +1,8 @@
-//! Tools that use an NFSv3 server hard: random operations against a model, and a race of two servers.
+//! Tools that stress an NFSv3 server: random operations against a model, and a race of two servers.
 //!
-//! Owns: what is done at random, and what the answers may be (`random`); the race (`race`).
-//! Does not own: the protocol's codec (`nfs-client`), what a file may hold (`reference`), starting servers.
-//! Invariants: one seed gives one sequence of operations wherever replies come in the same order.
+//! Owns: random operations and their valid answers (`random`); the race (`race`).
+//! Does not own: the protocol's codec (`nfs-client`), the valid contents of a file (`reference`), starting servers.
+//! Invariants: one seed gives one sequence of operations if replies come in the same order.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Ten connections share a slow disk, or a server whose processor is the limit: what each gets in the long run, in
-//! virtual time.
+//! Ten connections share a slow disk, or a server limited by its processor: the long-run share of each, in virtual
+//! time.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
@@ -22,21 +22,21 @@ const CACHE_BYTES: u64 = 32 << 20;
 const DISK_BYTES_PER_SECOND: u64 = 5_000_000;
 const CONNECTIONS: usize = 10;
 
-/// What all clients do, each with a file of its own.
+/// The load of all clients, each with its own file.
 #[derive(Clone, Copy)]
 struct Load {
     writes: bool,
     block: u32,
-    /// Offsets go round in a file.
+    /// Offsets wrap around in a file.
     file_bytes: u64,
-    /// Multiplied by this, so that no call follows on the one before; 1: in order.
+    /// Factor of the offsets, so that no call continues the previous one; 1: in order.
     stride: u64,
-    /// Not counted: until the band is full, prices are known and caches are filled.
+    /// Time that is not counted: until the band is full, prices are known and caches are filled.
     begin_ns: u64,
     end_ns: u64,
 }
 
-/// What is written again was written back long before.
+/// Rewritten blocks have long been written back before.
 const WRITES: Load = Load {
     writes: true,
     block: 64 << 10,
@@ -46,10 +46,10 @@ const WRITES: Load = Load {
     end_ns: 70 * Nanos::SECOND,
 };
 
-/// Nothing is read twice.
+/// No block is read twice.
 const COLD_READS: Load = Load { writes: false, file_bytes: 1 << 30, ..WRITES };
 
-/// All is in the cache from the beginning on.
+/// Everything is in the cache from the beginning.
 const CACHED_READS: Load = Load {
     writes: false,
     block: 4096,
@@ -76,7 +76,7 @@ struct Site {
     platform: Arc<SimPlatform>,
     link: Link,
     server: Arc<Server<SimPlatform>>,
-    /// Bytes that calls of each connection moved, after the beginning.
+    /// Bytes moved by the calls of each connection, after the beginning.
     moved: Mutex<Vec<u64>>,
 }
 
@@ -90,7 +90,7 @@ impl Site {
         near
     }
 
-    /// Keeps so many calls in flight for as long as the test lasts.
+    /// Keeps this many calls in flight until the test ends.
     async fn client(self: Arc<Self>, (at, address): (usize, u8), file: Handle, window: usize) {
         let end = self.connect(address);
         let mut envelope = Envelope::new(1);
@@ -117,7 +117,8 @@ impl Site {
     }
 }
 
-/// What each connection moved: connection `at` comes from the address and keeps as many calls in flight as `of` says.
+/// The bytes that each connection moved. For connection `at`, `of` returns its address and its number of calls in
+/// flight.
 fn shares(load: Load, options: WorldOptions, of: impl Fn(usize) -> (u8, usize)) -> Vec<u64> {
     let world = World::new(WorldOptions { steps_max: 1 << 40, ..options });
     let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: DISK_BYTES_PER_SECOND, ..DiskOptions::default() });
@@ -193,14 +194,14 @@ fn ten_connections_of_one_client_that_write_alike_get_the_same() {
 #[test]
 fn one_that_has_64_writes_in_flight_gets_no_more_of_the_disk_than_nine_that_have_one_each() {
     let moved = writes(|at| (1 + at as u8, if at == 0 { 64 } else { 1 }));
-    // Payers take turns, whatever stands behind each.
+    // Payers take turns, however many calls each has.
     are_equal(&moved);
 }
 
 #[test]
 fn ten_clients_that_read_alike_here_and_there_what_is_not_cached_get_the_same() {
     for window in [1, 8] {
-        // The disk takes what waits in an order drawn from the seed: with few calls, chance would be what is measured.
+        // The disk serves waiting requests in a random order: with few calls the test would measure chance.
         let load = Load { block: 16 << 10, stride: 7_919, ..COLD_READS };
         let moved = shares(load, WorldOptions::seed(1), |at| (1 + at as u8, window));
         are_equal(&moved);
@@ -208,9 +209,9 @@ fn ten_clients_that_read_alike_here_and_there_what_is_not_cached_get_the_same() 
     }
 }
 
-/// They share by requests that are read ahead, of a mebibyte and more with one call in flight: a minute is some thirty of them
-/// for each, in an order drawn from the seed. With seed 3 one client gets 0.77 of the mean. Over four minutes
-/// two clients of ten get 0.7 with seed 1, whose cause is not known.
+/// The shares depend on readahead requests, of a mebibyte and more with one call in flight. In a minute each client
+/// gets some thirty of them, in an order drawn from the seed. With seed 3 one client gets 0.77 of the mean. Over four
+/// minutes two clients of ten get 0.7 with seed 1; the cause is not known.
 #[test]
 fn of_ten_clients_that_read_alike_in_order_what_is_not_cached_none_is_left_behind() {
     for (window, seed, least, most) in [(1, 1, 8, 13), (1, 2, 8, 13), (1, 3, 7, 13), (1, 4, 8, 13), (8, 1, 9, 11)] {
@@ -224,7 +225,7 @@ fn of_ten_clients_that_read_alike_in_order_what_is_not_cached_none_is_left_behin
 #[test]
 fn ten_clients_that_read_alike_what_is_cached_get_the_same() {
     for window in [1, 8, 64] {
-        // One processor, which all of them want.
+        // One processor, which all of them need.
         let options = WorldOptions::machine(1, CpuOptions::count(1));
         let moved = shares(CACHED_READS, options, |at| (1 + at as u8, window));
         are_equal(&moved);

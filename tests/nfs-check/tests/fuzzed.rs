@@ -1,4 +1,4 @@
-//! The protocol machine fed with changed calls, cut at every byte; and the corpus of `tests/fuzz/` once more.
+//! The protocol machine fed with mutated calls, cut at every byte; and the corpus of `tests/fuzz/` again.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, reason = "tests")]
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use harness::Bench;
 
-/// A server is fed so often; then another.
+/// Inputs fed to a server before it is replaced.
 const FEEDINGS_MAX: u64 = 500;
 
 struct Random(u64);
@@ -30,7 +30,7 @@ impl Random {
     }
 }
 
-/// Changes a stream in a few places; its first mark mostly fits again.
+/// Changes a stream in a few places; afterwards its first record mark mostly fits again.
 fn mutate(stream: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
     const WORDS: [u32; 10] = [0, 1, 2, 3, 64, 65, 0x7fff_ffff, 0x8000_0000, u32::MAX - 3, u32::MAX];
     for _ in 0..1 + random.below(4) {
@@ -55,7 +55,7 @@ fn mutate(stream: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         }
     }
     if stream.len() > 4 && random.below(4) > 0 {
-        // Without this most would be no record at all. Some come in two fragments.
+        // Without this most inputs would be no record at all. Some come in two fragments.
         let body = (stream.len() - 4) as u32;
         stream[..4].copy_from_slice(&(body | 1 << 31).to_be_bytes());
         if random.below(4) == 0 && body > 8 {

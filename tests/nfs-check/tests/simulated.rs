@@ -1,5 +1,5 @@
-//! Random operations through the simulator's links, with lost and late packets, replies in any order, clients that end
-//! and lose their connections, and times in which the server does not answer at all.
+//! Random operations through the simulator's links: with lost and late packets, replies in any order, clients that end
+//! or lose their connections, and periods without any answer from the server.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
@@ -20,10 +20,10 @@ use bytes::Bytes;
 use futures_util::future::{Either, select};
 
 const CACHE_BYTES: u64 = 4 << 20;
-/// How long a client waits in vain before it takes its connection for lost.
+/// Time without a reply after which a client treats its connection as lost.
 const PATIENCE_NS: u64 = 3 * Nanos::SECOND;
 
-/// splitmix64: what the clients do beside the exercise's operations.
+/// splitmix64, for the clients' behaviour besides the exercise's operations.
 struct Random(u64);
 
 impl Random {
@@ -36,17 +36,17 @@ impl Random {
     }
 }
 
-/// How rough it gets.
+/// The disturbances of a run.
 #[derive(Clone, Copy, Debug)]
 struct Roughness {
     link: &'static str,
-    /// A connection is lost once in so many replies; 0 is never.
+    /// A connection is lost once in this many replies; 0 is never.
     lose_one_in: u64,
-    /// A client ends once in so many replies; 0 is never.
+    /// A client ends once in this many replies; 0 is never.
     end_one_in: u64,
-    /// How often nothing passes for a while, in either direction.
+    /// Number of periods in which nothing passes in either direction.
     freezes: u64,
-    /// The last byte of a READ's data is changed on its way once in so many replies; 0 is never.
+    /// The last byte of a READ's data is changed in transit once in this many replies; 0 is never.
     corrupt_one_in: u64,
 }
 
@@ -67,7 +67,7 @@ impl Site {
         near
     }
 
-    /// What arrives next; nothing if that takes too long or the connection is gone.
+    /// The next piece to arrive; `None` if that takes too long or the connection is gone.
     async fn receive(&self, end: &LinkEnd) -> Option<Bytes> {
         let until = self.platform.now().after(PATIENCE_NS);
         match select(pin!(end.receive()), pin!(self.platform.sleep_until(until))).await {
@@ -92,7 +92,7 @@ impl Site {
         }
     }
 
-    /// One client, from its first operation to the end of all.
+    /// One client, from its first operation to the end of the exercise.
     async fn client(self: Arc<Self>, at: usize, roughness: Roughness, mut random: Random) -> Result<(), String> {
         let mut end = self.connect();
         let (mut received, mut replies) = (Vec::new(), Vec::new());
@@ -105,11 +105,11 @@ impl Site {
                 if self.with(|exercise| exercise.is_done()) {
                     return Ok(());
                 }
-                // Others have to go on first.
+                // Other clients have to proceed first.
                 self.platform.sleep_until(self.platform.now().after(Nanos::MILLISECOND)).await;
                 continue;
             }
-            // Replies are looked at in any order: some are held back while others can still come.
+            // Replies are handled in any order: some are held back while others can still come.
             while replies.len() < in_flight && (replies.is_empty() || random.below(2) == 0) {
                 let Some(piece) = self.receive(&end).await else { break };
                 received.extend(piece);
@@ -132,7 +132,7 @@ impl Site {
             }
             let mut record = replies.swap_remove(random.below(replies.len() as u64) as usize);
             if record.len() > 8192 && chance(&mut random, roughness.corrupt_one_in) {
-                // Behind the reply's header and the file's attributes all is data.
+                // After the reply's header and the file's attributes, everything is data.
                 record[4096] ^= 1;
             }
             self.with(|exercise| exercise.reply(at, &record)).map_err(|fault| fault.to_string())?;
@@ -144,8 +144,8 @@ impl Site {
     }
 }
 
-/// Runs a plan, then cuts the power: what was promised is on the disk. The virtual time that it took, or what was
-/// wrong.
+/// Runs a plan, then cuts the power and checks that all promised data is on the disk. Returns the virtual time of the
+/// run, or the fault.
 fn run(plan: Plan, roughness: Roughness) -> Result<u64, String> {
     let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(plan.seed) });
     let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 100_000_000, ..DiskOptions::default() });

@@ -1,8 +1,8 @@
-//! Calls as values, for those who send many and read the answers later, in whatever order and over whatever.
+//! Calls as values, for clients that send many and read the answers later, in any order and over any transport.
 //!
-//! Owns: a call's number, arguments and answer for the procedures that such users need.
-//! Does not own: the transport; the blocking calls (`procedures`), whose codec this is.
-//! Invariants: as `procedures`.
+//! Owns: a call's number, arguments and answer, for the procedures that such clients need.
+//! Does not own: the transport; the blocking calls (`procedures`), which share this codec.
+//! Invariants: those of `procedures`.
 
 use crate::connection::Error;
 use crate::procedures::{check_status, read_arguments, read_failure, read_results, write_arguments, write_results};
@@ -68,7 +68,7 @@ pub enum Call {
     },
 }
 
-/// What a call that succeeded was answered with.
+/// The answer to a successful call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as their types")]
 pub enum Answer {
@@ -102,12 +102,12 @@ impl Call {
         }
     }
 
-    /// The arguments' bytes.
+    /// The arguments as bytes.
     pub fn arguments(&self) -> Vec<u8> {
         let place = |directory: &Handle, name: &[u8]| Fields::default().opaque(directory).opaque(name);
         match self {
             Self::GetAttributes { object } => Fields::default().opaque(object),
-            // sattr3: what is set is one of mode, user, group, size, two times; then no guard.
+            // sattr3: set one of mode, user, group, size and two times; then no guard.
             Self::SetMode { object, mode } => {
                 Fields::default().opaque(object).u32(1).u32(*mode).fixed(&[0; 5 * 4]).u32(0)
             }
@@ -131,7 +131,7 @@ impl Call {
     /// Reads the results of this call.
     ///
     /// # Errors
-    /// With the status if it failed, or when the results are not what the protocol says.
+    /// With the status if the call failed, or when the results violate the protocol.
     pub fn answer(&self, results: &[u8]) -> Result<Answer, Error> {
         let (number, name) = self.procedure();
         let mut results = Results(results);

@@ -1,9 +1,9 @@
 //! The connection: calls out, replies in.
 //!
 //! Owns: the socket, call numbers, credentials, record marks, the RPC header of calls and replies.
-//! Does not own: what calls mean (`procedures`).
-//! Invariants: numbers start at a random place, as those of real clients do, so that two runs of a
-//! test are not taken for one client that repeats itself.
+//! Does not own: the meaning of calls (`procedures`).
+//! Invariants: numbers start at random, as in real clients, so that a server does not take two runs of a test for one
+//! client that repeats its calls.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -16,18 +16,18 @@ pub const NFS: (u32, u32) = (100_003, 3);
 /// MOUNT version 3: program and version.
 pub const MOUNT: (u32, u32) = (100_005, 3);
 
-/// Replies longer than this are not believed.
+/// Longer replies are refused.
 const REPLY_BYTES_MAX: usize = 80 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
-/// Why a call has no results.
+/// The reason that a call has no results.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The socket failed, or the server closed it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The reply cannot be read.
+    /// The reply is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The call was refused by RPC: reply status (0 accepted, 1 denied), then the words after it.
@@ -39,15 +39,15 @@ pub enum Error {
     /// The procedure failed.
     #[error("{procedure}: status {status}")]
     Status {
-        /// Which.
+        /// The procedure.
         procedure: &'static str,
         /// The protocol's status code.
         status: u32,
     },
-    /// A reply to no call that is in flight.
+    /// A reply that belongs to no call in flight.
     #[error("a reply to call {xid:#x}, which is not in flight")]
     Unasked {
-        /// The number in it.
+        /// The number in the reply.
         xid: u32,
     },
 }
@@ -62,7 +62,7 @@ impl Error {
     }
 }
 
-/// Who the calls say to come from.
+/// The caller named in calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User {
     /// The user's number.
@@ -79,25 +79,25 @@ pub const USER_ROOT: User = User { uid: 0, gid: 0 };
 pub struct Reply {
     /// The call's number.
     pub xid: u32,
-    /// The procedure's results.
+    /// The results of the procedure.
     pub results: Vec<u8>,
 }
 
-/// Calls as records: their numbers, and who they say to come from.
+/// Makes records of calls, with their numbers and their caller.
 pub struct Envelope {
     xid: u32,
     credential: Vec<u8>,
 }
 
 impl Envelope {
-    /// Of user and group 0, with numbers from `xid` on.
+    /// Calls of user and group 0, with numbers from `xid` on.
     pub fn new(xid: u32) -> Self {
         let mut envelope = Self { xid, credential: Vec::new() };
         envelope.set_user(Some(USER_ROOT));
         envelope
     }
 
-    /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
+    /// Sets the caller of further calls; `None` is AUTH_NONE.
     pub fn set_user(&mut self, user: Option<User>) {
         const AUTH_NONE: u32 = 0;
         match user {
@@ -106,20 +106,20 @@ impl Envelope {
         }
     }
 
-    /// Makes further calls come from `user`, who is in further groups, too: of any number, though a credential can
-    /// have 16.
+    /// Sets the caller of further calls, with further groups. Their number is not limited, although a credential can
+    /// have only 16.
     pub fn set_user_in(&mut self, User { uid, gid }: User, groups: &[u32]) {
         const AUTH_SYS: u32 = 1;
         let body = Fields::default().u32(0).opaque(b"afflux-test").u32(uid).u32(gid).u32(groups.len() as u32);
         self.set_credential(AUTH_SYS, &groups.iter().fold(body, |body, group| body.u32(*group)).0);
     }
 
-    /// Has further calls carry these bytes as a credential of this flavour, whether they are one or not.
+    /// Sets the credential of further calls to these bytes of this flavour, valid or not.
     pub fn set_credential(&mut self, flavour: u32, body: &[u8]) {
         self.credential = Fields::default().u32(flavour).opaque(body).0;
     }
 
-    /// One call's number, and the call as a whole record, mark included.
+    /// The number of a call, and the call as a whole record with its mark.
     pub fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
         const CALL: u32 = 0;
         const RPC_VERSION: u32 = 2;
@@ -149,12 +149,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects, as user and group 0. Small calls are not held back by the kernel.
+    /// Connects, as user and group 0. The kernel does not delay small calls.
     pub fn connect(address: impl ToSocketAddrs) -> Result<Self, Error> {
         Self::over(TcpStream::connect(address)?)
     }
 
-    /// As [`Client::connect`], over a connection that is there.
+    /// Like [`Client::connect`], over an existing connection.
     pub fn over(socket: TcpStream) -> Result<Self, Error> {
         socket.set_nodelay(true)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -163,42 +163,42 @@ impl Client {
         Ok(Self { socket, envelope: Envelope::new(xid), received: Vec::new() })
     }
 
-    /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
+    /// Sets the caller of further calls; `None` is AUTH_NONE.
     pub fn set_user(&mut self, user: Option<User>) {
         self.envelope.set_user(user);
     }
 
-    /// As [`Envelope::set_user_in`].
+    /// See [`Envelope::set_user_in`].
     pub fn set_user_in(&mut self, user: User, groups: &[u32]) {
         self.envelope.set_user_in(user, groups);
     }
 
-    /// As [`Envelope::set_credential`].
+    /// See [`Envelope::set_credential`].
     pub fn set_credential(&mut self, flavour: u32, body: &[u8]) {
         self.envelope.set_credential(flavour, body);
     }
 
-    /// The socket, for those who wait for several.
+    /// The socket, for callers that wait for several.
     pub fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
-    /// How long a receive waits at most; for ever if not set.
+    /// Sets the longest wait of a receive; `None` is for ever.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         Ok(self.socket.set_read_timeout(timeout)?)
     }
 
-    /// The number that the next call will have. A call is sent again by setting it to the same.
+    /// The number of the next call. A call is sent again by setting its number again.
     pub fn next_xid(&self) -> u32 {
         self.envelope.xid
     }
 
-    /// Sets the number that the next call will have.
+    /// Sets the number of the next call.
     pub fn set_next_xid(&mut self, xid: u32) {
         self.envelope.xid = xid;
     }
 
-    /// One call as a whole record, mark included.
+    /// A call as a whole record with its mark.
     pub(crate) fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
         self.envelope.record(program, procedure, arguments)
     }
@@ -210,18 +210,18 @@ impl Client {
         Ok(xid)
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn send_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
         Ok(self.socket.write_all(bytes)?)
     }
 
-    /// Receives the next reply, whichever call it is for.
+    /// Receives the next reply, to any call.
     pub fn receive(&mut self) -> Result<Reply, Error> {
         let record = self.receive_raw()?;
         read_reply(&record)
     }
 
-    /// Receives the next reply's record, mark not included.
+    /// Receives the next reply's record without its mark.
     pub fn receive_raw(&mut self) -> Result<Vec<u8>, Error> {
         const READ_BYTES: usize = 256 << 10;
         loop {
@@ -243,7 +243,7 @@ impl Client {
             self.received.truncate(had + *got.as_ref().unwrap_or(&0));
             match got {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-                // Such as by being stopped and continued.
+                // An interrupted read, such as after a stop of this process, is repeated.
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
                 _ => {}
             }
@@ -261,8 +261,8 @@ impl Client {
     }
 }
 
-/// Takes the first record, its mark not included, from the front of what was received, if all of it is there. Records in
-/// fragments are not known: no server sends any.
+/// Takes the first record, without its mark, from the front of the received bytes, if it is complete. Fragmented
+/// records are not supported: no server sends any.
 pub fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     let mark = u32::from_be_bytes(*received.first_chunk()?);
     let end = 4 + (mark & 0x7fff_ffff) as usize;
@@ -274,10 +274,10 @@ pub fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
     Some(record)
 }
 
-/// Reads a reply's record, mark not included.
+/// Reads a reply's record, without its mark.
 ///
 /// # Errors
-/// When it is no reply, or one that refuses its call.
+/// When it is not a reply, or refuses its call.
 pub fn read_reply(record: &[u8]) -> Result<Reply, Error> {
     const REPLY: u32 = 1;
     const ACCEPTED: u32 = 0;

@@ -1,10 +1,9 @@
 //! A small NFSv3 client for tests and measurements: blocking, one connection, many calls in flight.
 //!
-//! Owns: its own reading and writing of the protocol, independent of the server's, so that a mistake
-//! made on one side shows on the other.
-//! Does not own: mounting, caching, retrying: every call goes out as it is asked for.
-//! Invariants: a reply that is not what the protocol says is an error and never a panic; a reply
-//! belongs to the call whose number it carries, in whatever order replies come.
+//! Owns: its own codec of the protocol, independent of the server's, so that a mistake on one side shows on the other.
+//! Does not own: mounting, caching, retries: every call is sent as given.
+//! Invariants: a malformed reply is an error and never a panic; a reply belongs to the call whose number it carries, in
+//! any order of replies.
 
 #![forbid(unsafe_code)]
 

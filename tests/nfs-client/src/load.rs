@@ -1,10 +1,9 @@
-//! A steady load of one kind of call, and how fast it was answered: so many calls in flight, or so many a second.
+//! A steady load of one kind of call, with a fixed number in flight or a fixed rate, and its figures.
 //!
 //! Owns: the template of the call, the window, the pace, the clock readings, the percentiles.
-//! Does not own: comparing servers; what runs beside it.
-//! Invariants: a call is the template with its number and offset patched, so that the client costs
-//! little; every reply's status is checked; calls are numbered from 0 on, and their start times are
-//! found by number.
+//! Does not own: comparison of servers; other loads beside it.
+//! Invariants: a call is the template with its number and offset patched, so that the client costs little. Every
+//! reply's status is checked. Calls are numbered from 0, and their start times are found by number.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -17,15 +16,15 @@ use crate::wire::{Fields, Malformed};
 const GETATTR: u32 = 1;
 const READ: u32 = 6;
 const WRITE: u32 = 7;
-/// Start times are kept by number modulo this; more calls than this are never in flight.
+/// Start times are stored by number modulo this, so no more calls than this are ever in flight.
 const WINDOW_MAX: usize = 65_536;
 const RECEIVE_BYTES: usize = 2 << 20;
-/// How long after the last call was due its answer is waited for.
+/// Wait for answers after the last call was due.
 const PATIENCE_NS: u64 = 20_000_000_000;
-/// What latencies are sorted into: nanoseconds in steps of a 16th of a power of two.
+/// Buckets of latencies: nanoseconds in steps of a 16th of a power of two.
 const BUCKETS: usize = 64 * 16;
 
-/// Which call.
+/// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// GETATTR of the file.
@@ -36,57 +35,58 @@ pub enum Kind {
     Write(u32, Stability),
 }
 
-/// How the calls that a receive makes room for are sent.
+/// The way of sending the calls for which a receive makes room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// Each by its own system call, which pushes it to the server at once: with many in flight that costs more than
-    /// answering does.
+    /// Each with its own system call, which pushes it to the server at once. With many calls in flight that costs more
+    /// than answering them does.
     Plain,
-    /// All by one. So TCP gets them from Linux's own NFS client, too, which corks its socket until its queue is empty.
+    /// All with one system call. Linux's own NFS client also hands calls to TCP like this: it corks its socket until
+    /// its queue is empty.
     Batched,
 }
 
-/// What to do.
+/// The options of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Which call.
+    /// The kind of call.
     pub kind: Kind,
-    /// How many are in flight, 1 to 65,536.
+    /// Calls in flight, 1 to 65,536.
     pub window: usize,
-    /// How they are sent.
+    /// The way of sending them.
     pub sending: Sending,
-    /// Offsets lie below this, at multiples of the call's bytes: at random, or one after the other.
+    /// Offsets are below this, at multiples of the call's bytes: random or sequential.
     pub file_bytes: u64,
-    /// One after the other, from 0 on.
+    /// Offsets are sequential from 0.
     pub sequential: bool,
-    /// For how long.
+    /// The duration.
     pub duration: Duration,
-    /// Where random offsets start from.
+    /// The seed of random offsets.
     pub seed: u64,
 }
 
-/// What came of it. Latencies are those of single calls, from before they were sent to after the
-/// receive that brought the reply; percentiles are at most 7 % too high.
+/// The figures of a load. Latencies are those of single calls, from before the send to after the receive that brought
+/// the reply. Percentiles are at most 7 % too high.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Report {
     /// Calls answered.
     pub calls: u64,
-    /// For how long.
+    /// The duration.
     pub elapsed: Duration,
-    /// Bytes of data that they moved.
+    /// Bytes of data moved.
     pub data_bytes: u64,
-    /// Half were faster.
+    /// The median.
     pub p50_ns: u64,
-    /// 99 % were faster.
+    /// Percentile 99.
     pub p99_ns: u64,
-    /// 99.9 % were faster.
+    /// Percentile 99.9.
     pub p999_ns: u64,
-    /// The slowest.
+    /// The slowest call.
     pub max_ns: u64,
 }
 
 impl Report {
-    /// Calls a second.
+    /// Calls per second.
     pub fn rate(&self) -> f64 {
         self.calls as f64 / self.elapsed.as_secs_f64()
     }
@@ -111,7 +111,7 @@ impl Latencies {
         power * 16 + (ns >> (power - 4) & 15) as usize
     }
 
-    /// The first nanosecond after those of a bucket.
+    /// The first nanosecond above a bucket.
     fn bucket_end(bucket: usize) -> u64 {
         if bucket < 16 {
             return bucket as u64 + 1;
@@ -151,12 +151,12 @@ impl Latencies {
     }
 }
 
-/// Whether a socket that does not wait has only nothing to give or no room now.
+/// Whether a nonblocking socket only has no data or no room now.
 fn is_later(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
 }
 
-/// Sends what the socket takes now, from the front of `output`.
+/// Sends as much as the socket takes now, from the front of `output`.
 fn write_some(socket: &mut std::net::TcpStream, output: &mut Vec<u8>) -> Result<(), Error> {
     while !output.is_empty() {
         match socket.write(output) {
@@ -168,7 +168,7 @@ fn write_some(socket: &mut std::net::TcpStream, output: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// The calls: one template, patched.
+/// The calls: one patched template.
 struct Calls {
     template: Vec<u8>,
     offset_at: Option<usize>,
@@ -179,16 +179,17 @@ struct Calls {
     next: u32,
 }
 
-/// Where the next call is.
+/// The place of the next call.
 #[derive(Clone, Copy)]
 enum Order {
     Sequential,
     Random,
-    /// As if at random, and each place once. The number of places is a power of two.
+    /// Looks random and visits each place once. The number of places is a power of two.
     Once,
 }
 
-/// A place of as many as a power of two says, another for each number: these steps can each be undone.
+/// A place for each number, among a power of two of places. Different numbers have different places, since each of
+/// these steps can be undone.
 pub(crate) fn scattered(number: u64, places: u64) -> u64 {
     let half = places.trailing_zeros().div_ceil(2).max(1);
     let mixed = |place: u64| (place ^ place >> half).wrapping_mul(0x9e37_79b9) & (places - 1);
@@ -246,20 +247,20 @@ impl Calls {
 }
 
 impl Client {
-    /// Keeps `load.window` calls on `file` in flight for `load.duration`. The numbers of this
-    /// client's calls start at 0 meanwhile.
+    /// Keeps `load.window` calls on `file` in flight for `load.duration`. Meanwhile the numbers of this client's calls
+    /// start at 0.
     pub fn load(&mut self, file: &[u8], load: &Load) -> Result<Report, Error> {
         self.load_at_most(file, load, u64::MAX)
     }
 
-    /// As [`Client::load`], and ends once `calls_max` calls are answered.
+    /// Like [`Client::load`], but ends once `calls_max` calls are answered.
     pub fn load_at_most(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
         let calls = Calls::new(self, file, load);
         self.run_load(calls, load, calls_max)
     }
 
-    /// As [`Client::load_at_most`], at places that look random and come once each: as many of them as there are are
-    /// taken for the next lower power of two.
+    /// Like [`Client::load_at_most`], at places that look random and come once each. The number of places is rounded
+    /// down to a power of two.
     pub fn load_each_once(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
         let mut calls = Calls::new(self, file, load);
         (calls.places, calls.order) = (1 << calls.places.ilog2(), Order::Once);
@@ -267,9 +268,9 @@ impl Client {
         self.run_load(calls, load, calls_max)
     }
 
-    /// Sends so many calls a second, whether those before them are answered or not, for `load.duration`. A call's time
-    /// counts from when it was due, so that a server that pauses does not spare itself the calls of its pause.
-    /// Needs a processor for itself: it waits by looking.
+    /// Sends this many calls per second for `load.duration`, whether earlier calls are answered or not. A call's time
+    /// counts from the instant at which it was due, so that a server's pause counts for every call due in it. Needs a
+    /// processor of its own, since it waits by polling.
     pub fn load_at_rate(&mut self, file: &[u8], load: &Load, calls_per_s: f64) -> Result<Report, Error> {
         self.socket.set_nonblocking(true)?;
         let paced = self.run_paced(file, load, calls_per_s);
@@ -380,7 +381,7 @@ impl Client {
     }
 }
 
-/// Tells of each whole reply in `input`. Returns how many bytes and how many replies they were.
+/// Reports each whole reply in `input`. Returns the number of their bytes and of the replies.
 fn take_replies(input: &[u8], mut answered: impl FnMut(u32)) -> Result<(usize, usize), Error> {
     /// Mark, number, direction, reply status, verifier, accept status, the procedure's status.
     const HEAD_WORDS: usize = 8;

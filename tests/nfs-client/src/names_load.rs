@@ -1,9 +1,9 @@
-//! A load of changes of names: clients that each work in a directory of their own, as fast as they are answered.
+//! A load of changes of names by clients that each work in their own directory, as fast as the answers come.
 //!
-//! Owns: the clients' threads, the steps that all take together, the clock readings.
-//! Does not own: the calls (`procedures`), comparing servers.
-//! Invariants: each client has one call in flight, as a program on a mount has. All clients begin a step together; it
-//! ends with the last of them. What was made is removed again if nothing fails.
+//! Owns: the clients' threads, the common steps, the clock readings.
+//! Does not own: the calls (`procedures`), comparison of servers.
+//! Invariants: each client has one call in flight, like a program on a mount. All clients begin a step together, and
+//! the step ends with the last of them. Everything created is removed again if nothing fails.
 
 use std::net::SocketAddr;
 use std::sync::Barrier;
@@ -14,38 +14,38 @@ use crate::connection::{Client, Error};
 use crate::procedures::{Change, Creation};
 use crate::results::Handle;
 
-/// What to do.
+/// The options of the load.
 #[derive(Clone, Debug)]
 pub struct NamesLoad {
-    /// Where NFS is served.
+    /// The address of NFS.
     pub nfs: SocketAddr,
-    /// A directory in which each client makes its own.
+    /// The directory in which each client creates its own.
     pub directory: Handle,
-    /// How many clients there are, each with a connection.
+    /// The number of clients, each with a connection.
     pub clients: usize,
-    /// How many files each makes.
+    /// The number of files of each client.
     pub files: usize,
 }
 
-/// How fast one kind of call was answered, of all clients together.
+/// The rate of one kind of call, for all clients together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRate {
-    /// Which.
+    /// The step.
     pub step: &'static str,
-    /// How many calls were answered.
+    /// Answered calls.
     pub calls: usize,
-    /// From the first client's first to the last one's last.
+    /// From the first client's first call to the end of the last client's last call.
     pub elapsed: Duration,
 }
 
 impl StepRate {
-    /// Calls a second.
+    /// Calls per second.
     pub fn rate(&self) -> f64 {
         self.calls as f64 / self.elapsed.as_secs_f64()
     }
 }
 
-/// What all clients do with each of their files, one after the other.
+/// The steps of all clients with each of their files, one after the other.
 const STEPS: [(&str, Step); 4] = [
     ("create", |client, file| {
         let made = client.create(file.directory, &file.name(), Creation::Guarded(Change::default()))?;
@@ -64,7 +64,7 @@ const STEPS: [(&str, Step); 4] = [
 
 type Step = fn(&mut Client, &mut Worked<'_>) -> Result<(), Error>;
 
-/// A file that is worked on.
+/// The file of a step.
 struct Worked<'a> {
     directory: &'a [u8],
     number: usize,
@@ -82,7 +82,7 @@ impl Worked<'_> {
 }
 
 impl NamesLoad {
-    /// Does it. Blocks until all is done.
+    /// Runs the load. Blocks until all is done.
     ///
     /// # Errors
     /// The first that a client met.
@@ -111,7 +111,7 @@ impl NamesLoad {
         Ok(steps.collect())
     }
 
-    /// One client: when it began and ended each step.
+    /// Runs one client; returns the begin and the end of each step.
     fn one(&self, number: usize, together: &Barrier) -> Result<Vec<(Instant, Instant)>, Error> {
         let name = format!("client-{number}");
         let begun = Client::connect(self.nfs).and_then(|mut client| {
@@ -122,7 +122,7 @@ impl NamesLoad {
         let mut handles = vec![Handle::default(); self.files];
         let mut result = begun;
         for (_, step) in STEPS {
-            // Who has failed still meets the others.
+            // A client that has failed still meets the others.
             together.wait();
             let began = Instant::now();
             result = result.and_then(|(mut client, directory)| {

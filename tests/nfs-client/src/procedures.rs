@@ -1,9 +1,9 @@
 //! The procedures of NFSv3 and MOUNT as blocking calls.
 //!
-//! Owns: the arguments each takes and the results each gives (RFC 1813).
+//! Owns: the arguments and the results of each (RFC 1813).
 //! Does not own: the transport (`connection`).
-//! Invariants: results are read to their last byte. A status other than OK is [`Error::Status`];
-//! what a failure carries besides is read too, to its last byte, and thrown away.
+//! Invariants: results are read to their last byte. A status other than OK is [`Error::Status`]; the rest of a failure
+//! is read too, to its last byte, and dropped.
 
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::results::{
@@ -12,7 +12,7 @@ use crate::results::{
 };
 use crate::wire::{Fields, Malformed, Results};
 
-/// What becomes of a time.
+/// The change of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TimeChange {
     /// It stays.
@@ -20,7 +20,7 @@ pub enum TimeChange {
     Keep,
     /// It becomes the server's time.
     Now,
-    /// It becomes this.
+    /// It becomes this time.
     To(Time),
 }
 
@@ -36,18 +36,18 @@ pub struct Change {
     pub mtime: TimeChange,
 }
 
-/// How CREATE treats a file that is there.
+/// CREATE's treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
-    /// Takes it.
+    /// Opens the file.
     Unchecked(Change),
     /// Fails.
     Guarded(Change),
-    /// Fails, unless it was made with the same verifier.
+    /// Fails, unless the file was created with the same verifier.
     Exclusive([u8; 8]),
 }
 
-/// What MKNOD makes.
+/// The kind of object for MKNOD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Node {
     /// A character device.
@@ -134,7 +134,7 @@ pub(crate) fn check_status(procedure: &'static str, results: &mut Results<'_>) -
     }
 }
 
-/// Reads what the procedure's results are after a status other than OK.
+/// Reads a procedure's results after a status other than OK.
 pub(crate) fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(), Malformed> {
     match number {
         1 => {}
@@ -147,7 +147,7 @@ pub(crate) fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(),
 }
 
 impl Client {
-    /// Calls a procedure of NFS: `read` reads what follows the status OK.
+    /// Calls a procedure of NFS: `read` reads the results after the status OK.
     fn nfs<T>(
         &mut self,
         number: u32,
@@ -177,7 +177,7 @@ impl Client {
         Ok(self.mount_with_flavours(path)?.0)
     }
 
-    /// MNT, with the flavours of credentials that the server takes there.
+    /// MNT, with the flavours of credentials that the server accepts there.
     pub fn mount_with_flavours(&mut self, path: &str) -> Result<(Handle, Vec<u32>), Error> {
         let results = self.call(MOUNT, 1, &Fields::default().opaque(path.as_bytes()).0)?;
         let mut results = Results(&results);
@@ -195,7 +195,7 @@ impl Client {
         Ok(Results(&results).end()?)
     }
 
-    /// DUMP: who has mounted what.
+    /// DUMP: the mounts, as client and path.
     pub fn mounts(&mut self) -> Result<Vec<(String, String)>, Error> {
         let results = self.call(MOUNT, 2, &[])?;
         let mut results = Results(&results);
@@ -291,7 +291,7 @@ impl Client {
         self.nfs(8, "CREATE", fields, |results| results.made())
     }
 
-    /// Creates a file with mode 0644, or takes and empties the one that is there. Its handle.
+    /// Creates a file with mode 0644, or empties an existing one. Returns its handle.
     pub fn create_empty(&mut self, directory: &[u8], name: &[u8]) -> Result<Handle, Error> {
         let change = Change { mode: Some(0o644), size: Some(0), ..Change::default() };
         let made = self.create(directory, name, Creation::Unchecked(change))?;
@@ -367,7 +367,7 @@ impl Client {
         self.nfs(17, "READDIRPLUS", fields.u32(directory_count).u32(count), |results| results.listing(true))
     }
 
-    /// All entries of a directory but "." and "..", by READDIRPLUS.
+    /// All entries of a directory except "." and "..", by READDIRPLUS.
     pub fn entries(&mut self, directory: &[u8]) -> Result<Vec<crate::Entry>, Error> {
         let (mut entries, mut cookie, mut verifier) = (Vec::new(), 0, [0; 8]);
         loop {
@@ -433,7 +433,7 @@ impl Client {
         })
     }
 
-    /// COMMIT of a range; a count of 0 is to the end.
+    /// COMMIT of a range; a count of 0 extends to the end.
     pub fn commit(&mut self, file: &[u8], offset: u64, count: u32) -> Result<Committed, Error> {
         self.nfs(21, "COMMIT", extent(file, offset, count), |results| {
             Ok(Committed { consistency: results.consistency()?, verifier: results.fixed()? })

@@ -1,7 +1,7 @@
-//! What replies contain, as values.
+//! The contents of replies as values.
 //!
-//! Owns: the types, and reading them (RFC 1813, sections 2.5 and 3.3).
-//! Does not own: which procedure has which (`procedures`).
+//! Owns: the types and their decoding (RFC 1813, sections 2.5 and 3.3).
+//! Does not own: the results of each procedure (`procedures`).
 //! Invariants: none beyond the protocol's.
 
 use crate::wire::{Malformed, Results};
@@ -41,20 +41,20 @@ pub struct Attributes {
 /// `wcc_data`: size, modification and change time before; attributes after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Consistency {
-    /// Right before.
+    /// Right before the call.
     pub before: Option<(u64, Time, Time)>,
-    /// Right after.
+    /// Right after the call.
     pub after: Option<Attributes>,
 }
 
-/// How durable written data is, or is to be.
+/// The durability of written data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stability {
-    /// In the server's memory.
+    /// In the server's memory only.
     Unstable = 0,
-    /// The data.
+    /// The data is durable.
     DataSync = 1,
-    /// Data and attributes.
+    /// Data and attributes are durable.
     FileSync = 2,
 }
 
@@ -63,7 +63,7 @@ pub enum Stability {
 pub struct ReadData {
     /// The file's attributes.
     pub attributes: Option<Attributes>,
-    /// Nothing follows these bytes.
+    /// No bytes follow these.
     pub end_of_file: bool,
     /// The bytes.
     pub data: Vec<u8>,
@@ -74,9 +74,9 @@ pub struct ReadData {
 pub struct Written {
     /// The file before and after.
     pub consistency: Consistency,
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub count: u32,
-    /// How durable they are.
+    /// Their durability.
     pub stability: Stability,
     /// Changes when the server may have lost unstable data.
     pub verifier: [u8; 8],
@@ -91,7 +91,7 @@ pub struct Committed {
     pub verifier: [u8; 8],
 }
 
-/// What CREATE, MKDIR, SYMLINK and MKNOD made.
+/// The object made by CREATE, MKDIR, SYMLINK or MKNOD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// Its handle.
@@ -118,7 +118,7 @@ pub struct Entry {
     pub fileid: u64,
     /// Its name.
     pub name: Vec<u8>,
-    /// Where the listing goes on after it.
+    /// The place after it at which a listing continues.
     pub cookie: u64,
     /// READDIRPLUS: its attributes.
     pub attributes: Option<Attributes>,
@@ -131,13 +131,13 @@ pub struct Entry {
 pub struct Listing {
     /// The directory's attributes.
     pub directory: Option<Attributes>,
-    /// To be sent with the next call.
+    /// For the next call.
     pub verifier: [u8; 8],
     /// The entries.
     pub entries: Vec<Entry>,
-    /// Nothing follows them.
+    /// No entries follow these.
     pub end: bool,
-    /// How many bytes the results were, status not counted.
+    /// The size of the results in bytes, without the status.
     pub result_bytes: usize,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// A server that answers every call with what `answer` makes of its number, procedure and arguments.
+/// A server that answers every call with the result of `answer` for its number, procedure and arguments.
 fn serve(answer: impl Fn(u32, u32, &[u8]) -> Vec<u8> + Send + 'static) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -2,8 +2,8 @@
 //!
 //! Owns: splitting a file into calls, and the window of calls in flight.
 //! Does not own: single calls (`procedures`).
-//! Invariants: at most `window` calls are in flight; data arrives at its offset whatever the order
-//! of replies; a write is done only when its COMMIT had the verifier of every WRITE.
+//! Invariants: at most `window` calls are in flight; data arrives at its offset in any order of replies. A write is
+//! done only when its COMMIT has the verifier of every WRITE.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,8 +23,8 @@ struct Piece {
 }
 
 impl Client {
-    /// Writes `data` from `offset` on by unstable WRITEs of `block` bytes, `window` of them in flight,
-    /// then commits. An error if the verifier changed on the way: the data may not be there.
+    /// Writes `data` from `offset` on with unstable WRITEs of `block` bytes, `window` of them in flight, then commits.
+    /// An error if the verifier changed meanwhile, since the data may be lost.
     pub fn write_all(
         &mut self,
         file: &[u8],
@@ -41,8 +41,8 @@ impl Client {
         Ok(())
     }
 
-    /// The WRITEs of [`Client::write_all`] alone; returns when all are answered. The data is durable once a
-    /// COMMIT has answered with the verifier that is returned, and no other is.
+    /// The WRITEs of [`Client::write_all`] alone; returns when all are answered. The data is durable only after a
+    /// COMMIT that answers with the returned verifier.
     pub fn write_unstable(
         &mut self,
         file: &[u8],
@@ -83,8 +83,8 @@ impl Client {
         Ok((piece, write_results(&mut results)?))
     }
 
-    /// Reads `len` bytes from `offset` on by READs of `block` bytes, `window` of them in flight. Less
-    /// if the file ends before.
+    /// Reads `len` bytes from `offset` on with READs of `block` bytes, `window` of them in flight. Returns fewer if the
+    /// file ends before.
     pub fn read_all(
         &mut self,
         file: &[u8],

@@ -1,18 +1,18 @@
-//! XDR as this client writes and reads it.
+//! This client's XDR codec.
 //!
-//! Owns: fields to bytes and back.
-//! Does not own: what the fields mean.
-//! Invariants: reading checks every length against what is there.
+//! Owns: the encoding and decoding of fields.
+//! Does not own: the meaning of fields.
+//! Invariants: decoding checks every length against the bytes present.
 
-/// A reply's bytes are not what the protocol says.
+/// A reply's bytes violate the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed reply: {what}")]
 pub struct Malformed {
-    /// Which field, and what is wrong with it.
+    /// The field, and the error.
     pub what: &'static str,
 }
 
-/// Arguments being written.
+/// Arguments under construction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub(crate) Vec<u8>);
 
@@ -40,7 +40,7 @@ impl Fields {
     }
 }
 
-/// Results being read.
+/// Results being decoded.
 pub(crate) struct Results<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Results<'a> {

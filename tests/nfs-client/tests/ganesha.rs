@@ -1,12 +1,12 @@
-//! The checks of the protocol on nfs-ganesha, where it is installed: a check that no other server passes may
-//! say more about itself than about servers.
+//! The protocol checks on nfs-ganesha, where it is installed. A check that no other server passes may reveal more about
+//! itself than about servers.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// What version 4.3 is known to do otherwise; docs/nfs.md says how, and why the rule stands.
+/// Checks that version 4.3 is known to fail; docs/nfs.md describes how, and why the rules stand.
 const KNOWN_OTHERWISE: &[&str] = &[
     "bad-handle",
     "consistency-of-a-setattr",
@@ -28,8 +28,8 @@ const KNOWN_OTHERWISE: &[&str] = &[
     "unknown-cookie",
 ];
 
-/// Starts the port mapper and the server in a network of their own, checks, and ends with them: the network and
-/// the processes go with the shell. Arguments: scratch folder, the program that checks.
+/// Starts the port mapper and the server in a separate network, runs the checks, and ends with them: network and
+/// processes end with the shell. Arguments: scratch folder, the checking program.
 const SCRIPT: &str = r#"
 set -e
 ip link set lo up
@@ -75,7 +75,7 @@ fn nfs_ganesha_keeps_the_rules_too_but_for_those_known() {
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ganesha-{}", std::process::id()));
     std::fs::create_dir_all(&scratch).unwrap();
     let mut command = Command::new("unshare");
-    // Processes of its own, too: they end when the shell does.
+    // The processes are in a separate namespace, too: they end when the shell does.
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
     let output = command.arg(&scratch).arg(env!("CARGO_BIN_EXE_protocol-check")).output().unwrap();
     let checked = std::fs::read_to_string(scratch.join("checked")).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Base64, as the browser sends bytes.
 //!
 //! Owns: decoding.
-//! Does not own: anything else.
-//! Invariants: what is no Base64 is `None`, never wrong bytes.
+//! Does not own: encoding.
+//! Invariants: a text with other characters, or of an impossible length, is `None`.
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
         for &digit in group {
             bits = bits << 6 | u32::from(value(digit)?);
         }
-        // Four digits are three bytes, three are two, two are one; one alone is none.
+        // Four digits are three bytes, three are two, two are one; a single digit is invalid.
         let missing = 4 - group.len();
         let whole = (bits << (6 * missing)).to_be_bytes();
         bytes.extend(whole.get(1..4 - missing).filter(|_| missing < 3)?);

@@ -1,10 +1,9 @@
-//! A headless Chromium, spoken to in its DevTools protocol.
+//! A headless Chromium, driven by its DevTools protocol.
 //!
-//! Owns: finding and starting it, calls and their answers, what it complains about meanwhile.
-//! Does not own: what a good page is (`look.js`).
-//! Invariants: it speaks over two pipes that end with this process, so it does too; a call is
-//! answered within [`PATIENCE`] or is an error; its profile is a directory of its own, removed at
-//! the end.
+//! Owns: finding and starting it, calls and their answers, its complaints meanwhile.
+//! Does not own: the rules of a good page (`look.js`).
+//! Invariants: the browser uses two pipes that end with this process, so it ends, too. A call is answered within
+//! [`PATIENCE`] or is an error. Its profile is a separate directory, removed at the end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -18,25 +17,25 @@ use serde_json::{Value, json};
 
 use crate::base64;
 
-/// A guard against hangs, far above what anything here takes.
+/// A guard against hangs, far above the time of any call here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The names that distributions give it.
+/// The program's names in distributions.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// What keeps it from reaching for the network, and from needing a display or a sandbox.
+/// Keeps the browser off the network, and makes a display and a sandbox unnecessary.
 const FLAGS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
     --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage \
     --hide-scrollbars --remote-debugging-pipe";
 
-/// Why the browser did not do what it was told.
+/// The reason that a call of the browser failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrowserError {
-    /// There is none on the path.
+    /// Chromium is not on the path.
     #[error("Chromium is not installed (Debian: apt-get install --no-install-recommends chromium)")]
     NotInstalled,
-    /// It could not be started or spoken to.
+    /// It could not be started or reached.
     #[error("Chromium: {0}")]
     Broken(#[from] io::Error),
     /// It did not answer.
@@ -45,12 +44,12 @@ pub enum BrowserError {
     /// It ended before it answered.
     #[error("Chromium ended while it was asked for {0}")]
     Gone(String),
-    /// It answered with an error, or with something else than what was asked for.
+    /// It answered with an error or with something unexpected.
     #[error("Chromium answered {0} with {1}")]
     Refused(String, Value),
 }
 
-/// Where the browser is, if there is one.
+/// The browser's path, if it is installed.
 #[must_use]
 pub fn installed() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -111,7 +110,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Opens a page at a width, in a colour scheme, and waits until it is drawn.
+    /// Opens a page with a width and a colour scheme, and waits until it is drawn.
     pub(crate) fn show(&mut self, address: &str, width: u32, scheme: &str) -> Result<(), BrowserError> {
         let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size)?;
@@ -130,9 +129,9 @@ impl Browser {
         Ok(())
     }
 
-    /// Shows the page as it would be printed on A4.
+    /// Shows the page as for a print on A4.
     pub(crate) fn print_media(&mut self) -> Result<(), BrowserError> {
-        // A4 less 15 mm on each side, at 96 pixels an inch.
+        // A4 less 15 mm on each side, at 96 pixels per inch.
         let size = json!({"width": 680, "height": 1010, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &size)?;
         self.call("Emulation.setEmulatedMedia", &json!({"media": "print"})).map(drop)
@@ -148,14 +147,14 @@ impl Browser {
         Ok(answer["result"]["value"].take())
     }
 
-    /// Calls what answers with bytes.
+    /// Calls a method that answers with bytes.
     pub(crate) fn bytes(&mut self, method: &str, parameters: &Value) -> Result<Vec<u8>, BrowserError> {
         let answer = self.call(method, parameters)?;
         let bytes = answer["data"].as_str().and_then(base64::decode);
         bytes.ok_or_else(|| BrowserError::Refused(method.to_owned(), Value::from("no data")))
     }
 
-    /// What went wrong since it was asked last: console messages, exceptions, requests other than for the page.
+    /// The complaints since the last call: console messages, exceptions, requests other than for the page.
     pub(crate) fn complaints(&mut self, address: &str) -> Vec<String> {
         let complaint = |event: &Value| {
             let parameters = &event["params"];

@@ -1,9 +1,9 @@
-//! Looks at pages as a reader would: in a real browser, narrow and wide, light, dark and printed.
+//! Checks pages as a reader sees them: in a real browser, narrow and wide, light, dark and printed.
 //!
-//! Owns: driving a headless Chromium (`browser`), what a good page is (`look.js`), pictures.
-//! Does not own: the pages. No product code imports this: it is for tests and `cargo xtask pages`.
-//! Invariants: every wait for the browser ends; the browser ends with the check; it is told to
-//! reach nothing, and a page that tries is at fault.
+//! Owns: driving a headless Chromium (`browser`), the rules of a good page (`look.js`), pictures.
+//! Does not own: the pages. No product code imports this crate, which is for tests and `cargo xtask pages`.
+//! Invariants: every wait for the browser ends; the browser ends with the check; it may reach nothing, and a page that
+//! tries to is at fault.
 
 #![forbid(unsafe_code)]
 
@@ -18,25 +18,25 @@ use serde_json::{Value, json};
 pub use browser::installed;
 use browser::{Browser, BrowserError};
 
-/// What is measured inside the page.
+/// The measurements inside the page.
 const LOOK: &str = include_str!("look.js");
 
-/// Widths in CSS pixels: a telephone, a desk.
+/// Widths in CSS pixels: a phone, a desktop.
 const WIDTHS: [u32; 2] = [400, 1400];
 
-/// Why a page could not be looked at.
+/// The reason that a page could not be checked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// The browser did not do what it was told.
+    /// A call of the browser failed.
     #[error(transparent)]
     Browser(#[from] BrowserError),
-    /// A page could not be found, or a picture not be written.
+    /// A page could not be found, or a picture could not be written.
     #[error("{0}: {1}")]
     File(PathBuf, #[source] io::Error),
 }
 
-/// Looks at pages, one after the other.
+/// Checks pages, one after the other.
 pub struct Checker {
     browser: Browser,
 }
@@ -50,8 +50,8 @@ impl Checker {
         Ok(Self { browser: Browser::start()? })
     }
 
-    /// Looks at a page and returns what is wrong with it, a line each. With `pictures`, leaves
-    /// screenshots and the printed page in that directory, which is made.
+    /// Checks a page and returns its faults, one per line. With `pictures`, puts screenshots and the printed page into
+    /// that directory, which is created.
     ///
     /// # Errors
     /// When the browser or the file system fails.
@@ -71,7 +71,7 @@ impl Checker {
                 }
             }
         }
-        // Printed from a dark screen, on A4: the page must turn its colours back by itself.
+        // Printed from a dark screen, on A4: the page itself must restore its light colours.
         let paper =
             json!({"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": true, "printBackground": true});
         let print = self.browser.bytes("Page.printToPDF", &paper)?;
@@ -92,7 +92,7 @@ impl Checker {
         Ok(faults)
     }
 
-    /// What is wrong with the page as it is shown now.
+    /// The faults of the page as it is shown now.
     fn looked(&mut self) -> Result<Vec<String>, CheckError> {
         let found = self.browser.evaluate(LOOK)?;
         let Value::Array(found) = found else {

@@ -1,4 +1,4 @@
-//! Pages with one fault each: the check finds it, and nothing else.
+//! Pages with one fault each: the check finds that fault and no other.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use afflux_page_check::Checker;
 
-/// A page without a fault; `{}` is where faults go.
+/// A page without a fault; `{}` is the place of faults.
 const PAGE: &str = r#"<!doctype html><html lang="en"><head><title>t</title><meta charset="utf-8">
 <link rel="icon" href="data:,"><style>body{background:#fff;color:#111}svg{display:block}
 tr,figure,.scroll{break-inside:avoid}</style></head>
@@ -25,7 +25,7 @@ fn scaled(title: &str, tick: &str) -> String {
     drawing(&text).replace("<b>f</b>", &format!("<b>{title}</b>"))
 }
 
-/// A table in its place to scroll, with these columns' titles and cells, before and after it what is given.
+/// A table in its scrolling container, with these columns' titles and cells, a style before it and `after` after it.
 fn table(style: &str, titles: &[&str], cells: &[&str], after: &str) -> String {
     let of = |tag: &str, texts: &[&str]| texts.iter().map(|text| format!("<{tag}>{text}</td>")).collect::<String>();
     let (titles, cells) = (of("th scope='col'", titles), of("td", cells));
@@ -35,7 +35,7 @@ fn table(style: &str, titles: &[&str], cells: &[&str], after: &str) -> String {
     )
 }
 
-/// A first column that stays, and columns that a telephone has no room for.
+/// A sticky first column, and columns that do not fit on a phone.
 const STAYS: &str = "@media screen{th,td{white-space:nowrap;padding:0 40px}} \
     th:first-child{position:sticky;left:0;padding:0}";
 const HINT: &str = "<p class='hint'>more</p>";

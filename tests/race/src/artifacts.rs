@@ -1,8 +1,8 @@
-//! What is left beside the tables: a row of JSON for each contender in each case, and a page with plots.
+//! Files besides the tables: a row of JSON for each contender in each case, and a page with plots.
 //!
-//! Owns: the names of both files, the fields of a row, what is drawn.
-//! Does not own: how rows and plots look (`report`).
-//! Invariants: every figure of the tables is in the rows, with those of each round.
+//! Owns: the names of both files, the fields of a row, the contents of plots.
+//! Does not own: the form of rows and plots (`report`).
+//! Invariants: the rows have every figure of the tables, with the figures of each round.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn row(group: &Group, case: &Case, outcome: &Outcome) -> Row {
     }
 }
 
-/// How many times better Afflux is than each of the others, as bars.
+/// Afflux's ratio to each of the others, as bars.
 fn bars(group: &Group) -> Option<Bars> {
     let mut others: Vec<&'static str> = Vec::new();
     for outcome in group.cases.iter().flat_map(|case| case.results.iter().skip(1)) {
@@ -60,7 +60,7 @@ fn bars(group: &Group) -> Option<Bars> {
     (!others.is_empty()).then_some(bars)
 }
 
-/// Writes both.
+/// Writes both files.
 pub(crate) fn write(directory: &Path, groups: &[Group]) -> Result<(), String> {
     let mut rows = String::new();
     let mut page = Page::new("Afflux beside the kernel's page cache and other caches", "measured");

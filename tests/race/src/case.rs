@@ -1,24 +1,24 @@
-//! A case and what came of it.
+//! A case and its results.
 //!
-//! Owns: what is told of a contender in a case, goals, ratios.
-//! Does not own: how it is measured (`rounds`), how it looks (`markdown`, `artifacts`).
-//! Invariants: a ratio is of two runs of one round; above 1 the first contender, Afflux, is the better one.
+//! Owns: a contender's figures in a case, goals, ratios.
+//! Does not own: measurement (`rounds`), presentation (`markdown`, `artifacts`).
+//! Invariants: a ratio compares two runs of one round; above 1 the first contender, Afflux, is better.
 
 use afflux_experiments::statistics::median_and_range;
 
-/// Cases that stand in one table.
+/// The cases of one table.
 pub(crate) struct Group {
     pub(crate) title: &'static str,
-    /// What is counted, as a heading of the columns of figures.
+    /// The unit, as a heading of the columns of figures.
     pub(crate) unit: &'static str,
-    /// Whether more of it is better.
+    /// Whether larger figures are better.
     pub(crate) more_is_better: bool,
-    /// A sentence above the table: what was done.
+    /// A sentence above the table that describes the cases.
     pub(crate) words: String,
-    /// Which of the figures that stand beside a figure are shown with it.
+    /// The additional figures that are shown beside each figure.
     pub(crate) shown: &'static [&'static str],
     pub(crate) cases: Vec<Case>,
-    /// What could not be raced, and why.
+    /// Cases that could not be raced, and the reasons.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -26,22 +26,22 @@ pub(crate) struct Group {
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) goal: Option<Goal>,
-    /// Afflux first.
+    /// Results in order, Afflux first.
     pub(crate) results: Vec<Outcome>,
 }
 
-/// A ratio that is wanted.
+/// A ratio to reach.
 pub(crate) struct Goal {
     pub(crate) against: &'static str,
     pub(crate) ratio: f64,
 }
 
-/// What one contender did in a case.
+/// One contender's result in a case.
 pub(crate) struct Outcome {
     pub(crate) name: &'static str,
-    /// A figure a round; or why there is none.
+    /// A figure for each round, or the reason that there is none.
     pub(crate) rounds: Result<Vec<f64>, String>,
-    /// Figures that stand beside it, by name, a figure a round.
+    /// Additional figures by name, one for each round.
     pub(crate) beside: Vec<(&'static str, Vec<f64>)>,
 }
 
@@ -53,7 +53,7 @@ impl Outcome {
 }
 
 impl Case {
-    /// How much better the first contender is than this one: median, least and most over the rounds.
+    /// The ratio by which the first contender is better than this one: median, least and most over the rounds.
     pub(crate) fn ratio(&self, other: &Outcome, more_is_better: bool) -> Option<[f64; 3]> {
         let own = self.results.first()?.rounds.as_ref().ok()?;
         let theirs = other.rounds.as_ref().ok()?;

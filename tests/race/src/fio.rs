@@ -1,9 +1,9 @@
 //! The race in fio: the same job through the kernel's page cache and through Afflux's engine for fio.
 //!
-//! Owns: which jobs there are, which contenders each has, the order of the turns.
-//! Does not own: how fio is started and what it says (`job`), memory that the kernel is held to (`bound`).
-//! Invariants: one fio runs at a time. Each run begins with a pass over its files that is not counted, so that what is to
-//! be cached is, by every contender in its own way.
+//! Owns: the jobs, the contenders of each, the order of turns.
+//! Does not own: fio's start and report (`job`), the kernel's memory limit (`bound`).
+//! Invariants: one fio runs at a time. Each run begins with an uncounted pass over its files, in which every contender
+//! fills its cache in its own way.
 
 mod bound;
 mod job;
@@ -35,10 +35,10 @@ const ABLATION_WORDS: &str = "The same through Afflux, with one thing left out a
     cannot be polled.";
 const SHOWN: &[&str] = &["p99_us", "p99.9_us", "cpu_us"];
 
-/// What all runs share.
+/// The state shared by all runs.
 struct Race<'a> {
     options: &'a Options,
-    /// Afflux's engine, or why there is none.
+    /// Afflux's engine, or the reason that there is none.
     engine: Result<PathBuf, String>,
 }
 
@@ -50,7 +50,7 @@ fn afflux(extra: &'static [&'static str]) -> Engine {
     Engine::Afflux { options: extra, huge_pages: true }
 }
 
-/// All that the kernel is raced with at a depth of one.
+/// All contenders at a depth of one.
 fn contenders(dontcache: bool) -> Vec<(&'static str, Engine)> {
     let mut all = vec![("afflux", afflux(&[])), kernel("psync"), kernel("mmap"), kernel("io_uring")];
     if dontcache {
@@ -163,9 +163,10 @@ impl Race<'_> {
         Group { title, unit: "a second", more_is_better: true, words: words.to_owned(), shown: SHOWN, cases, remarks }
     }
 
-    /// Beside a slow disk; with the remark that there is none, if so.
+    /// The cases beside a slow disk, or a remark that there is none.
     fn slow_and_fast(&self, told: &mut dyn FnMut(&str)) -> Group {
-        let names = ["in memory", "larger than memory"].map(|what| format!("writes of 64 KiB beside a slow disk, {what}"));
+        let names =
+            ["in memory", "larger than memory"].map(|what| format!("writes of 64 KiB beside a slow disk, {what}"));
         let none = Group {
             title: "A slow disk and a fast one",
             unit: "a second",
@@ -198,7 +199,6 @@ impl Race<'_> {
     }
 }
 
-/// All of it.
 pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
     let engine = match &options.engine {
         Some(path) if Path::new(path).exists() => Ok(path.clone()),

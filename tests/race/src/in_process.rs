@@ -1,8 +1,9 @@
 //! The race inside one process: the library's calls beside the kernel's, a mapping and other caches.
 //!
-//! Owns: which cases there are, in which order, in how much memory.
-//! Does not own: the contenders (`kernel`, `mapped`, `maps`, `own`), what each case does (its module), measuring (`rounds`).
-//! Invariants: contenders of a case work on as many bytes, each in memory of its own.
+//! Owns: the cases, their order, their memory.
+//! Does not own: the contenders (`kernel`, `mapped`, `maps`, `own`), the contents of each case (its module),
+//! measurement (`rounds`).
+//! Invariants: contenders of a case work on equally many bytes, each in its own memory.
 
 mod files;
 mod hits;
@@ -20,10 +21,10 @@ use crate::rounds::{self, Plan, Subject};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// Of a run in which a disk is waited for.
+/// Factor for the time of runs that wait for a disk.
 const LONGER: u32 = 10;
 
-/// What a case needs to be run.
+/// The environment of cases, and their results.
 pub(crate) struct Stage<'a> {
     pub(crate) options: &'a Options,
     pub(crate) told: &'a mut dyn FnMut(&str),
@@ -36,7 +37,7 @@ impl<'a> Stage<'a> {
         Self { options, told, cases: Vec::new(), remarks: Vec::new() }
     }
 
-    /// Races one case, if it is wanted.
+    /// Races one case, if it is requested.
     fn case(
         &mut self,
         name: impl Into<String>,
@@ -53,13 +54,13 @@ impl<'a> Stage<'a> {
             return;
         }
         (self.told)(&name);
-        // Threads that wait for a disk do little in the time of a run: they get longer.
+        // Threads that wait for a disk do little in a run, so these runs are longer.
         let run = if clock { self.options.run * LONGER } else { self.options.run };
         let plan = Plan { rounds: self.options.rounds, run, threads, clock };
         self.cases.push(Case { name, goal, results: rounds::race(subjects, &plan) });
     }
 
-    /// What cannot be raced is said, and the race goes on.
+    /// Adds a remark about a case that cannot be raced; the race continues.
     fn or_remark(&mut self, what: &str, result: io::Result<()>) {
         if let Err(error) = result {
             self.remarks.push(format!("{what}: not raced, {error}"));
@@ -72,7 +73,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Memory that is to be had, by the kernel's estimate.
+/// Available memory, by the kernel's estimate.
 fn available_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -84,7 +85,6 @@ fn size(bytes: u64) -> String {
     if bytes >= GIB { format!("{} GiB", bytes / GIB) } else { format!("{} MiB", bytes / MIB) }
 }
 
-/// All of it.
 pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
     files::allow_many();
     let mut groups = Vec::new();

@@ -1,13 +1,13 @@
-//! The race: the library beside the kernel's page cache and beside other caches, by turns, on this machine.
+//! The race of the library with the kernel's page cache and other caches, in turns, on this machine.
 //!
-//! Standard output is Markdown, to be put into a document; rows of JSON and a page with plots go to files. Standard
-//! error says what is being done and how long it will take.
+//! Standard output is Markdown for a document; rows of JSON and a page with plots go to files. Standard error shows the
+//! current step and the expected time.
 //!
-//! Owns: the order of the halves, where their results go.
-//! Does not own: what is raced (`in_process`, `fio`), how a case is measured (`rounds`), its form (`markdown`, `artifacts`).
+//! Owns: the order of the halves, the places of their results.
+//! Does not own: the cases (`in_process`, `fio`), their measurement (`rounds`), their form (`markdown`, `artifacts`).
 //! Invariants: a contender that cannot run is a remark in the table, not the end of the race.
 
-// `unsafe` stands in `in_process/mapped.rs` alone: a mapping, and copies out of it and into it.
+// `unsafe` is allowed only in `in_process/mapped.rs`: a mapping, and copies from and to it.
 #![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 

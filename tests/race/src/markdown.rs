@@ -1,9 +1,9 @@
 //! The tables, as Markdown.
 //!
-//! Owns: rows and columns, digits, which goals are met.
+//! Owns: rows and columns, digits, marks of goals reached.
 //! Does not own: the figures (`case`).
-//! Invariants: a ratio stands with the least and the most of its rounds. Who did not run has a dash, and its reason
-//! stands below the table.
+//! Invariants: each ratio has the least and the most of its rounds. A contender that did not run has a dash, and its
+//! reason is below the table.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use afflux_experiments::statistics::median_and_range;
 
 use crate::case::{Case, Group, Outcome};
 
-/// Three digits, with a thousand's comma.
+/// Three digits, with commas for thousands.
 pub(crate) fn short(figure: f64) -> String {
     match figure.abs() {
         size if size >= 999.5 => {
@@ -92,7 +92,7 @@ fn table(group: &Group) -> String {
     text
 }
 
-/// What did not run: each reason of a contender once, with the cases, unless they are all.
+/// The contenders that did not run: each reason once, with its cases, unless they are all cases.
 fn remarks(group: &Group) -> Vec<String> {
     let mut failed: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for case in &group.cases {

@@ -1,8 +1,8 @@
-//! What is wanted.
+//! The options of a race.
 //!
-//! Owns: the words of the command line, what quick means.
-//! Does not own: what is raced.
-//! Invariants: words that are not understood end the program with its usage.
+//! Owns: the command line, the meaning of quick.
+//! Does not own: the cases.
+//! Invariants: unknown words end the program with its usage.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,29 +13,29 @@ const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--half memory|fi
 /// A half of the race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Half {
-    /// Inside this process.
+    /// In this process.
     Memory,
     Fio,
 }
 
-/// How much is done.
+/// The extent of a race.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// Where files are made, on the file system that is raced on.
+    /// The directory of files, on the file system under test.
     pub(crate) directory: PathBuf,
-    /// Where rows and page are left.
+    /// The directory of rows and page.
     pub(crate) artifacts: PathBuf,
     pub(crate) quick: bool,
-    /// One alone.
+    /// Only this half.
     pub(crate) half: Option<Half>,
     /// Afflux's engine for fio.
     pub(crate) engine: Option<PathBuf>,
     pub(crate) rounds: usize,
-    /// Of fio, whose runs are longer.
+    /// Rounds in fio, where runs are longer.
     pub(crate) fio_rounds: usize,
-    /// How long a run of one contender takes.
+    /// The time of a run of one contender.
     pub(crate) run: Duration,
-    /// Cases whose name has this in it alone.
+    /// Only cases whose names contain this.
     pub(crate) only: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Options {
         Ok(Self { directory, artifacts, quick, half, engine, rounds, fio_rounds, run, only })
     }
 
-    /// How long it takes, about, on a machine that does nothing else.
+    /// Its approximate time, on a machine that does nothing else.
     pub(crate) fn time(&self) -> String {
         let (memory, fio) = if self.quick { (20, 60) } else { (150 + 20 * self.rounds, 60 + 180 * self.fio_rounds) };
         let seconds = match self.half {
@@ -84,7 +84,7 @@ impl Options {
         format!("all of it takes about {} minutes", seconds.div_ceil(60))
     }
 
-    /// Whether a case of this name is wanted.
+    /// Whether a case of this name is requested.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.as_deref().is_none_or(|only| name.contains(only))
     }

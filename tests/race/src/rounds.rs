@@ -1,10 +1,10 @@
-//! Measuring a case in this process: contenders by turns, on threads of their own.
+//! Measures a case in this process: contenders in turns, each run on new threads.
 //!
-//! Owns: the threads of a run, their clocks, how many operations a run has, the order of the turns.
+//! Owns: the threads of a run, their clocks, the number of operations in a run, the order of turns.
 //! Does not own: the operations.
-//! Invariants: only one contender runs at a time. The first run of each is not counted, nor is a thread's first operation
-//! in a run: an allocator, a ring or a place of the thread's own may be made for it. A round begins with another
-//! contender than the round before.
+//! Invariants: only one contender runs at a time. The first run of each is not counted. Neither is a thread's first
+//! operation in a run: an allocator, a ring or other state of the thread may be created for it. A round begins with
+//! another contender than the round before.
 
 use std::io;
 use std::sync::Barrier;
@@ -16,20 +16,20 @@ use crate::case::Outcome;
 
 pub(crate) const PAGE: usize = 4096;
 
-/// Operations of the first run, from which it is told how many there will be.
+/// Operations of the first run, from which the number for later runs is estimated.
 const FIRST: u64 = 256;
 
-/// Runs before a case, at most, and which gain of one over that before it is none.
+/// Most warm-up runs before a case; below, the gain of a run over the previous one that counts as none.
 const WARMING_MAX: usize = 32;
 const STEADY: f64 = 1.1;
 const SWEEPS_MAX: usize = 4;
 
-/// In the middle of a page: a copy between places of the same offset, or a little after it, makes loads wait for stores
-/// that do not concern them, and who has the bad luck depends on where each contender keeps its bytes.
+/// In the middle of a page. A copy between places of the same offset, or slightly more, makes loads wait for unrelated
+/// stores. Where a contender keeps its bytes would decide which one is affected.
 #[repr(align(4096))]
 struct Buffer([u8; 2 * PAGE]);
 
-/// What a thread of a run has.
+/// The state of a thread in a run.
 pub(crate) struct Worker {
     pub(crate) thread: usize,
     random: u64,
@@ -42,7 +42,7 @@ impl Worker {
         Self { thread, random, buffer: Box::new(Buffer([7; 2 * PAGE])) }
     }
 
-    /// One of so many, at random; all contenders have the same sequence.
+    /// A random number below `of`; all contenders have the same sequence.
     pub(crate) fn any(&mut self, of: u64) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -70,14 +70,14 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// One that does this, again and again.
+    /// A contender that repeats this operation.
     pub(crate) fn new(name: &'static str, operation: impl Fn(&mut Worker) -> io::Result<()> + Sync + 'a) -> Self {
         let work = move |worker: &mut Worker, count| (0..count).try_for_each(|_| operation(worker));
         Self { name, sweep: None, before: Box::new(|| Ok(())), work: Box::new(work), count_max: u64::MAX }
     }
 
-    /// One that does this with pages at random, of so many. All of them have their turn before the first case of one
-    /// thread, until that gets no faster.
+    /// A contender that does this with random pages out of this many. Before the first case of one thread, it goes over
+    /// all pages until that gets no faster.
     pub(crate) fn on_pages(
         name: &'static str,
         pages: u64,
@@ -92,30 +92,30 @@ impl<'a> Subject<'a> {
         Self { sweep: Some(Box::new(sweep)), ..random }
     }
 
-    /// With something to be done before each run, and so many operations of a thread in a run at most.
+    /// Sets a preparation before each run, and the most operations of a thread in a run.
     pub(crate) fn after(self, before: impl Fn() -> io::Result<()> + 'a, count_max: u64) -> Self {
         Self { before: Box::new(before), count_max, ..self }
     }
 }
 
-/// How a case is measured.
+/// The measurement of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
     pub(crate) run: Duration,
     pub(crate) threads: usize,
-    /// What counts: time on the clock, where a device is waited for; otherwise the threads' processor time.
+    /// Measures wall-clock time, if a device is waited for; otherwise the threads' processor time.
     pub(crate) clock: bool,
 }
 
-/// Nanoseconds an operation.
+/// Nanoseconds per operation.
 #[derive(Clone, Copy)]
 struct Figure {
-    /// Of the threads.
+    /// Processor time of the threads.
     threads: f64,
-    /// Of the whole process.
+    /// Processor time of the whole process.
     process: f64,
-    /// From the first thread's begin to the last one's end, times the threads.
+    /// Time from the first thread's begin to the last one's end, times the threads.
     clock: f64,
 }
 
@@ -165,7 +165,7 @@ fn run(subject: &Subject<'_>, threads: usize, count: u64, number: u64) -> io::Re
     })
 }
 
-/// On a thread of its own, as runs are: an allocator may keep what it has by threads.
+/// Runs on a new thread, like a run: an allocator may keep memory by thread.
 fn sweep_through(sweep: &Sweep<'_>) -> io::Result<()> {
     let mut before = f64::INFINITY;
     for _ in 0..SWEEPS_MAX {
@@ -181,8 +181,8 @@ fn sweep_through(sweep: &Sweep<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// How many operations of a thread take about that long: by trying, until it gets no faster, so that memory was touched,
-/// and a disk is known to who wants to know it.
+/// The number of a thread's operations that take about the planned time. It is found by trying, until the runs get no
+/// faster: then memory has been touched, and contenders that learn about a disk know it.
 fn count(subject: &Subject<'_>, plan: &Plan) -> io::Result<u64> {
     if let Some(sweep) = subject.sweep.as_ref().filter(|_| plan.threads == 1) {
         sweep_through(sweep)?;

@@ -1,4 +1,4 @@
-//! What the engine's work costs a CPU: the table by which virtual time passes within a step.
+//! CPU costs of the engine's work: the table by which virtual time passes within a step.
 //!
 //! A file names the machine and, for each cost, a value, its unit and where it comes from:
 //!
@@ -10,13 +10,12 @@
 //! source = "afflux calibrate, 2026-11-20"
 //! ```
 //!
-//! The costs are those of one of a counter's unit, by the counter's name; of `step`, one poll of a
-//! task; and of `switch`, a CPU's turning to a task that is not the one it ran last. Those of [`CostOf::Caller`]
-//! are charged by runs that ask for it alone ([`crate::simulation::Callers`]). What a file leaves out costs
-//! nothing.
+//! A key is a counter's name, `step` or `switch`. A counter's cost is that of one of its unit. `step` is one poll of a
+//! task. `switch` is a CPU's change to a task other than the one it ran last. The costs of [`CostOf::Caller`] are
+//! charged only by runs that ask for them ([`crate::simulation::Callers`]). A key missing from the file costs nothing.
 //!
-//! Owns: the tables that come along, the format, its errors.
-//! Does not own: measuring (the command), what is counted (`afflux_engine::counters`).
+//! Owns: the built-in tables, the format, its errors.
+//! Does not own: measuring (the command), the counters (`afflux_engine::counters`).
 //! Invariants: values are whole picoseconds, so that sums are exact and the same everywhere.
 
 mod parse;
@@ -27,48 +26,48 @@ use afflux_engine::counters::{COUNTERS, Counter, Local};
 
 pub use parse::CostError;
 
-/// Most nanoseconds that one of anything may cost.
+/// Most nanoseconds that one unit of anything may cost.
 pub const COST_NS_MAX: u64 = 1_000_000_000;
 
-/// A table that comes along: the name it is asked for by, and its text.
+/// A built-in table: its name and its text.
 const BUILT_IN: &[(&str, &str)] = &[
     ("epyc-2026", include_str!("../../../costs/epyc-2026.toml")),
     ("linux-2010", include_str!("../../../costs/linux-2010.toml")),
 ];
 
-/// What a cost is of.
+/// The thing that a cost is charged for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CostOf {
     /// One poll of a task.
     Step,
-    /// A CPU's turning to another task.
+    /// A CPU's change to another task.
     Switch,
-    /// One more on a counter.
+    /// One more unit on a counter.
     Counter(Counter),
-    /// What the caller of a read or a write pays on top of the engine's work.
+    /// A cost that the caller of a read or a write pays on top of the engine's work.
     Caller(CallerCost),
 }
 
-/// What a job's call costs besides the engine's work, where the run charges it.
+/// A cost of a job's call besides the engine's work, in runs that charge it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallerCost {
     /// A kernel's `pread` of a cached page, without the copy.
     ReadCall,
     /// A kernel's `pwrite` to a dirty page, without the copy.
     WriteCall,
-    /// A page that is copied out of memory, not out of the CPU's cache, after another one than that before it.
+    /// The copy of a page from memory (not from the CPU's cache), where the page does not follow the one copied before.
     RandomPage,
-    /// The next page of such a read.
+    /// The copy of the next page in sequence, for a read.
     ReadPage,
-    /// The next page of such a write.
+    /// The copy of the next page in sequence, for a write.
     WritePage,
 }
 
 impl CallerCost {
-    /// All, in the order of tables.
+    /// All of them, in the order of tables.
     pub const ALL: [Self; 5] = [Self::ReadCall, Self::WriteCall, Self::RandomPage, Self::ReadPage, Self::WritePage];
 
-    /// The key in a file, and the unit.
+    /// The key in a file and the unit.
     fn key(self) -> (&'static str, &'static str) {
         match self {
             Self::ReadCall => ("kernel_read_call", "ns/call"),
@@ -98,7 +97,7 @@ impl CostOf {
         }
     }
 
-    /// The unit in a file; nothing for what cannot cost anything, a counter of time.
+    /// The unit in a file; `None` for a counter of time, which cannot cost anything.
     pub fn unit(self) -> Option<&'static str> {
         match self {
             Self::Step => Some("ns/step"),
@@ -118,22 +117,22 @@ impl CostOf {
 /// One cost with its source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cost {
-    /// What it is of.
+    /// The thing that costs this.
     pub of: CostOf,
-    /// How much, in picoseconds.
+    /// The cost in picoseconds.
     pub ps: u64,
-    /// Where the figure comes from.
+    /// The source of the figure.
     pub source: String,
 }
 
-/// What everything costs on some machine. A clone is cheap.
+/// All costs on some machine. A clone is cheap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostTable {
     machine: Arc<str>,
     costs: Arc<[Cost]>,
     step_ns: u64,
     switch_ns: u64,
-    /// Those of counters that cost something.
+    /// The counters that cost something.
     counters: Arc<[(Counter, u64)]>,
 }
 
@@ -155,31 +154,31 @@ impl CostTable {
         }
     }
 
-    /// Nothing costs anything: only what is charged by hand takes time.
+    /// A table where nothing costs anything: only time charged by hand passes.
     pub fn free() -> Self {
         Self::new("nothing costs anything", Vec::new())
     }
 
-    /// The machine that the figures of docs/results.md come from.
+    /// The table of the machine that the figures of docs/results.md come from.
     pub fn standard() -> Self {
         Self::named(BUILT_IN[0].0).unwrap_or_else(Self::free)
     }
 
-    /// The names of the tables that come along, the standard one first.
+    /// The names of the built-in tables, the standard one first.
     pub fn names() -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// A table that comes along.
+    /// The built-in table of this name.
     pub fn named(name: &str) -> Option<Self> {
         let (name, text) = BUILT_IN.iter().find(|(known, _)| *known == name)?;
         Self::parse(name, text).ok()
     }
 
-    /// Reads a table from the text of a file; `file` is its name for errors.
+    /// Parses a table from the text of a file; `file` is its name for errors.
     ///
     /// # Errors
-    /// When it is no TOML, names something that there is not, or a value is out of its range.
+    /// When the text is not TOML, a key is unknown, or a value is out of its range.
     pub fn parse(file: &str, text: &str) -> Result<Self, CostError> {
         parse::table(file, text)
     }
@@ -199,7 +198,7 @@ impl CostTable {
         &self.costs
     }
 
-    /// What a caller pays for this, in picoseconds.
+    /// The cost of this to a caller, in picoseconds.
     pub fn caller_ps(&self, cost: CallerCost) -> u64 {
         self.costs.iter().find(|known| known.of == CostOf::Caller(cost)).map_or(0, |known| known.ps)
     }
@@ -212,8 +211,8 @@ impl CostTable {
         self.switch_ns
     }
 
-    /// What all that a CPU has counted has cost, in picoseconds, modulo 2^64: a difference between two
-    /// such is right as long as it is less than half a year.
+    /// The cost of everything that a CPU has counted, in picoseconds, modulo 2^64. A difference between two such values
+    /// is right as long as it is less than half a year.
     #[inline]
     pub(crate) fn worth_ps(&self, local: &Local) -> u64 {
         let worth = self.counters.iter().map(|(counter, ps)| local.counted(*counter).wrapping_mul(*ps));

@@ -1,10 +1,9 @@
 //! A tree of names in memory, for volumes in virtual time.
 //!
-//! Owns: the tree as a volume uses it: calls, and the tasks that may run before and after them.
-//! Does not own: the objects (`objects`); file bytes and sizes: those are a simulated disk's.
-//! Invariants: what a call answers depends on the calls before it and on the disk alone; before and
-//! after each call other tasks may run. An object lives while it has a name or a node. Names are
-//! durable at once.
+//! Owns: a volume's calls on the tree; other tasks may run before and after each call.
+//! Does not own: the objects (`objects`); file bytes and sizes, which a simulated disk keeps.
+//! Invariants: the result of a call depends only on the calls before it and on the disk. An object lives while it has a
+//! name or a node. Names are durable at once.
 
 mod objects;
 
@@ -22,14 +21,14 @@ use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
 use crate::disk::{Disk, DiskFileId};
 use crate::world::World;
 
-/// What a tree is made from.
+/// Options of a tree.
 #[derive(Clone, Debug)]
 pub struct TreeOptions {
-    /// Objects can be opened by their identities.
+    /// Whether objects can be opened by their identities.
     pub by_identity: bool,
     /// Most descriptors that a volume may hold.
     pub descriptors_max: usize,
-    /// Every so often the clock moves on that objects get their times from.
+    /// Resolution of the clock that stamps objects' times, in nanoseconds.
     pub clock_tick_ns: u64,
 }
 
@@ -52,7 +51,7 @@ fn number_of(node: &Node) -> u64 {
 }
 
 impl MemoryTree {
-    /// An empty tree in `world`, with its files' bytes on `disk`.
+    /// An empty tree in `world`; its files' bytes are on `disk`.
     pub fn new(world: &World, disk: &Arc<Disk>, options: TreeOptions) -> Arc<Self> {
         let shared = Arc::new(Shared {
             platform: Arc::clone(world.platform()),
@@ -80,14 +79,14 @@ impl MemoryTree {
         Arc::new(Self { shared, exports: vec![Export { path: "/".to_owned(), root }], options })
     }
 
-    /// The same tree for another server: what a restart finds.
+    /// The same tree for another server, as a restarted server finds it.
     pub fn reopened(&self, options: TreeOptions) -> Arc<Self> {
         let root = self.shared.found(&mut self.shared.lock(), ROOT);
         let exports = vec![Export { path: "/".to_owned(), root }];
         Arc::new(Self { shared: Arc::clone(&self.shared), exports, options })
     }
 
-    /// The disk that has its files' bytes.
+    /// The disk with its files' bytes.
     pub fn disk(&self) -> &Arc<Disk> {
         &self.shared.disk
     }
@@ -105,7 +104,7 @@ impl MemoryTree {
         }
     }
 
-    /// How many objects there are, the root with them.
+    /// The number of objects, including the root.
     pub fn objects(&self) -> usize {
         self.shared.lock().by_number.len()
     }

@@ -1,8 +1,8 @@
-//! TOML documents with places: a table of known keys, each checked, each error with file and line.
+//! TOML documents: checks tables against known keys; every error has a file and a line.
 //!
-//! Owns: reading tables against lists of keys, the error.
-//! Does not own: what the keys mean (`catalogue`, `fault_script`).
-//! Invariants: an unknown key is an error; a number is in its range or is an error that says the range.
+//! Owns: checking tables against lists of keys, the error.
+//! Does not own: the meaning of keys (`catalogue`, `fault_script`).
+//! Invariants: an unknown key is an error; a number out of its range is an error that names the range.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,16 +15,16 @@ mod quantity;
 
 pub use quantity::Unit;
 
-/// What is wrong with a device or fault file, and where.
+/// An error in a device or fault file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputError {
     /// The file, or the option on the command line.
     pub file: String,
-    /// From 1; 0 where there are no lines.
+    /// The line, from 1; 0 for an option.
     pub line: usize,
-    /// The key, if it is about one.
+    /// The key, if the error is about one.
     pub key: Option<String>,
-    /// What is wrong, with the value and what is allowed.
+    /// The error, with the value found and the values allowed.
     pub what: String,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// A file's text and name, to say where something is.
+/// A file's text and name, to locate errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
@@ -68,7 +68,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// What stands behind `#` on the line of `span`, or on the comment lines right above it.
+    /// The text behind `#` on the line of `span`, or the comment lines right above it.
     pub(crate) fn comment(&self, span: &Range<usize>) -> String {
         let rest = self.text[span.end..].lines().next().unwrap_or_default();
         rest.split_once('#').map_or_else(String::new, |(_, comment)| comment.trim().to_owned())
@@ -129,7 +129,7 @@ pub(crate) fn text(source: &Source<'_>, key: &str, value: &Spanned<DeValue<'_>>)
     value.get_ref().as_str().map(ToOwned::to_owned).ok_or_else(|| source.error(&value.span(), Some(key), what()))
 }
 
-/// Every key of a table is one of these.
+/// Checks that every key of a table is one of these.
 pub(crate) fn known_keys(source: &Source<'_>, table: &DeTable<'_>, keys: &[&str]) -> Result<(), InputError> {
     for key in table.keys() {
         let name: &str = key.get_ref();

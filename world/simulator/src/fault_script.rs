@@ -20,10 +20,10 @@
 //! at = "5 s"              # of what happens once: power-loss, kill
 //! ```
 //!
-//! Owns: the grammar, what goes together, what each entry asks for.
-//! Does not own: carrying it out: a disk does what is a device's (`disk`), the run what is the machine's or a
-//! link's.
-//! Invariants: what was parsed can be carried out.
+//! Owns: the grammar, the combinations of keys that are allowed, the meaning of each entry.
+//! Does not own: carrying faults out: a disk carries out a device's faults (`disk`), the run those of the machine or a
+//! link.
+//! Invariants: every parsed entry can be carried out.
 
 use afflux_engine::DeviceError;
 use toml::Spanned;
@@ -37,7 +37,7 @@ const ENTRIES_MAX: usize = 10_000;
 /// Linux's errno of an I/O error.
 const EIO: i32 = 5;
 
-/// What begins or ends at an instant.
+/// The beginning or the end of a fault.
 type Step = fn(&Disk);
 
 /// A whole script.
@@ -54,37 +54,37 @@ pub struct FaultScript {
 pub struct ScriptedFault {
     /// The line it begins on, for messages.
     pub line: usize,
-    /// The device it is about; all of them if `None`. Of no account to what is the machine's.
+    /// The device that it affects; all devices if `None`. Unused for faults of the machine.
     pub device: Option<String>,
-    /// The file it is about, by its path on the device; all of them if `None`.
+    /// The file that it affects, by its path on the device; all files if `None`.
     pub file: Option<String>,
     /// When it begins, in virtual nanoseconds.
     pub from_ns: u64,
     /// When it ends; [`u64::MAX`] is never.
     pub until_ns: u64,
-    /// What happens.
+    /// The fault.
     pub what: ScriptedWhat,
 }
 
-/// What an entry asks for.
+/// A fault of a script.
 #[derive(Clone, Debug)]
 pub enum ScriptedWhat {
-    /// Requests of a device meet a fault.
+    /// Requests of a device meet faults.
     Requests {
-        /// Which, and what happens to them; its file is the entry's.
+        /// The requests and their fate; the file is the entry's.
         fault: Fault,
         /// When and where.
         window: FaultWindow,
     },
-    /// The device ends nothing.
+    /// The device completes nothing.
     Hang,
     /// Files get no more space.
     NoSpace,
-    /// The machine and its devices lose power, once, at `from_ns`: memory is gone; of what is not
-    /// durable, each sector survives or not, as drawn.
+    /// The machine and its devices lose power once, at `from_ns`. Memory is lost. Each sector that is not durable
+    /// survives or not, at random.
     PowerLoss,
-    /// The process is killed, once, at `from_ns`: memory is gone; its devices live on and carry out
-    /// what was submitted.
+    /// The process is killed once, at `from_ns`. Memory is lost. Its devices continue and carry out the submitted
+    /// requests.
     ProcessKill,
     /// Links carry nothing.
     LinkCut,
@@ -115,13 +115,13 @@ const REQUESTS: [&str; 9] =
     ["target", "file", "offset", "len", "medium", "skip", "times", "probability_per_mille", "every"];
 
 impl ScriptedFault {
-    /// Whether it is about the device of this name, as far as it is about devices.
+    /// Whether a fault of devices applies to the device of this name.
     pub fn is_for(&self, device: &str) -> bool {
         self.device.as_deref().is_none_or(|own| own == device)
     }
 
-    /// Sets up what a script's entry asks of a disk, at the times it says. `file` is the entry's
-    /// file, if it names one. What is the machine's or a link's is none of a disk's business.
+    /// Sets up an entry's fault on a disk, at the entry's times. `file` is the entry's file, if it names one. Faults of
+    /// the machine or a link do nothing here.
     pub fn arm(&self, disk: &Disk, file: Option<DiskFileId>) {
         let (begin, end): (Step, Step) = match &self.what {
             ScriptedWhat::Requests { fault, window } => {
@@ -139,10 +139,10 @@ impl ScriptedFault {
 }
 
 impl FaultScript {
-    /// Reads a script. `file` is for messages.
+    /// Parses a script. `file` is used in messages.
     ///
     /// # Errors
-    /// When it is not TOML, a key is unknown, of no use to its entry, missing, or out of its range.
+    /// When the text is not TOML, or a key is unknown, unused by its entry, missing, or out of its range.
     pub fn parse(file: &str, text: &str) -> Result<Self, InputError> {
         let source = Source { file, text };
         let document = source.parse()?;
@@ -162,7 +162,7 @@ impl FaultScript {
     }
 }
 
-/// An entry that is being read.
+/// An entry that is being parsed.
 struct Entry<'a, 'i> {
     source: &'a Source<'i>,
     table: &'a DeTable<'i>,
@@ -180,7 +180,7 @@ impl Entry<'_, '_> {
     }
 
     fn time_ns(&self, key: &str) -> Result<Option<u64>, InputError> {
-        // Without a unit a reader takes it for seconds, and it would be nanoseconds. Only 0 is the same.
+        // A reader would take a bare number for seconds, but it would mean nanoseconds. Only 0 is the same in both.
         let is_number = |text: &&str| text.trim().replace('_', "").parse::<f64>().is_ok();
         let bare = match value(self.table, key).map(Spanned::get_ref) {
             Some(DeValue::Integer(integer)) => Some(integer.as_str()),
@@ -202,7 +202,7 @@ impl Entry<'_, '_> {
         value(self.table, key).map(|value| word(self.source, key, value, words)).transpose()
     }
 
-    /// Keys that mean something to this kind of entry, and those that it cannot do without.
+    /// Checks that all keys are used by this kind of entry and that the required ones are present.
     fn check_keys(&self, what: &str, useful: &[&str], required: &[&str]) -> Result<(), InputError> {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
@@ -266,7 +266,7 @@ impl Entry<'_, '_> {
             Some("data") => FaultTarget::Data,
             Some("sync") => FaultTarget::Sync,
             Some("layout") => FaultTarget::Layout,
-            // Sectors are bad for data; what has no range has no bad sectors.
+            // Bad sectors affect data only; a request without a range has none.
             None if what == "bad-sectors" => FaultTarget::Data,
             _ => FaultTarget::Any,
         };

@@ -1,10 +1,10 @@
-//! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
+//! The deterministic world, in which the engine runs in virtual time on disks described by a few numbers.
 //!
-//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with
-//! its faults (`disk`, `fault_script`) and the devices that it can be (`catalogue`), links (`link`), a tree of
-//! names in memory (`directory`), and machines put together from these (`machine`, `setup`).
-//! Does not own: the engine, which is the same code that runs on real disks; what runs here: workloads and
-//! their figures (the crate `workloads`), the search for faults (`checker`).
+//! Owns: the virtual-time executor (`world`), CPU costs (`costs`), the simulated disk with its faults (`disk`,
+//! `fault_script`), the catalogue of devices (`catalogue`), links (`link`), names in memory (`directory`), machines of
+//! these (`machine`, `setup`).
+//! Does not own: the engine, which is the same code that runs on real disks; workloads and their figures (the crate
+//! `workloads`); the search for faults (`checker`).
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
 //! order of a hash table. The same seed and the same calls give the same trace hash.
 

@@ -1,9 +1,9 @@
 //! A machine in a world: an engine under a policy, with memory, disks, and volumes above them.
 //!
-//! Owns: putting these parts together, for every run and every test that needs an engine in virtual time.
-//! Does not own: the world (it has to outlive a panic of what runs in it), policies and knobs (`setup`), what
-//! runs on the machine.
-//! Invariants: a disk has the number that its device has in the engine. Where frames keep stamps, so do disks.
+//! Owns: the assembly of these parts, for every run and test that needs an engine in virtual time.
+//! Does not own: the world (it has to outlive a panic of a task in it), policies and knobs (`setup`), the machine's
+//! workload.
+//! Invariants: a disk has the number that its device has in the engine. If frames keep stamps, so do disks.
 
 use std::sync::Arc;
 
@@ -17,15 +17,15 @@ use crate::disk::{Disk, DiskOptions};
 use crate::setup::Setup;
 use crate::world::{SimPlatform, World};
 
-/// What the handles of simulated servers are sealed with: the same in each run.
+/// The key that seals the handles of simulated servers, the same in each run.
 const KEY: [u8; 16] = [7; 16];
 
 /// Page frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
-    /// So many bytes of them, all kept.
+    /// This many bytes, all of them kept.
     Whole(u64),
-    /// Frames for so many bytes, of which each keeps a stamp: a cache of 64 GB takes 256 MB.
+    /// Frames for this many bytes, each of which keeps only a stamp: a cache of 64 GB takes 256 MB.
     Stamped(u64),
 }
 
@@ -37,7 +37,7 @@ pub struct Machine {
     pub engine: Arc<Engine<SimPlatform>>,
     /// Its disks, in the order in which they were added.
     pub disks: Vec<Arc<Disk>>,
-    /// The number of each in the engine.
+    /// The number of each disk in the engine.
     pub devices: Vec<DeviceId>,
     stamped: bool,
 }
@@ -46,7 +46,7 @@ impl Machine {
     /// A machine without disks.
     ///
     /// # Errors
-    /// When there is not so much memory, or it is no whole number of frames.
+    /// When the memory cannot be had, or is not a whole number of frames.
     pub fn new(world: &World, memory: Memory, setup: Setup) -> Result<Self, ArenaError> {
         let (frames, stamped) = match memory {
             Memory::Whole(bytes) => (Frames::new(bytes)?, false),
@@ -58,10 +58,10 @@ impl Machine {
         Ok(Self { platform, engine, disks: Vec::new(), devices: Vec::new(), stamped })
     }
 
-    /// [`Machine::new`] with these disks, each called `disk`.
+    /// Like [`Machine::new`], with these disks, each called `disk`.
     ///
     /// # Errors
-    /// As [`Machine::new`].
+    /// Those of [`Machine::new`].
     pub fn with_disks(world: &World, memory: Memory, setup: Setup, disks: &[DiskOptions]) -> Result<Self, ArenaError> {
         let mut machine = Self::new(world, memory, setup)?;
         for (number, options) in disks.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Machine {
         self.add_behind(name, disk, device)
     }
 
-    /// [`Machine::add`], of a disk of which the engine's policy had that kept.
+    /// Like [`Machine::add`], for a disk about which the engine's policy remembers something from an earlier run.
     pub fn add_known(&mut self, name: &str, disk: Arc<Disk>, remembered: &Remembered) -> DeviceId {
         self.take(Arc::clone(&disk));
         let device = self.engine.add_known_device(name, disk as Arc<dyn Device>, remembered);
@@ -90,10 +90,10 @@ impl Machine {
         self.number(device)
     }
 
-    /// Adds the tree's disk, and a volume of what the tree exports.
+    /// Adds the tree's disk and a volume of the tree's exports.
     ///
     /// # Errors
-    /// When the volume does not take the tree.
+    /// When the volume refuses the tree.
     pub fn add_tree(&mut self, name: &str, tree: &Arc<MemoryTree>) -> Result<Arc<Volume<SimPlatform>>, VolumeError> {
         let disk = Arc::clone(tree.disk());
         let (name, device) = (name.to_owned(), Arc::clone(&disk));

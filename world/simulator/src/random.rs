@@ -1,8 +1,8 @@
-//! The seeded generator that every choice in a simulation comes from.
+//! The seeded generator behind every choice in a simulation.
 //!
 //! Owns: the sequence of a seed (xoshiro256**, seeded by splitmix64), and drawing from it.
-//! Does not own: what is drawn; each part of a world forks a generator of its own, so that one more
-//! draw in one part does not shift the others.
+//! Does not own: the draws. Each part of a world forks its own generator, so that one more draw in one part does not
+//! shift the others.
 //! Invariants: equal seeds give equal sequences on every machine; integers only.
 
 /// A sequence of numbers that looks random and is fixed by its seed.
@@ -26,8 +26,8 @@ impl Random {
         Self { state: std::array::from_fn(|_| splitmix(&mut expanded)) }
     }
 
-    /// A sequence of its own for the part called `part`: it depends on this one's state and on
-    /// `part`, and this one stays as it is.
+    /// A separate sequence for the part called `part`. It depends on this sequence's state and on `part`; this sequence
+    /// does not change.
     #[must_use]
     pub fn fork(&self, part: u64) -> Self {
         let mut mixed = part ^ self.state[0].rotate_left(17) ^ self.state[3];
@@ -48,7 +48,7 @@ impl Random {
         result
     }
 
-    /// A number from 0 to `end - 1`. The bias, below `end` in 2^64, is of no account here.
+    /// A number from 0 to `end - 1`. The bias, below `end` in 2^64, does not matter here.
     ///
     /// # Panics
     /// When `end` is 0.
@@ -69,9 +69,9 @@ impl Random {
         }
     }
 
-    /// A number that is exponentially distributed about `mean`, but for its fraction. It is drawn by
-    /// comparing (von Neumann, "Various techniques used in connection with random digits", 1951): a
-    /// logarithm of the C library may differ in its last bit from machine to machine.
+    /// An exponentially distributed number with mean `mean`, without its fraction. It is drawn by comparisons (von
+    /// Neumann, "Various techniques used in connection with random digits", 1951): a logarithm of the C library may
+    /// differ in its last bit between machines.
     pub fn exponential(&mut self, mean: u64) -> u64 {
         let mut whole = 0;
         loop {
@@ -100,12 +100,12 @@ impl Random {
     /// One of `from`.
     ///
     /// # Panics
-    /// When there is none.
+    /// When `from` is empty.
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// Puts `items` in an order drawn from the sequence.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);

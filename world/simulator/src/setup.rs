@@ -1,8 +1,8 @@
-//! What an engine starts with: a policy by its name, and the knobs.
+//! Setups of an engine: a policy by its name, and the knobs.
 //!
-//! Owns: the list of names, the knobs that a policy starts with.
+//! Owns: the list of names, the initial knobs of a policy.
 //! Does not own: the policies (`engine`, `budget`, `linux-policies`).
-//! Invariants: each engine has policies of its own, so that estimates begin afresh; the user's knobs come last.
+//! Invariants: each engine has its own policies, so that estimates begin afresh; the user's knobs are set last.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use afflux_engine::settings::{KnobError, KnobTable, Settings, Shares, did_you_me
 use afflux_engine::{Policies, Readahead};
 use afflux_linux_policies::{Policy, WITH_TICKS};
 
-/// All names, each with what it is in a line.
+/// The names of all policies, each with a description in a line.
 pub fn policies() -> Vec<(&'static str, &'static str)> {
     let own = (OWN_POLICY, "the flush budget: each device owes at most so much of its own time");
     let others = afflux_linux_policies::NAMES.iter().filter_map(|name| afflux_linux_policies::policy(name).ok());
@@ -21,11 +21,11 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
     [own, parts].into_iter().chain(others.map(|policy| (policy.name, policy.about))).collect()
 }
 
-/// Why an engine cannot start so.
+/// The reason that a setup is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// There is no policy of that name; says which there are.
+    /// The policy does not exist; the text lists the names.
     #[error("{0}")]
     UnknownPolicy(String),
     /// A knob's name or value is wrong.
@@ -33,10 +33,10 @@ pub enum SetupError {
     Knob(#[from] KnobError),
 }
 
-/// The knobs that policies bring: any of them can be set, so that runs under several policies can have one list.
+/// The policies' own knobs. Any of them can be set, so that runs under several policies can share one list.
 pub const POLICY_KNOBS: &[&KnobTable] = &[&afflux_budget::KNOBS, &afflux_linux_policies::KNOBS];
 
-/// What one engine starts with. The default is equal parts, and every knob at its default.
+/// The setup of one engine. The default is equal parts, with every knob at its default.
 pub struct Setup {
     /// The knobs of the engine, of a volume over it, and of all policies.
     pub settings: Settings,
@@ -52,10 +52,10 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// What the policy called `name` starts with: [`OWN_POLICY`], [`EQUAL_PARTS_POLICY`], or a name of `linux-policies`.
+    /// The setup of the policy called `name`: [`OWN_POLICY`], [`EQUAL_PARTS_POLICY`], or a name of `linux-policies`.
     ///
     /// # Errors
-    /// When there is none; the error lists the names.
+    /// When the policy does not exist; the error lists the names.
     pub fn of(name: &str) -> Result<Self, SetupError> {
         if name == EQUAL_PARTS_POLICY {
             return Ok(Self::default());
@@ -73,23 +73,23 @@ impl Setup {
         Ok(Self::of_kernel(afflux_linux_policies::policy(name).map_err(unknown)?)?)
     }
 
-    /// What a kernel's policy starts with.
+    /// The setup of a kernel's policy.
     ///
     /// # Errors
-    /// When the engine does not take the kernel's knobs.
+    /// When the engine refuses the kernel's knobs.
     pub fn of_kernel(policy: Policy) -> Result<Self, KnobError> {
         let mut setup = Self { policies: policy.policies.clone(), ..Self::default() };
         policy.prepare(&mut setup.settings)?;
         Ok(setup)
     }
 
-    /// Reads ahead by another policy than the one that comes along.
+    /// Replaces the policy for readahead.
     pub fn with_readahead(mut self, readahead: Option<Readahead>) -> Self {
         self.policies.readahead = readahead.unwrap_or(self.policies.readahead);
         self
     }
 
-    /// Evicts by another policy than the one that comes along.
+    /// Replaces the policy for eviction.
     pub fn with_eviction(mut self, eviction: Option<EvictionKind>) -> Self {
         self.policies.eviction = eviction.unwrap_or(self.policies.eviction);
         self
@@ -98,7 +98,7 @@ impl Setup {
     /// Sets knobs, each as `KNOB=VALUE`.
     ///
     /// # Errors
-    /// When there is no such knob, or its value is out of range.
+    /// When a knob does not exist, or its value is out of range.
     pub fn with_knobs<T: AsRef<str>>(mut self, knobs: &[T]) -> Result<Self, KnobError> {
         for knob in knobs {
             self.settings.set_text(knob.as_ref())?;
@@ -106,7 +106,7 @@ impl Setup {
         Ok(self)
     }
 
-    /// What the ratios among the knobs are shares of, on a machine with so much memory.
+    /// The amounts that ratios among the knobs refer to, on a machine with this much memory.
     pub fn shares(&self, memory_bytes: u64) -> Shares {
         self.policies.shares(memory_bytes)
     }

@@ -1,12 +1,12 @@
-//! The trace of a run: what happened, in order, folded into one number.
+//! The trace of a run: its events in order, folded into one number.
 //!
-//! Owns: the hash, and, where it was asked for, the last lines in words.
-//! Does not own: what is worth tracing; the executor, the disks and the tests say so.
-//! Invariants: the hash depends on every event's time, kind and numbers and on their order alone.
+//! Owns: the hash, and the last lines in words if they are requested.
+//! Does not own: the choice of events, which the executor, the disks and the tests make.
+//! Invariants: the hash depends only on the events' times, kinds, numbers and order.
 
 use std::collections::VecDeque;
 
-/// Most lines that are kept; the oldest go first.
+/// Most lines kept; the oldest are dropped first.
 const LINES_MAX: usize = 20_000;
 
 pub(crate) struct Trace {

@@ -26,7 +26,7 @@ fn budgets_of_another_compiler_are_said_to_be_left_out() {
     assert!(said.contains("rustc 1.95.x") && said.contains("rustc 1.97.0") && said.ends_with(".\n"), "{said}");
 }
 
-/// Any warning of a newer compiler is treated as this one of a function that is not used.
+/// Any warning of a newer compiler is treated like this one about an unused function.
 #[test]
 fn a_build_shows_no_warnings_and_the_lints_show_all() {
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "lints").unwrap();

@@ -7,7 +7,7 @@ fn wrong_words_are_refused() {
     assert!(wanted(&["--profile"]).is_err() && wanted(&["fast"]).is_err());
 }
 
-/// `unshare` needs root. Without it this race fails as well, and touches nothing either.
+/// `unshare` needs root. Without it this race fails, too, and touches nothing either.
 #[test]
 fn whatever_else_is_in_the_named_directory_survives_a_race() {
     let top = Scratch::new(&std::env::temp_dir(), "race-nfs-test").unwrap();

@@ -1,9 +1,9 @@
-//! Imports within a crate run one way: no circle between its top-level modules.
+//! Imports within a crate run one way: there is no circle between its top-level modules.
 //!
-//! Owns: which module of a crate names which, the circles that are kept, with the reason.
+//! Owns: the imports between a crate's modules, the permitted circles with their reasons.
 //! Does not own: edges between crates (`imports`), the reading of Rust (`lexer`).
-//! Invariants: a circle that is not in the table is a violation, and so is a row without its circle. Tests and models
-//! may look at everything. A crate's root, which names all its modules, belongs to no circle.
+//! Invariants: a circle outside of the table is a violation, and so is a row without its circle. Tests and models may
+//! import everything. A crate's root, which names all its modules, belongs to no circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,24 +14,23 @@ use crate::repository::TextFile;
 
 const RULE: &str = "circles";
 
-/// A circle that is kept.
+/// A permitted circle.
 pub(super) struct Kept {
     /// The crate's folder.
     pub(super) name: &'static str,
     /// All modules of the circle, in order.
     pub(super) modules: &'static [&'static str],
-    /// Why.
     pub(super) reason: &'static str,
 }
 
-/// The circles that are kept.
+/// The permitted circles.
 const KEPT: &[Kept] = &[Kept {
     name: "product/nfs",
     modules: &["calls", "connection", "mount", "server"],
     reason: "a call answers through its connection, and both are of a server",
 }];
 
-/// By crate, each module and the modules of the crate that it names.
+/// By crate, each module with the modules of the same crate that the module names.
 type Edges<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
 /// The violations in these files.
@@ -63,7 +62,7 @@ pub(super) fn check_with(files: &[TextFile], kept: &[Kept]) -> Vec<Violation> {
     violations
 }
 
-/// The crate and the modules, from the top, that a file is; nothing for roots and tests.
+/// The crate and the modules, from the top, of a file; `None` for roots and tests.
 fn place(path: &str) -> Option<(&str, Vec<&str>)> {
     let (name, inside) = path.split_once("/src/")?;
     if is_test(path) || path.ends_with("loom_models.rs") {
@@ -94,7 +93,7 @@ fn edges(files: &[TextFile]) -> Edges<'_> {
     edges
 }
 
-/// The word of a path that names something at the crate's root, seen from a module so deep.
+/// The part of a path that names an item at the crate's root, seen from a module at this depth.
 fn top_level<'a>(parts: &[&'a str], depth: usize) -> Option<&'a str> {
     let up = parts.iter().take_while(|part| **part == "super").count();
     match parts {
@@ -115,7 +114,7 @@ fn circles<'a>(modules: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<Vec<&
     modules.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
-/// What can be reached from a module, itself only by a circle.
+/// The modules that can be reached from a module; itself only by a circle.
 fn reachable<'a>(modules: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut left: Vec<&str> = modules[from].iter().copied().collect();

@@ -1,8 +1,8 @@
 //! Rules about documents.
 //!
-//! Owns: what in a document is a path of this repository, and whether a generated one is fresh.
-//! Does not own: how a document is generated (`docs`).
-//! Invariants: text in backticks that could not be a path of this repository is left alone.
+//! Owns: the recognition of this repository's paths in a document, the freshness of generated documents.
+//! Does not own: the generation of documents (`docs`).
+//! Invariants: text in backticks that cannot be a path of this repository is ignored.
 
 use super::Violation;
 use crate::repository::TextFile;
@@ -10,10 +10,10 @@ use crate::repository::TextFile;
 /// Endings that make a bare word in backticks a file name.
 const ENDINGS: &[&str] = &[".rs", ".md", ".toml"];
 
-/// Paths that a document names as a user's, not as this repository's.
+/// Paths of users' files, not of this repository.
 const USERS: &[&str] = &["afflux.toml"];
 
-/// Violations for every path in backticks that is not there. `paths` are the repository's files.
+/// Violations for every path in backticks that does not exist. `paths` are the repository's files.
 pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut fenced = false;
@@ -34,7 +34,7 @@ pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violat
     violations
 }
 
-/// The violation of a generated document that is not what would be generated now.
+/// The violation for a generated document that is out of date.
 pub(crate) fn stale(path: &str, written: &str, generated: &str) -> Option<Violation> {
     (written != generated)
         .then(|| Violation::new(path, "docs-fresh", "is not what the tables say: run `cargo xtask docs`"))

@@ -1,9 +1,9 @@
-//! Which crate may import which.
+//! The permitted imports between crates.
 //!
 //! Owns: the import table, the third-party allow-lists of the crates that are kept pure.
 //! Does not own: paths inside a crate (`sources`).
-//! Invariants: a crate without a row is a violation, so the table is complete; so is a row without
-//! a crate, so it is not stale.
+//! Invariants: a crate without a row is a violation, so the table is complete; so is a row without a crate, so it is
+//! not stale.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -12,14 +12,14 @@ use super::Violation;
 
 const RULE: &str = "imports";
 
-/// What one of our crates may import. Ours are named without the `afflux-` prefix.
+/// The permitted imports of one of our crates. Ours are named without the `afflux-` prefix.
 struct Row {
     name: &'static str,
-    /// Ours, from the code itself.
+    /// Our crates, for its code.
     ours: &'static [&'static str],
-    /// Ours, from tests and benchmarks too.
+    /// Our crates, additionally for its tests and benchmarks.
     ours_in_tests: &'static [&'static str],
-    /// Other people's, from the code itself; `None` is no restriction.
+    /// Third-party crates, for its code; `None` is no restriction.
     others: Option<&'static [&'static str]>,
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<Violation>> {
 
 fn edge_violation(row: &Row, workspace: &[&str], dependency: &Value) -> Option<Violation> {
     let name = dependency["name"].as_str().unwrap_or_default();
-    // What only a model checker's build imports is for tests as well.
+    // Imports only for a model checker's build are for tests, too.
     let test_only = dependency["kind"].as_str() == Some("dev") || dependency["target"].as_str() == Some("cfg(loom)");
     let target = short(name);
     let allowed = if workspace.contains(&name) {
@@ -203,7 +203,7 @@ fn edge_violation(row: &Row, workspace: &[&str], dependency: &Value) -> Option<V
     })
 }
 
-/// A crate of ours without the prefix that its package has.
+/// The name of one of our packages without its prefix.
 fn short(package: &str) -> &str {
     package.strip_prefix("afflux-").unwrap_or(package)
 }

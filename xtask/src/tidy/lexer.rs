@@ -1,8 +1,8 @@
-//! Rust text as the words and marks that rules look at.
+//! Splits Rust text into the words and marks that rules examine.
 //!
-//! Owns: leaving out comments, strings and character literals; the paths that a text names.
+//! Owns: skipping comments, strings and character literals; the paths in a text.
 //! Does not own: any rule.
-//! Invariants: every token keeps its line; text that is not Rust gives tokens all the same.
+//! Invariants: every token keeps its line; text that is not Rust gives tokens, too.
 
 /// A word (identifier, keyword, number) or one mark, with its line from 1. `::` is one mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,7 +11,7 @@ pub(crate) struct Token<'a> {
     pub(crate) line: usize,
 }
 
-/// A path such as `std::time::Instant`, spelled out of a `use` tree or as it stands in the code.
+/// A path such as `std::time::Instant`, expanded from a `use` tree or as written in the code.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CodePath<'a> {
     pub(crate) parts: Vec<&'a str>,
@@ -37,7 +37,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// How many bytes of comment, string or character literal the text starts with, if any.
+/// The length in bytes of the comment, string or character literal at the start of the text, if there is one.
 fn skipped(rest: &str) -> Option<usize> {
     if rest.starts_with("//") {
         return Some(rest.find('\n').unwrap_or(rest.len()));
@@ -68,7 +68,7 @@ fn skipped(rest: &str) -> Option<usize> {
     None
 }
 
-/// The length of a literal that starts and ends with `quote`, escapes included.
+/// The length of a literal that starts and ends with `quote`, including escapes.
 fn literal_len(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, letter) in text.char_indices().skip(1) {
@@ -95,10 +95,10 @@ fn is_word(letter: char) -> bool {
     letter == '_' || letter.is_alphanumeric()
 }
 
-/// Keywords that may stand before a path that starts with `::`.
+/// Keywords that may precede a path that starts with `::`.
 const BEFORE_ROOT: &[&str] = &["use", "as", "dyn", "else", "impl", "in", "match", "mut", "return"];
 
-/// Every path in the tokens, with groups (`a::{b, c}`) spelled out.
+/// Every path in the tokens, with groups (`a::{b, c}`) expanded.
 pub(crate) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<CodePath<'a>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -111,7 +111,7 @@ pub(crate) fn paths<'a>(tokens: &[Token<'a>]) -> Vec<CodePath<'a>> {
     found
 }
 
-/// Reads one path or tree that starts at `at`; gives where it ends.
+/// Reads one path or tree that starts at `at`; returns its end.
 fn tree<'a>(tokens: &[Token<'a>], mut at: usize, before: &[&'a str], found: &mut Vec<CodePath<'a>>) -> usize {
     let mut parts = before.to_vec();
     let line = tokens.get(at).map_or(0, |token| token.line);

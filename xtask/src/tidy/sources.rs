@@ -1,16 +1,16 @@
 //! Rules about one source file at a time.
 //!
-//! Owns: module headers, names, where `unsafe` may stand, which of the world a crate may touch.
+//! Owns: module headers, names, the places of `unsafe`, the parts of the world that a crate may use.
 //! Does not own: crate edges (`imports`), the reading of Rust (`lexer`).
-//! Invariants: tests, benchmarks, examples and binaries may touch the world; nothing else is exempt by place.
+//! Invariants: tests, benchmarks, examples and binaries may use the world; nothing else is exempt by place.
 
 use super::Violation;
 use super::lexer::{self, CodePath, Token};
 use crate::repository::TextFile;
 
-/// Parts of the world that a crate kept pure may not name, and what to use instead.
+/// Parts of the world that a pure crate may not name, and the replacements.
 struct Bans {
-    /// Where: a prefix of the path.
+    /// A prefix of the paths.
     place: &'static str,
     paths: &'static [(&'static [&'static str], &'static str)],
 }
@@ -30,7 +30,7 @@ const PURE: &[(&[&str], &str)] = &[
     (&["libc"], "system calls are the world's"),
 ];
 
-/// Plain values that only live in a banned module.
+/// Plain values that exist only in a banned module.
 const PURE_VALUES: &[&[&str]] = &[
     &["std", "net", "IpAddr"],
     &["std", "net", "Ipv4Addr"],
@@ -39,7 +39,7 @@ const PURE_VALUES: &[&[&str]] = &[
     &["std", "process", "abort"],
 ];
 
-/// What would make two runs of one seed differ.
+/// Sources of differences between two runs of one seed.
 const SIMULATED: &[(&[&str], &str)] = &[
     (&["std", "time"], "a simulated world has its own clock"),
     (&["std", "thread"], "a simulated world runs on one thread"),
@@ -58,7 +58,7 @@ const BANS: &[Bans] = &[
     Bans { place: "world/checker/src/", paths: SIMULATED },
 ];
 
-/// Where `unsafe` may stand.
+/// Places where `unsafe` is allowed.
 const UNSAFE_PLACES: &[&str] = &[
     "product/frames/",
     "product/engine/src/cache/",
@@ -70,7 +70,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "product/nfs/tests/allocations.rs",
 ];
 
-/// Crates with `unsafe` somewhere, whose root cannot forbid it.
+/// Crates with `unsafe` somewhere, so that their roots cannot forbid it.
 const UNSAFE_CRATES: &[&str] =
     &["product/frames/", "product/engine/", "product/linux/", "product/afflux-c/", "tests/race/"];
 
@@ -90,7 +90,7 @@ pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
     violations
 }
 
-/// Whether a file is a test, a benchmark or an example by where it stands.
+/// Whether a file is a test, a benchmark or an example, by its place.
 pub(super) fn is_test(path: &str) -> bool {
     // The top folder `tests/` has crates of their own, with code and tests.
     let mut parts = path.strip_prefix("tests/").unwrap_or(path).split('/').rev();
@@ -126,7 +126,7 @@ fn unsafe_places(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
     tokens.iter().filter(|token| token.text == "unsafe").map(|token| at(file, token.line, "unsafe", &text)).collect()
 }
 
-/// The root of a crate without `unsafe` says so to the compiler.
+/// The root of a crate without `unsafe` forbids it to the compiler.
 fn forbids_unsafe(file: &TextFile) -> Vec<Violation> {
     let is_root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
     let excused = UNSAFE_CRATES.iter().any(|place| file.path.starts_with(place));

@@ -132,7 +132,7 @@ fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
 const OTHERS: [&str; 10] =
     ["frames", "volume", "frontend", "linux", "simulator", "reference", "workloads", "checker", "nfs", "command"];
 
-/// The violations of a workspace that is whole but for one crate's edges.
+/// The violations of a workspace that is complete except for one crate's edges.
 fn edges(name: &str, edges: &[(&str, Option<&str>)]) -> Vec<Violation> {
     let names: Vec<&str> = OTHERS.iter().copied().chain(["engine"]).collect();
     let mut packages: Vec<Value> = names
@@ -236,7 +236,7 @@ fn tokens_keep_their_lines_and_leave_out_text() {
     assert_eq!(found, [("a", 1), ("c", 2), ("f", 4), ("::", 4), ("g", 4), ("'", 4), ("i", 4)]);
 }
 
-/// The circles of a crate `x` whose modules are these texts, but for those that are kept.
+/// The circles of a crate `x` with these modules, except for the permitted ones.
 fn circles_of(modules: &[(&str, &str)], kept: &[circles::Kept]) -> Vec<String> {
     let file =
         |(path, text): &(&str, &str)| TextFile { path: format!("product/x/src/{path}"), text: (*text).to_owned() };

@@ -1,7 +1,6 @@
 //! The two figures that have goals: a stream over NFS, and random page operations.
 //!
-//! Both run a machine as `afflux-lab simulate` makes it, with virtual CPUs and a table of costs, and frames
-//! that keep stamps.
+//! Both run a machine like `afflux-lab simulate`'s, with virtual CPUs, a table of costs, and frames that keep stamps.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,12 +17,12 @@ use crate::rig::{Rig, Took, took};
 
 /// Rounds of each figure: the middle one is the figure, the best and the worst are its spread.
 const ROUNDS: usize = 9;
-/// Virtual seconds that a real second is to have.
+/// Virtual seconds per real second to reach.
 const STREAM_GOAL: f64 = 1000.0;
-/// Page operations that a real second is to have.
+/// Page operations per real second to reach.
 const PAGES_GOAL: f64 = 2e6;
 
-/// Middle, smallest and largest.
+/// The middle, the smallest and the largest.
 fn spread(mut rates: Vec<f64>) -> [f64; 3] {
     rates.sort_by(f64::total_cmp);
     [rates[rates.len() / 2], rates[0], rates[rates.len() - 1]]
@@ -38,8 +37,8 @@ fn report(label: &str, unit: &str, scale: f64, goal: f64, rounds: &[(Took, f64)]
     }
 }
 
-/// A 1 GB file written through the NFS server, over a link of 100 Mbit/s, to a disk of 25 MB/s, and
-/// committed. With every page of the disk checked, if that is asked for.
+/// A 1 GB file written and committed through the NFS server, over a link of 100 Mbit/s, to a disk of 25 MB/s. If
+/// `checked`, every page of the disk is checked.
 pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f64 {
     let world = World::new(options);
     let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
@@ -66,7 +65,7 @@ pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f
     world.platform().now().0 as f64 / 1e9
 }
 
-/// Prints both figures, with their spread.
+/// Prints both figures with their spread.
 pub(crate) fn goals(quick: bool) {
     let (file_bytes, operations) = if quick { (100_000_000, 100_000) } else { (1_000_000_000, 2_000_000) };
     let machine = |cpus| WorldOptions::machine(1, CpuOptions::count(cpus));
@@ -74,7 +73,7 @@ pub(crate) fn goals(quick: bool) {
         let rounds: Vec<_> = (0..ROUNDS).map(|_| took(|| stream(machine(2), file_bytes, checked))).collect();
         report(label, "a second", 1.0, STREAM_GOAL, &rounds);
     }
-    // Name, pages of the file in a cache of 5,120, writes in 1,000.
+    // Name, pages of the file in a cache of 5,120 pages, writes in 1,000.
     let kinds = [
         ("pages, reads, all hits", 4096, 0),
         ("pages, reads, a tenth misses", 5120 * 10 / 9, 0),

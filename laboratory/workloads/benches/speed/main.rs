@@ -1,10 +1,9 @@
-//! How fast virtual time is: the figures that have goals, and what they are made of: task switches,
-//! sleeps, page operations through the engine, a stream.
+//! The speed of virtual time: the figures with goals, and their parts: task switches, sleeps, page operations through
+//! the engine, a stream.
 //!
-//! `cargo bench -p afflux-workloads --bench speed [-- --quick] [FILTER]`; the filter `goals` prints the
-//! figures that have goals alone. But for the stream of these the device is a null one that answers
-//! at an instant of virtual time and moves no bytes: what is measured is the executor and the engine,
-//! in CPU time of the thread.
+//! `cargo bench -p afflux-workloads --bench speed [-- --quick] [FILTER]`; the filter `goals` prints only the figures
+//! with goals. Except for their stream, the device is a null device that answers at an instant of virtual time and
+//! moves no bytes. So the benchmark measures the executor and the engine, in CPU time of the thread.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -20,7 +19,7 @@ use rig::{Rig, cpu_ns};
 
 const ROUNDS: usize = 5;
 
-/// Best and worst of some rounds, in nanoseconds for one of `count`.
+/// Best and worst of several rounds, in nanoseconds for one of `count`.
 fn time(count: u64, mut round: impl FnMut() -> f64) -> (f64, f64) {
     let times: Vec<f64> = (0..ROUNDS).map(|_| round() / count as f64).collect();
     (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max))
@@ -87,7 +86,7 @@ impl Bench {
         }
     }
 
-    /// 1 GB that comes over a link of 100 Mbit/s, 11.8 MB/s of payload, to a disk of 25 MB/s.
+    /// 1 GB over a link of 100 Mbit/s, 11.8 MB/s of payload, to a disk of 25 MB/s.
     fn stream(&self) {
         let label = "stream";
         if !self.wants(label) {
@@ -118,7 +117,7 @@ impl Bench {
     }
 }
 
-/// So many sleeps or switches by so many tasks in all; the nanoseconds that it took.
+/// A total of `count` sleeps or switches by this many tasks; returns the nanoseconds.
 fn loop_in_tasks(options: &WorldOptions, tasks: u64, count: u64, sleep: bool) -> f64 {
     let world = World::new(options.clone());
     for _ in 0..tasks {
@@ -135,7 +134,7 @@ fn loop_in_tasks(options: &WorldOptions, tasks: u64, count: u64, sleep: bool) ->
         });
     }
     let began = cpu_ns();
-    // Until all have ended and nothing is left to wait for.
+    // Runs until all have ended and nothing is left to wait for.
     assert!(world.run(std::future::pending::<()>()).is_err());
     cpu_ns() - began
 }

@@ -1,4 +1,4 @@
-//! An engine in a world of its own over a device without bytes, and the clocks to measure it by.
+//! An engine in its own world over a device without bytes, and the clocks to measure it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) const PAGE: u64 = 4096;
 
-/// Answers each request after a latency, one byte after the other at its rate; keeps nothing.
+/// Answers each request after a latency, one byte after the other at its rate; stores nothing.
 struct NullDevice {
     platform: Arc<SimPlatform>,
     limits: Limits,
@@ -40,7 +40,7 @@ impl Device for NullDevice {
     }
 }
 
-/// An engine over one null device, with one file. Frames are stamps, as in all long simulations.
+/// An engine over one null device, with one file. Frames keep stamps, as in all long simulations.
 pub(crate) struct Rig {
     pub(crate) world: World,
     pub(crate) platform: Arc<SimPlatform>,
@@ -73,7 +73,7 @@ impl Rig {
         Self { world, platform, engine, file }
     }
 
-    /// Random page operations by so many tasks; `write_per_mille` of them writes.
+    /// Random page operations by this many tasks; `write_per_mille` of them are writes.
     pub(crate) fn random_pages(&self, tasks: u64, operations: u64, write_per_mille: u64) {
         let pages = self.file.size() / PAGE;
         let left = Arc::new(AtomicU64::new(tasks));
@@ -108,14 +108,14 @@ impl Rig {
     }
 }
 
-/// What something took, in nanoseconds of this thread's CPU time and of the clock on the wall.
+/// A measured duration, in nanoseconds of this thread's CPU time and of the wall clock.
 #[derive(Clone, Copy)]
 pub(crate) struct Took {
     pub(crate) cpu_ns: f64,
     pub(crate) wall_ns: f64,
 }
 
-/// Measures what `work` takes.
+/// Measures the duration of `work`.
 pub(crate) fn took<T>(work: impl FnOnce() -> T) -> (Took, T) {
     let (wall, cpu) = (Instant::now(), cpu_ns());
     let result = work();

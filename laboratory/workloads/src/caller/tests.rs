@@ -3,7 +3,7 @@ use afflux_simulator::CostTable;
 
 const MIB: u64 = 1 << 20;
 
-/// Mean of what a page of so many bytes costs, the second time.
+/// Mean cost of a page on the second pass over this many bytes.
 fn mean_ns(bytes: u64, stride: u64, writes: bool) -> u64 {
     let mut copies = Copies::new(&CostTable::standard());
     let mut pass = || {
@@ -17,7 +17,7 @@ fn mean_ns(bytes: u64, stride: u64, writes: bool) -> u64 {
 
 #[test]
 fn pages_beyond_the_cpus_cache_cost_what_memory_does() {
-    // 769 is odd: all pages, none beside the one before it.
+    // 769 is odd, so the stride visits all pages, and none right after its neighbour.
     for (bytes, stride, writes, expected) in [
         (8 * MIB, 1, false, 0..3),
         (8 * MIB, 769, true, 0..3),

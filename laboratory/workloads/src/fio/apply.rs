@@ -1,10 +1,9 @@
-//! Sections of options into jobs.
+//! Turns sections of options into jobs.
 //!
-//! Owns: which options a job has (its own, after those of the global sections above it), which are refused and which
-//! are told of.
-//! Does not own: the text around options (`lines`), what an option does to a job (`draft`), the list of fio's
-//! (`options`).
-//! Invariants: a job that comes out of here can be run. What is told of is told once, where it is first.
+//! Owns: the set of a job's options (its own, after those of the global sections above it), refusals, warnings.
+//! Does not own: the text around options (`lines`), the effect of an option on a job (`draft`), the list of fio's
+//! options (`options`).
+//! Invariants: every returned job can run. Each warning is given once, at its first place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +15,12 @@ use super::options::{self, Meaning};
 use super::{Complaint, JobFile, Likeness};
 use crate::job::{Job, Place};
 
-/// What the options of a file come to, as they are read.
+/// The state of reading a file's options.
 struct Reading<'a> {
     likeness: Likeness,
     wrong: &'a mut Vec<Complaint>,
     warnings: Vec<Complaint>,
-    /// What was told of: options' names, or whole sentences.
+    /// Warnings already given: options' names, or whole sentences.
     told: BTreeSet<String>,
 }
 
@@ -58,7 +57,7 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
                 names.insert(job.name.clone());
                 jobs.push(job);
             }
-            // What is missing may be what was refused.
+            // A missing option may be one that was refused.
             Err(_) if reading.wrong.len() > complaints || section.broken => {}
             Err(all) => all.into_iter().for_each(|what| {
                 reading.refuse(&section.place, format!("job '{}': {what}", section.name));
@@ -76,17 +75,17 @@ impl Reading<'_> {
         }
     }
 
-    /// Something that is worth knowing, once.
+    /// Adds a warning, once.
     fn tell(&mut self, about: &str, place: &Place, what: String) {
         if self.told.insert(about.to_owned()) {
             self.warnings.push(Complaint { place: place.clone(), what });
         }
     }
 
-    /// Something that is only nearly what fio does.
+    /// Reports something that only approximates fio.
     fn near(&mut self, place: &Place, what: String) {
         match self.likeness {
-            // Jobs that follow may say it again, and it is the same.
+            // Later jobs may repeat it; it is the same complaint.
             Likeness::Same if !self.told.insert(what.clone()) => {}
             Likeness::Same => self.refuse(place, format!("{what}; --approximate takes it all the same")),
             Likeness::Near => self.tell(&what, place, format!("nearly: {what}")),
@@ -94,10 +93,10 @@ impl Reading<'_> {
     }
 
     fn apply_all(&mut self, draft: &mut Draft, lines: &[OptionLine]) {
-        // fio reads it first, wherever it stands in its section.
+        // fio reads it first, wherever it is in its section.
         let (bases, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.key == "kb_base");
         let lines: Vec<_> = bases.into_iter().chain(others).collect();
-        // Of an option that is there twice the last counts, but each has to be right.
+        // The last of an option's occurrences counts, but each has to be right.
         let last: BTreeMap<&str, u64> = lines.iter().map(|line| (line.key.as_str(), line.place.line)).collect();
         for line in lines {
             let counts = last.get(line.key.as_str()) == Some(&line.place.line);
@@ -149,7 +148,7 @@ impl Reading<'_> {
     }
 }
 
-/// The value of a key alone: some stand for themselves, others need one.
+/// The value of a key without `=`: some options have a default value, others need one.
 fn bare(name: &str, job: &str) -> Result<String, String> {
     match name {
         "time_based" | "stonewall" | "group_reporting" | "norandommap" | "exitall" | "new_group" | "bs_is_seq_rand" => {

@@ -1,13 +1,13 @@
-//! Arithmetic in values: `size=(8 * 4k) + 1m` in parentheses, as fio has it.
+//! fio's arithmetic in values, which begins with a parenthesis: `size=(8 * 4k) + 1m`.
 //!
 //! Owns: `+`, `-`, `*`, `/`, `%`, `^`, signs and parentheses.
 //! Does not own: the numbers in it, with their units (`numbers`).
-//! Invariants: whole numbers; what is not one, or not within fio's range, is an error.
+//! Invariants: results are whole numbers within fio's range; anything else is an error.
 
-/// Deepest parentheses.
+/// Deepest nesting of parentheses.
 const DEEP_MAX: usize = 64;
 
-/// What a value comes to: arithmetic begins with a parenthesis; all else is a number.
+/// Evaluates a value: arithmetic begins with a parenthesis; everything else is a number.
 pub(super) fn worked_out(text: &str, plain: &mut dyn FnMut(&str) -> Result<u64, String>) -> Result<u64, String> {
     if !text.starts_with('(') {
         return plain(text);

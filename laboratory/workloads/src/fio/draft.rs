@@ -1,8 +1,8 @@
-//! A job in the making: what each option does to it, and what it must have when all are known.
+//! A job under construction: the effect of each option, and the final checks.
 //!
-//! Owns: options that are supported, one by one; what does not go together.
-//! Does not own: which lines count (`apply`), the text of values (`values`, `numbers`).
-//! Invariants: a finished job means what fio 3.33 means by it.
+//! Owns: each supported option, conflicts between options.
+//! Does not own: the choice of lines (`apply`), the text of values (`values`, `numbers`).
+//! Invariants: a finished job has fio 3.33's meaning.
 
 use afflux_engine::settings::did_you_mean;
 
@@ -18,23 +18,23 @@ use crate::job::{Amount, BlockSizes, Engine, Job, Verify, Zones};
 const CLONES_MAX: u64 = 4096;
 /// Most files of a clone.
 const FILES_MAX: u64 = 1 << 20;
-/// Most calls in flight of a clone.
+/// Most calls in flight in a clone.
 const DEPTH_MAX: u64 = 65_536;
 
-/// Zones of a zoned drive that is not said to have others.
+/// Zone size of a zoned drive without `zonesize`.
 const USUAL_ZONE_BYTES: u64 = 256 << 20;
 
-/// What a simulated disk is given back at a time.
+/// The unit of trims on a simulated disk.
 const TRIM_BYTES: u64 = 4096;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 const MICROSECOND_NS: u64 = 1_000;
 
-/// What a zone mode needs, before it is known whether there is one.
+/// Options of zones, before it is known whether there is a zone mode.
 #[derive(Clone, Copy, Default)]
 struct ZoneSizes {
-    /// 0: not said; 1: none; 2: strided; 3: as zoned devices have it.
+    /// 0: not given; 1: none; 2: strided; 3: as on zoned devices.
     mode: u8,
     range: u64,
     bytes: u64,
@@ -42,7 +42,7 @@ struct ZoneSizes {
     open: u64,
 }
 
-/// A job in the making.
+/// A job under construction.
 #[derive(Clone)]
 pub(super) struct Draft {
     pub(super) job: Job,
@@ -52,10 +52,10 @@ pub(super) struct Draft {
     verify: Verify,
     verifies: bool,
     zones: ZoneSizes,
-    /// `sg_write_mode`, where it is not plain writing.
+    /// `sg_write_mode`, unless it is plain writing.
     sg_mode: Option<String>,
     ignored_errors: bool,
-    /// Sizes of trims, where they are said by themselves.
+    /// Sizes of trims, where they are given separately.
     trim_bytes: Option<BlockSizes>,
 }
 
@@ -77,7 +77,7 @@ impl Default for Draft {
 }
 
 impl Draft {
-    /// Does what the option says.
+    /// Applies an option.
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         if value.is_empty() {
             return Err("the value is missing".to_owned());
@@ -86,7 +86,7 @@ impl Draft {
         if done { Ok(()) } else { Err("is listed as supported and is not".to_owned()) }
     }
 
-    /// Options about files, and what is read and written of them.
+    /// Options about files, and about the data read and written.
     fn set_what(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let base = self.base;
         let job = &mut self.job;
@@ -143,7 +143,7 @@ impl Draft {
         Ok(true)
     }
 
-    /// Options about when something happens, and what it is measured by.
+    /// Options about timing and its measurement.
     fn set_when(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let base = self.base;
         let job = &mut self.job;
@@ -182,7 +182,7 @@ impl Draft {
         Ok(true)
     }
 
-    /// Options about how calls are made.
+    /// Options about the method of calls.
     fn set_how(&mut self, name: &str, value: &str) -> Result<bool, String> {
         let base = self.base;
         let job = &mut self.job;
@@ -192,7 +192,7 @@ impl Draft {
             "iodepth" => more.depth = bounded(value, base, 1, DEPTH_MAX)?,
             "iodepth_batch" => more.batch = bounded(value, base, 0, DEPTH_MAX)?,
             "iodepth_low" => more.depth_low = bounded(value, base, 0, DEPTH_MAX)?,
-            // With several ends awaited at once nothing is submitted meanwhile: the queue runs down.
+            // While several ends are awaited at once nothing is submitted: the queue runs down.
             "iodepth_batch_complete_min" => drop(bounded(value, base, 0, DEPTH_MAX)?),
             "io_submit_mode" => more.offload = offloads(value)?,
             "direct" => more.direct = truth(value)?,
@@ -241,7 +241,7 @@ impl Draft {
     }
 
     fn set_engine(&mut self, value: &str) -> Result<(), String> {
-        // Options of an engine may stand behind it in older files.
+        // In older files, options of an engine may follow its name.
         let name = value.split(':').next().unwrap_or(value);
         match engines::find(name) {
             _ if name == "external" => Err(format!("'{value}' is a program of this host's, which cannot be simulated")),
@@ -261,7 +261,7 @@ impl Draft {
         engines::find(&self.engine).unwrap_or(Likened::To(Engine::Psync))
     }
 
-    /// What is only nearly what fio does.
+    /// The points where the simulation only approximates fio.
     pub(super) fn near(&self) -> Vec<String> {
         let mut all = Vec::new();
         if let Likened::Nearly(_, why) = self.likened() {
@@ -270,7 +270,7 @@ impl Draft {
         all
     }
 
-    /// What is worth knowing of what was taken.
+    /// Warnings about accepted options.
     pub(super) fn told(&self) -> Vec<String> {
         let mut all = Vec::new();
         if let Likened::But(_, why) = self.likened() {
@@ -300,7 +300,7 @@ impl Draft {
         all
     }
 
-    /// The job; or all that it lacks, and what of it does not go together.
+    /// The finished job, or all its missing and conflicting options.
     pub(super) fn finished(mut self) -> Result<Job, Vec<String>> {
         let (engine, direct) = match self.likened() {
             Likened::To(engine) | Likened::But(engine, _) => (engine, self.job.more.direct),
@@ -364,7 +364,7 @@ impl Draft {
         }
     }
 
-    /// What of its trims is not simulated.
+    /// The reason that the job's trims cannot be simulated, if any.
     fn trims(&self) -> Option<String> {
         let (job, BlockSizes { min, max }) = (&self.job, self.job.block_bytes[1]);
         let whole = |bytes: u64| bytes.is_multiple_of(TRIM_BYTES);
@@ -386,7 +386,7 @@ impl Draft {
         if job.name.is_empty() {
             wrong.push("has no name".to_owned());
         }
-        // A path that may be a disk has the size that that has; which it is shows later.
+        // A path that may be a disk has the disk's size, which is known later.
         let named = !job.file_names.is_empty();
         let moves = !matches!(job.engine, Engine::Cpu | Engine::Names);
         if job.size_percent != 100 && job.file_bytes.is_none() && !named {
@@ -415,7 +415,7 @@ impl Draft {
     }
 }
 
-/// What a list says of trims by themselves.
+/// The part of a list for trims, if it has one.
 fn third(value: &str) -> Option<&str> {
     value.split(',').nth(2).filter(|part| !part.is_empty())
 }
@@ -480,7 +480,7 @@ fn verifies(value: &str) -> Result<bool, String> {
     }
 }
 
-/// `PATH,BLOCK,MIB`, as pools of persistent memory are named: leaves the path, and returns the bytes.
+/// Parses `PATH,BLOCK,MIB`, the names of pools of persistent memory: keeps the path, and returns the bytes.
 fn pool_bytes(names: &mut [String]) -> u64 {
     let Some(name) = names.first_mut() else { return 0 };
     let parts: Vec<String> = name.split(',').map(str::to_owned).collect();

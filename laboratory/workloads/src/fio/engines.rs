@@ -1,23 +1,23 @@
-//! fio's I/O engines, and what the simulator makes of each.
+//! fio's I/O engines, and the simulator's engine for each.
 //!
-//! Owns: the names, and what an engine does as far as caches and disks see it.
+//! Owns: the names, and an engine's behaviour as caches and disks see it.
 //! Does not own: options of engines (`options`).
-//! Invariants: names are in order. An engine that is not in the table is none of fio's.
+//! Invariants: names are in order. fio has no engine outside of the table.
 
 use crate::job::Engine;
 
-/// What the simulator makes of an engine.
+/// The simulator's treatment of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Likened {
-    /// It does this.
+    /// Simulated as this engine.
     To(Engine),
-    /// It does this, always past the page cache.
+    /// Simulated as this engine, always past the page cache.
     PastCache(Engine),
-    /// It does this, and what else it does is not simulated: in words.
+    /// Simulated as this engine; the text names the part that is not simulated.
     But(Engine, &'static str),
-    /// It is only nearly this, past the page cache: why.
+    /// Only approximated by this engine, past the page cache; the text says why.
     Nearly(Engine, &'static str),
-    /// Nothing like it can be simulated: why.
+    /// Cannot be simulated; the text says why.
     Not(&'static str),
 }
 
@@ -90,12 +90,12 @@ pub(super) const ENGINES: &[(&str, Likened)] = &[
     ("xnvme", PastCache(Uring)),
 ];
 
-/// What the engine of this name does.
+/// The treatment of the engine of this name.
 pub(super) fn find(name: &str) -> Option<Likened> {
     ENGINES.binary_search_by_key(&name, |engine| engine.0).ok().map(|at| ENGINES[at].1)
 }
 
-/// Engines that are simulated as they are, for messages.
+/// The engines that are simulated exactly, for messages.
 pub(super) fn simulated() -> String {
     let names = ENGINES.iter().filter(|engine| matches!(engine.1, To(_) | PastCache(_) | But(..)));
     names.map(|engine| engine.0).collect::<Vec<_>>().join(", ")

@@ -1,26 +1,26 @@
-//! The lines of a job file, into sections of options.
+//! Splits the lines of a job file into sections of options.
 //!
 //! Owns: comments, section headers, `include`, `${VAR}`, keys and values as text.
-//! Does not own: what an option means.
-//! Invariants: every option knows the file and line it stands in. `include` goes at most
-//! [`INCLUDES_DEEP_MAX`] files deep, so that one that includes itself ends.
+//! Does not own: the meaning of an option.
+//! Invariants: every option has its file and line. `include` nests at most [`INCLUDES_DEEP_MAX`] files deep, so that a
+//! file that includes itself ends.
 
 use super::{Complaint, Included, Surroundings};
 use crate::job::Place;
 
-/// How deep files may include each other.
+/// Deepest nesting of included files.
 const INCLUDES_DEEP_MAX: usize = 16;
 /// Most sections of a file. Each is a job, or options for jobs.
 pub(super) const SECTIONS_MAX: usize = 100_000;
-/// Complaints after which a file is not read on: it is none of jobs.
+/// Complaints after which reading stops: the file is not a job file.
 const WRONG_MAX: usize = 100;
 
-/// One option, as it stands.
+/// One option, as written.
 #[derive(Clone, Debug)]
 pub(super) struct OptionLine {
     pub(super) place: Place,
     pub(super) key: String,
-    /// What follows the first `=`; `None` for a key alone.
+    /// The text after the first `=`; `None` for a key alone.
     pub(super) value: Option<String>,
 }
 
@@ -30,18 +30,18 @@ pub(super) struct Section {
     pub(super) place: Place,
     pub(super) name: String,
     pub(super) options: Vec<OptionLine>,
-    /// A line of it is wrong, so that it may lack what it means to have.
+    /// One of its lines is wrong, so an option may be missing.
     pub(super) broken: bool,
 }
 
 impl Section {
-    /// fio looks at the first six letters only.
+    /// fio compares only the first six letters.
     pub(super) fn is_global(&self) -> bool {
         self.name.starts_with("global")
     }
 }
 
-/// The sections of a file, and what is wrong with its lines.
+/// The sections of a file, and the complaints about its lines.
 pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> (Vec<Section>, Vec<Complaint>) {
     let mut headers = text.lines().zip(1..).filter(|(line, _)| content(line).starts_with('['));
     if let Some((_, line)) = headers.nth(SECTIONS_MAX) {
@@ -53,7 +53,7 @@ pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundin
     (reader.sections, reader.wrong)
 }
 
-/// A line without what fio takes for blanks and a comment: a `;` or `#` ends it wherever it stands.
+/// A line without its comment and without fio's blanks. A `;` or `#` begins a comment anywhere.
 fn content(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }
@@ -62,7 +62,7 @@ struct Reader<'a> {
     surroundings: &'a mut dyn Surroundings,
     sections: Vec<Section>,
     wrong: Vec<Complaint>,
-    /// Files include each other in a circle: that was told, and is the same each time round.
+    /// Files include each other in a circle; this is reported once.
     too_deep: bool,
 }
 
@@ -130,7 +130,7 @@ impl Reader<'_> {
     }
 }
 
-/// The value with each `${NAME}` replaced by what the environment has, or by nothing.
+/// The value with each `${NAME}` replaced by the environment's value, or by nothing.
 fn expanded(value: &str, surroundings: &mut dyn Surroundings) -> Result<String, String> {
     let (mut result, mut rest) = (String::new(), value);
     while let Some(start) = rest.find("${") {

@@ -1,12 +1,12 @@
-//! fio job files: text in, jobs out.
+//! Parses fio job files into jobs.
 //!
-//! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`, arithmetic), fio's rules for numbers, which
-//! options and engines there are and which of them the simulator knows.
-//! Does not own: files and the environment, which the caller brings; running jobs.
-//! Invariants: pure. Of the options that are supported, what fio 3.33 rejects is rejected, and what it
-//! accepts is accepted with the same meaning, unless it drops a part of it silently. What fio knows and
-//! the simulator does not is an error, unless it cannot change what a cache and a disk do. All that is wrong with a
-//! file is told at once.
+//! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`, arithmetic), fio's rules for numbers, the lists of
+//! options and engines and of those that the simulator knows.
+//! Does not own: files and the environment, which the caller provides; running jobs.
+//! Invariants: pure. For supported options the parser rejects every value that fio 3.33 rejects. The parser accepts
+//! every value that fio accepts, with fio's meaning, unless fio silently drops a part of the value. An option that fio
+//! knows and the simulator does not is an error, unless it cannot change the behaviour of a cache and a disk. All
+//! errors of a file are reported at once.
 
 mod apply;
 mod arithmetic;
@@ -24,26 +24,25 @@ use crate::job::{Job, Place};
 /// A file that another one includes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Included {
-    /// The name to report it by.
+    /// The name used in reports.
     pub name: String,
-    /// What stands in it.
+    /// The file's text.
     pub text: String,
 }
 
-/// What the parser asks its caller for.
+/// The parser's view of its surroundings.
 pub trait Surroundings {
     /// The file that `including` names in an `include` line.
     ///
     /// # Errors
-    /// Why there is no such text.
+    /// The reason that there is no such text.
     fn include(&mut self, path: &str, including: &str) -> Result<Included, String>;
 
     /// The value of an environment variable.
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
-/// The surroundings of a job file that stands by itself: no variable has a value, and nothing is included, for this
-/// reason.
+/// The surroundings of a job file that stands alone: no variable has a value, and includes fail for this reason.
 pub struct Alone(pub &'static str);
 
 impl Surroundings for Alone {
@@ -61,21 +60,21 @@ impl Surroundings for Alone {
 pub struct JobFile {
     /// The jobs, in order.
     pub jobs: Vec<Job>,
-    /// What was taken and is not quite what fio does, or cannot change the outcome: each once.
+    /// Accepted options that only approximate fio, or cannot change the outcome; each is listed once.
     pub warnings: Vec<Complaint>,
 }
 
-/// What is wrong, or strange, and where.
+/// An error or a warning, and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}:{}: {what}", place.file, place.line)]
 pub struct Complaint {
-    /// Where.
+    /// Its place.
     pub place: Place,
-    /// In words, with the option, the value and what is allowed.
+    /// The text, with the option, the value and the allowed values.
     pub what: String,
 }
 
-/// All that is wrong with a file, a line each.
+/// All errors of a file, one per line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct Complaints(pub Vec<Complaint>);
 
@@ -89,28 +88,28 @@ impl fmt::Display for Complaints {
     }
 }
 
-/// How near to fio a job has to be.
+/// The required likeness to fio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Likeness {
     /// The same calls.
     #[default]
     Same,
-    /// What is only nearly the same is taken, with a warning.
+    /// Approximations are accepted, with a warning.
     Near,
 }
 
 /// Parses the job file `text`, called `name` in messages.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All errors of the file.
 pub fn parse(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> Result<JobFile, Complaints> {
     parse_as(name, text, surroundings, Likeness::Same)
 }
 
-/// The same, as near to fio as is asked for.
+/// Like [`parse`], with this likeness to fio.
 ///
 /// # Errors
-/// As [`parse`].
+/// Those of [`parse`].
 pub fn parse_as(
     name: &str,
     text: &str,
@@ -122,7 +121,7 @@ pub fn parse_as(
     if wrong.is_empty() { Ok(file) } else { Err(Complaints(wrong)) }
 }
 
-/// The job that these options make; a space ends each.
+/// The job of these options, which are separated by spaces.
 #[cfg(test)]
 pub(crate) fn job_of(options: &str) -> Job {
     let text = format!("[x]\n{}\n", options.replace(' ', "\n"));

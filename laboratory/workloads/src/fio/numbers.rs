@@ -1,27 +1,27 @@
-//! Sizes, counts, times and ranges, as fio 3.33 reads them.
+//! Sizes, counts, times and ranges, as in fio 3.33.
 //!
-//! fio drops what it does not understand behind a number (`1.5m` is one byte, `10sec` ten
-//! microseconds); here that is an error. As fio 3.33 does, and not as its manual says, `1ki` is `1k`.
+//! fio silently drops text after a number that it does not understand (`1.5m` is one byte, `10sec` ten microseconds).
+//! Here that is an error. As in fio 3.33, and contrary to its manual, `1ki` is `1k`.
 //!
 //! Owns: the text forms of numbers.
-//! Does not own: which option takes which.
-//! Invariants: a number that is accepted has fio's value.
+//! Does not own: the choice of a form for an option.
+//! Invariants: an accepted number has fio's value.
 
 use super::arithmetic;
 
 /// fio's largest value.
 const VALUE_MAX: u64 = i64::MAX as u64;
 
-/// What unit prefixes stand for: `kb_base`.
+/// The meaning of unit prefixes: `kb_base`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KbBase {
-    /// `k` is 1024 and `kib` 1000, for the sake of old scripts.
+    /// `k` is 1024 and `kib` 1000, for compatibility with old scripts.
     Binary,
     /// `k` is 1000 and `kib` 1024.
     Decimal,
 }
 
-/// Splits off the digits: their value, and what follows. Hexadecimal with `0x`.
+/// Splits off the digits: their value, and the rest. `0x` makes them hexadecimal.
 fn digits(text: &str) -> Result<(u64, &str), String> {
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let hex = unsigned.strip_prefix("0x").or(unsigned.strip_prefix("0X"));
@@ -34,12 +34,12 @@ fn digits(text: &str) -> Result<(u64, &str), String> {
     Ok((value.ok_or_else(|| format!("'{text}' is above {VALUE_MAX}"))?, &rest[end..]))
 }
 
-/// A number, or arithmetic that gives one.
+/// A number, or arithmetic that evaluates to one.
 pub(super) fn number(text: &str, base: KbBase) -> Result<u64, String> {
     arithmetic::worked_out(text, &mut |text| plain_number(text, base))
 }
 
-/// A number of bytes, or of anything else: digits and `k`, `m`, `g`, `t`, `p`, with or without a `b`.
+/// A number of bytes or of anything else: digits and `k`, `m`, `g`, `t`, `p`, with or without a `b`.
 fn plain_number(text: &str, base: KbBase) -> Result<u64, String> {
     let (value, suffix) = digits(text)?;
     let hex = text.contains(['x', 'X']);
@@ -93,14 +93,14 @@ fn plain_time(text: &str, plain_ns: u64) -> Result<u64, String> {
     value.checked_mul(unit).ok_or_else(|| format!("'{text}' is above {} seconds", u64::MAX / 1_000_000_000))
 }
 
-/// `LOW-HIGH` or `LOW:HIGH`; the smaller one comes first whatever the order.
+/// `LOW-HIGH` or `LOW:HIGH`; the smaller one comes first in any order.
 pub(super) fn range(text: &str, base: KbBase) -> Result<(u64, u64), String> {
     let (one, other) = text.split_once(['-', ':']).ok_or_else(|| format!("'{text}' is no range like 4k-64k"))?;
     let (one, other) = (number(one, base)?, number(other, base)?);
     Ok((one.min(other), one.max(other)))
 }
 
-/// `READ[,WRITE[,TRIM]]`: what is left empty stays as it was; one value alone is for both.
+/// `READ[,WRITE[,TRIM]]`: an empty part keeps its old value; a single value sets both.
 pub(super) fn pair<T: Copy>(
     text: &str,
     now: [T; 2],

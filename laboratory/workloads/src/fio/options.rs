@@ -1,24 +1,23 @@
-//! The options that fio knows, by name, and what the simulator makes of each.
+//! The options that fio knows, by name, and the simulator's treatment of each.
 //!
-//! The names and aliases are those that `fio --cmdhelp=all` and `fio --cmdhelp=NAME` of version 3.33 list; a test
-//! compares. Beside them stand those that it knows and does not list, those of single I/O engines, and those that later
-//! versions have.
+//! The names and aliases are those in the lists of `fio --cmdhelp=all` and `fio --cmdhelp=NAME` of version 3.33, which
+//! a test compares. Further tables have its unlisted options, those of single I/O engines, and those of later versions.
 //!
-//! Owns: the names, which of them can change what a cache and a disk do.
+//! Owns: the names, the classification by effect on a cache and a disk.
 //! Does not own: values of supported options (`draft`).
 //! Invariants: every option of fio has one row; names are in order.
 
-/// What the simulator makes of an option.
+/// The simulator's treatment of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
-    /// It does what fio does.
+    /// It works as in fio.
     Supported,
-    /// It concerns the report, the buffers' contents or the host, or works only beside an option that is
-    /// not supported: ignored with a warning.
+    /// It concerns the report, the buffers' contents or the host, or works only together with an unsupported option. It
+    /// is ignored with a warning.
     Harmless,
-    /// These values are what happens anyway; others would change the outcome a little.
+    /// These values are the simulator's behaviour; others would change the outcome a little.
     Only(&'static [&'static str]),
-    /// Without it things are nearly the same: what is missing then.
+    /// Leaving it out changes little; the text names the difference.
     Near(&'static str),
     /// It could change the outcome.
     Unsupported,
@@ -248,7 +247,7 @@ pub(super) const OPTIONS: &[(&str, Meaning)] = &[
     ("zoneskip", Supported),
 ];
 
-/// Options that fio 3.33 takes and does not list.
+/// Options that fio 3.33 accepts and does not list.
 #[rustfmt::skip]
 const UNLISTED: &[(&str, Meaning)] = &[
     ("bs_is_seq_rand", Supported),
@@ -261,7 +260,7 @@ const UNLISTED: &[(&str, Meaning)] = &[
     ("verifysort_nr", Harmless),
 ];
 
-/// Options of single engines. Most say how an engine reaches what it reads and writes.
+/// Options of single engines. Most describe how an engine reaches its data.
 #[rustfmt::skip]
 const OF_ENGINES: &[(&str, Meaning)] = &[
     ("apptag", Harmless), ("apptag_mask", Harmless), ("arguments", Harmless), ("bindname", Harmless),
@@ -299,7 +298,7 @@ const OF_ENGINES: &[(&str, Meaning)] = &[
     ("xnvme_dev_subnqn", Harmless), ("xnvme_iovec", Harmless), ("xnvme_mem", Harmless), ("xnvme_sync", Harmless),
 ];
 
-/// Options that versions after 3.33 have.
+/// Options of versions after 3.33.
 #[rustfmt::skip]
 const LATER: &[&str] = &[
     "comm", "dataplacement", "dp_scheme", "end_syncfs", "fdp", "filetype", "job_start_clock_id", "log_issue_time",
@@ -309,7 +308,7 @@ const LATER: &[&str] = &[
     "write_zone_remainder",
 ];
 
-/// Other names of options, in their order.
+/// Other names of options, in order.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("blockalign", "ba"),
     ("blocksize", "bs"),
@@ -333,7 +332,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("wait_for_previous", "stonewall"),
 ];
 
-/// The option's own name, given that or an alias, and its meaning.
+/// The option's own name, looked up by name or alias, and its meaning.
 pub(super) fn find(name: &str) -> Option<(&'static str, Meaning)> {
     let name = ALIASES.binary_search_by_key(&name, |alias| alias.0).map_or(name, |at| ALIASES[at].1);
     let inside = |table: &'static [(&'static str, Meaning)]| {
@@ -347,14 +346,14 @@ pub(super) fn is_later(name: &str) -> bool {
     LATER.binary_search(&name).is_ok()
 }
 
-/// The known names near to `name`, as a question behind it.
+/// The known names similar to `name`, as a question for a message.
 pub(super) fn did_you_mean(name: &str) -> String {
     let of = |table: &'static [(&'static str, Meaning)]| table.iter().map(|option| option.0);
     let names = of(OPTIONS).chain(of(UNLISTED)).chain(of(OF_ENGINES)).chain(ALIASES.iter().map(|alias| alias.0));
     afflux_engine::settings::did_you_mean(name, names)
 }
 
-/// Whether all tables are in order, and no name is in two.
+/// Whether all tables are in order and no name is in two of them.
 #[cfg(test)]
 pub(super) fn in_order() -> bool {
     let of = |table: &[(&'static str, Meaning)]| table.iter().map(|option| option.0).collect::<Vec<_>>();

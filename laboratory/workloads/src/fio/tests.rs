@@ -344,7 +344,7 @@ fn the_table_has_every_option_of_fio() {
     assert_eq!(ours, names, "fio's options, and ours");
 }
 
-/// The time for a job must not grow with the jobs before it: that once took 9 s.
+/// The time for a job must not grow with the number of jobs before it: that once took 9 s.
 #[test]
 fn too_many_jobs_are_refused_and_as_many_as_may_be_are_read_soon() {
     let file = |count: usize| {

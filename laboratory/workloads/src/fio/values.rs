@@ -1,13 +1,12 @@
-//! Values of options, one kind of text each.
+//! Values of options, by kind of text.
 //!
-//! Owns: lists, names of things, what is within their ranges.
-//! Does not own: numbers and times (`numbers`), what a value does to a job (`draft`).
-//! Invariants: an error names the value and what is allowed.
+//! Owns: lists, names of things, their ranges.
+//! Does not own: numbers and times (`numbers`), the effect of a value on a job (`draft`).
+//! Invariants: an error names the value and the allowed values.
 
 use super::numbers::{KbBase, number, range};
 use crate::job::{Amount, BlockSizes, Distribution, Ends, Pattern, Service};
 
-/// Largest block.
 const BLOCK_BYTES_MAX: u64 = 16 << 20;
 /// Most percentiles, as in fio.
 const PERCENTILES_MAX: usize = 20;
@@ -34,7 +33,7 @@ pub(super) fn bounded(value: &str, base: KbBase, min: u64, max: u64) -> Result<u
     if inside { Ok(number) } else { Err(format!("{number} is not within {min} to {max}")) }
 }
 
-/// The pattern; one call in how many is random; what is added to the place of each that is not.
+/// The pattern, the number of calls of which one is random, and the stride of sequential calls.
 pub(super) fn pattern(value: &str, base: KbBase) -> Result<(Pattern, u64, i64), String> {
     let (name, modifier) = value.split_once(':').map_or((value, None), |(name, rest)| (name, Some(rest)));
     let (reads, writes, trims) = match name {
@@ -78,7 +77,7 @@ pub(super) fn block_range(part: &str, base: KbBase) -> Result<BlockSizes, String
     range(part, base).and_then(checked)
 }
 
-/// `SIZE/PERCENT:SIZE/PERCENT`: sizes without a percentage share what is left.
+/// `SIZE/PERCENT:SIZE/PERCENT`: sizes without a percentage share the rest.
 pub(super) fn split(list: &str, base: KbBase) -> Result<Vec<(u64, u64)>, String> {
     let mut all = Vec::new();
     for part in list.split(':') {
@@ -89,7 +88,7 @@ pub(super) fn split(list: &str, base: KbBase) -> Result<Vec<(u64, u64)>, String>
     shared(all, list)
 }
 
-/// Gives those without a percentage what the others leave.
+/// Divides the rest among the entries without a percentage.
 fn shared(all: Vec<(u64, Option<u64>)>, list: &str) -> Result<Vec<(u64, u64)>, String> {
     let said: u64 = all.iter().filter_map(|part| part.1).sum();
     let open = all.iter().filter(|part| part.1.is_none()).count() as u64;
@@ -150,7 +149,7 @@ pub(super) fn distribution(value: &str, base: KbBase) -> Result<Distribution, St
     }
 }
 
-/// `ACCESS/SIZE:ACCESS/SIZE`: sizes in percent, of which those that are left out share the rest; or in bytes.
+/// `ACCESS/SIZE:ACCESS/SIZE`: sizes are in bytes, or in percent, where entries without a size share the rest.
 fn zoned(list: &str, base: KbBase, percent: bool) -> Result<Vec<(u64, u64)>, String> {
     let list = list.split(',').next().unwrap_or(list);
     let mut all = Vec::new();
@@ -176,7 +175,7 @@ fn zoned(list: &str, base: KbBase, percent: bool) -> Result<Vec<(u64, u64)>, Str
     }
 }
 
-/// Which file is next, and how many calls it gets.
+/// The choice of the next file, and the number of calls that it gets.
 pub(super) fn service(value: &str, base: KbBase) -> Result<(Service, u64), String> {
     let (kind, calls) = value.split_once(':').map_or((value, None), |(kind, calls)| (kind, Some(calls)));
     let kind = match kind {
@@ -198,7 +197,7 @@ pub(super) fn ends(value: &str) -> Result<Ends, String> {
     }
 }
 
-/// Which of reads and writes may fail.
+/// Whether reads and writes may fail.
 pub(super) fn continues(value: &str) -> Result<[bool; 2], String> {
     match value {
         "none" | "verify" | "0" => Ok([false, false]),
@@ -217,7 +216,7 @@ pub(super) fn percentiles(value: &str) -> Result<Vec<f64>, String> {
     Ok(all)
 }
 
-/// As a number: what was not said is 0.
+/// As a number; 0 if it is not given.
 pub(super) fn zone_mode(value: &str) -> Result<u8, String> {
     match value {
         "none" => Ok(1),
@@ -227,8 +226,8 @@ pub(super) fn zone_mode(value: &str) -> Result<u8, String> {
     }
 }
 
-/// A list with colons between; `\:` is a colon in a name.
+/// A list separated by colons; `\:` is a colon in a name.
 pub(super) fn names(value: &str) -> Vec<String> {
-    // No file name has a NUL, so it can stand for the colons that do not separate.
+    // No file name has a NUL, so it stands for the colons that do not separate.
     value.replace("\\:", "\0").split(':').map(|name| name.replace('\0', ":")).collect()
 }

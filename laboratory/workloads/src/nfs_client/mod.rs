@@ -1,13 +1,12 @@
-//! A workload that comes over the network: a client that writes a file to the real NFS server.
+//! A network workload: a client that writes a file to the real NFS server.
 //!
-//! The server's protocol machine, volume and engine are those of the real world; the client is a model
-//! of Linux's, with its dirty limit, its writes in flight and its COMMITs (`window`). Between them is a
-//! simulated link.
+//! The server's protocol machine, volume and engine are the real ones. The client is a model of Linux's client, with
+//! its dirty limit, its WRITEs in flight and its COMMITs (`window`). A simulated link connects them.
 //!
 //! Owns: the client's calls in flight and its figures; the server's place at the link.
-//! Does not own: what is sent when (`window`), bytes (`wire`), the link, the server.
-//! Invariants: calls in flight are bounded; a lost connection is made anew so often and no more; every
-//! page that is sent carries its stamp.
+//! Does not own: the order of calls (`window`), bytes (`wire`), the link, the server.
+//! Invariants: calls in flight are bounded; the client reconnects a bounded number of times; every page sent carries
+//! its stamp.
 
 mod window;
 mod wire;
@@ -29,28 +28,28 @@ use futures_util::future::{AbortHandle, Either, abortable, select};
 use window::{Action, Range, Window};
 use wire::{Malformed, Procedure, Records, Reply};
 
-/// How often a lost connection is made anew.
+/// Most attempts to reconnect.
 const DIALS_MAX: u32 = 60;
-/// How long the client waits before it does so.
+/// Wait before an attempt to reconnect.
 const DIAL_NS: u64 = Nanos::SECOND;
 
-/// What the client does.
+/// Options of the client.
 #[derive(Clone, Debug)]
 pub struct NfsClientOptions {
-    /// The name of the file that it makes, in the export's root.
+    /// The name of the file that it creates, in the export's root.
     pub name: String,
     /// Bytes that it writes.
     pub file_bytes: u64,
     /// Bytes of one WRITE: 1 to 1 MiB.
     pub record_bytes: u32,
-    /// Bytes dirty or not committed at which it COMMITs, and waits.
+    /// Limit of dirty or uncommitted bytes, at which it COMMITs and waits.
     pub dirty_limit_bytes: u64,
     /// WRITEs in flight: 1 or more.
     pub in_flight: u32,
 }
 
 impl Default for NfsClientOptions {
-    /// 1 GB in WRITEs of 32 KiB, 64 in flight, a dirty limit of 100 MB: what seed S4 measured.
+    /// 1 GB in WRITEs of 32 KiB, 64 in flight, a dirty limit of 100 MB: the setup that was measured for seed S4.
     fn default() -> Self {
         Self {
             name: "file".to_owned(),
@@ -62,22 +61,22 @@ impl Default for NfsClientOptions {
     }
 }
 
-/// How it went.
+/// The figures of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NfsClientOutcome {
     /// Bytes written and committed.
     pub bytes: u64,
-    /// From the first WRITE until the last COMMIT was answered.
+    /// From the first WRITE to the answer of the last COMMIT.
     pub elapsed_ns: u64,
-    /// How long each COMMIT took, while the program stood still.
+    /// Duration of each COMMIT, during which the program stood still.
     pub commit_waits_ns: Vec<u64>,
-    /// When each COMMIT was answered, in virtual time.
+    /// The time of each COMMIT's answer, in virtual time.
     pub commits_at_ns: Vec<u64>,
     /// WRITEs sent.
     pub writes: u64,
-    /// How long WRITEs took: the longest, and all together.
+    /// The longest duration of a WRITE.
     pub write_ns_max: u64,
-    /// The sum of how long WRITEs took.
+    /// The sum of the durations of WRITEs.
     pub write_ns_sum: u64,
     /// Bytes sent more than once, because the verifier changed or the connection was lost.
     pub resent_bytes: u64,
@@ -86,14 +85,14 @@ pub struct NfsClientOutcome {
 }
 
 impl NfsClientOutcome {
-    /// Bytes a second over the whole time, COMMITs included.
+    /// Bytes per second over the whole time, including COMMITs.
     pub fn bytes_per_second(&self) -> u64 {
         let ns = u128::from(self.elapsed_ns.max(1));
         (u128::from(self.bytes) * u128::from(Nanos::SECOND) / ns) as u64
     }
 }
 
-/// Why the client gave up.
+/// The reason that the client gave up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NfsClientError {
@@ -102,22 +101,22 @@ pub enum NfsClientError {
     Status {
         /// The call.
         procedure: &'static str,
-        /// As in RFC 1813: 5 is an I/O error, 28 no space.
+        /// As in RFC 1813: 5 is an I/O error, 28 is no space.
         status: u32,
     },
-    /// A reply is not what the protocol says.
+    /// A reply violates the protocol.
     #[error("a reply cannot be read: {what}")]
     Malformed {
-        /// What of it is wrong.
+        /// The malformed part.
         what: &'static str,
     },
-    /// Nobody answers the door any more.
+    /// No connection can be made any more.
     #[error("no connection after {DIALS_MAX} tries")]
     NoServer,
-    /// A check of what the server holds failed.
+    /// A check of the server's data failed.
     #[error("{what}")]
     Wrong {
-        /// What was found.
+        /// The finding.
         what: String,
     },
 }
@@ -143,7 +142,7 @@ pub struct NfsEntry {
 }
 
 impl NfsEntry {
-    /// Serves whoever connects over the link.
+    /// Serves every connection over the link.
     pub fn new(platform: &Arc<SimPlatform>, link: Link, server: Arc<Server<SimPlatform>>) -> Arc<Self> {
         Arc::new(Self {
             platform: Arc::clone(platform),
@@ -158,18 +157,18 @@ impl NfsEntry {
         &self.link
     }
 
-    /// Another server answers from now on, or none; connections that there are stay with theirs.
+    /// From now on another server answers, or none. Existing connections stay with their server.
     pub fn replace_server(&self, server: Option<Arc<Server<SimPlatform>>>) {
         *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
     }
 
-    /// Ends all connections at once, as a server that is killed does.
+    /// Ends all connections at once, as when a server is killed.
     pub fn close_connections(&self) {
         let connections = std::mem::take(&mut *self.connections.lock().unwrap_or_else(PoisonError::into_inner));
         connections.iter().for_each(AbortHandle::abort);
     }
 
-    /// A new connection; none while no server is there.
+    /// A new connection; `None` while there is no server.
     fn dial(&self) -> Option<LinkEnd> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         let (near, far) = self.link.connect();
@@ -179,23 +178,23 @@ impl NfsEntry {
         connections.retain(|connection| !connection.is_aborted());
         connections.push(handle);
         self.platform.spawn("nfs server", async move {
-            // What a client of ours sends can be read; one that breaks the protocol sees the end.
+            // Our client's calls are well-formed; a client that violated the protocol would see the end of the stream.
             let _ = serving.await;
         });
         Some(near)
     }
 }
 
-/// A call of the client that was answered.
+/// An answered call of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {
     pub(crate) sent_ns: u64,
     pub(crate) ended_ns: u64,
-    /// Bytes of a WRITE; `None`: it is a COMMIT.
+    /// Bytes of a WRITE; `None` for a COMMIT.
     pub(crate) written: Option<u64>,
 }
 
-/// Whoever wants to know of every answer.
+/// Called for every answer.
 pub(crate) type Witness = Box<dyn Fn(Answered) + Send>;
 
 enum InFlight {
@@ -240,16 +239,16 @@ pub struct NfsClient {
     outcome: NfsClientOutcome,
     begun_ns: u64,
     witness: Option<Witness>,
-    /// When it gives up what it is doing.
+    /// The time at which it stops.
     stop_ns: u64,
 }
 
 impl NfsClient {
-    /// A client that writes as `options` say. `model` is told of every WRITE and COMMIT, for whoever
-    /// checks what the server or its disk holds.
+    /// A client that writes according to `options`. `model` receives every WRITE and COMMIT, for checks of the server's
+    /// or its disk's data.
     ///
     /// # Panics
-    /// When the options name sizes that cannot be.
+    /// When the options have impossible sizes.
     pub fn new(
         platform: &Arc<SimPlatform>,
         entry: &Arc<NfsEntry>,
@@ -280,17 +279,17 @@ impl NfsClient {
         }
     }
 
-    /// With somebody who is told of every WRITE and COMMIT as it is answered.
+    /// Sets a witness, which is called for every WRITE and COMMIT as it is answered.
     pub(crate) fn witnessed(self, witness: Witness) -> Self {
         Self { witness: Some(witness), ..self }
     }
 
-    /// Its program is ended at this instant: nothing more is sent or committed.
+    /// Ends its program at this instant: nothing more is sent or committed.
     pub(crate) fn stopped_at(self, stop_ns: u64) -> Self {
         Self { stop_ns, ..self }
     }
 
-    /// Makes the file, writes it, and commits it.
+    /// Creates the file, writes it, and commits it.
     pub async fn run(mut self) -> Result<NfsClientOutcome, NfsClientError> {
         if !self.run_to_stop().await? {
             self.forget_calls();
@@ -302,7 +301,7 @@ impl NfsClient {
         Ok(self.outcome)
     }
 
-    /// Whether it came to its end before it was stopped.
+    /// True if it finished before it was stopped.
     async fn run_to_stop(&mut self) -> Result<bool, NfsClientError> {
         if self.stop_ns == u64::MAX {
             return self.run_on().await.map(|()| true);
@@ -374,7 +373,7 @@ impl NfsClient {
         }
     }
 
-    /// Sends and receives what can be now; ready when everything is committed.
+    /// Sends and receives as much as possible now; ready when everything is committed.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
         loop {
             let mut moved = self.receive(cx)?;
@@ -469,7 +468,7 @@ impl NfsClient {
         }
     }
 
-    /// The connection is gone: nobody knows what became of the calls in flight.
+    /// The connection is gone; the fate of the calls in flight is unknown.
     fn forget_calls(&mut self) {
         (self.received, self.outgoing) = (BytesMut::new(), Bytes::new());
         let mut again = VecDeque::new();

@@ -1,12 +1,12 @@
-//! What the client sends when: a file written from its start to its end by one program.
+//! The client's order of calls for a file that one program writes from its start to its end.
 //!
-//! The program dirties pages as fast as memory, up to the dirty limit. What is dirty is sent at once, in
-//! WRITEs of one size, so many in flight. When the limit is reached, and at the end, the client waits for
-//! the replies, COMMITs the file and waits for that; only then does the program go on. (Linux's client
-//! of the time that seed S4 measured does so, and the model that reproduces the published figures.) What
-//! was sent under another verifier than the COMMIT's is sent again.
+//! The program dirties pages at the speed of memory, up to the dirty limit. Dirty bytes are sent at once, in WRITEs of
+//! one size, with a bounded number in flight. At the limit, and at the end, the client waits for the replies, then
+//! COMMITs the file and waits for that. Only then does the program continue. (Linux's client at the time of seed S4's
+//! measurement did so, and so does the model that reproduces the published figures.) Bytes sent under another write
+//! verifier than the COMMIT's are sent again.
 //!
-//! Owns: which bytes are clean, dirty, in flight, or unstable at the server.
+//! Owns: the state of all bytes: clean, dirty, in flight, or unstable at the server.
 //! Does not own: calls and replies (`wire`), time.
 //! Invariants: every byte of the file is in exactly one of these states; dirty, in flight and unstable
 //! bytes together are at most the limit, or one WRITE.
@@ -20,12 +20,10 @@ pub(super) struct Range {
     pub(super) len: u32,
 }
 
-/// What is to be done next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Action {
     Write(Range),
     Commit,
-    /// Wait for a reply.
     Wait,
     /// Everything is committed.
     Finished,
@@ -44,9 +42,9 @@ pub(super) struct Window {
     record_bytes: u32,
     limit_bytes: u64,
     in_flight_max: u32,
-    /// The end of what was sent for the first time.
+    /// The end of the bytes sent for the first time.
     sent_bytes: u64,
-    /// Once the program has been let on: up to here it may dirty.
+    /// The program may dirty the file up to here, once it has been allowed to continue.
     allowed_bytes: u64,
     committed_bytes: u64,
     again: VecDeque<Range>,
@@ -80,7 +78,7 @@ impl Window {
         self.allowed_bytes = self.file_bytes.min(self.committed_bytes + self.limit_bytes);
     }
 
-    /// What to do next. An action that is not `Wait` or `Finished` counts as done.
+    /// The next action. An action other than `Wait` or `Finished` counts as done.
     pub(super) fn next(&mut self) -> Action {
         if self.committing {
             return Action::Wait;
@@ -109,7 +107,7 @@ impl Window {
         Action::Commit
     }
 
-    /// A WRITE was answered: so many bytes of it were written.
+    /// A WRITE was answered; the server wrote `count` bytes of it.
     pub(super) fn written(&mut self, range: Range, count: u32, verifier: u64) {
         self.in_flight -= 1;
         let count = count.min(range.len);
@@ -142,7 +140,7 @@ impl Window {
         all
     }
 
-    /// The connection is gone, and with it the calls in flight: they are made again.
+    /// The connection is gone, together with the calls in flight, which are made again.
     pub(super) fn disconnected(&mut self, in_flight: impl IntoIterator<Item = Range>) {
         self.again.extend(in_flight);
         (self.in_flight, self.committing) = (0, false);

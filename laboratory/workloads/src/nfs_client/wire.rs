@@ -1,10 +1,10 @@
-//! The calls that the client makes, as bytes, and the replies to them.
+//! Encodes the client's calls and decodes the replies.
 //!
-//! It is written apart from the server's codec, so that a mistake on one side shows on the other.
+//! This codec is separate from the server's, so that a mistake on one side shows on the other.
 //!
 //! Owns: record marks, the RPC header (RFC 5531), MNT, CREATE, WRITE and COMMIT (RFC 1813).
-//! Does not own: when calls are made (`window`), who waits for which reply (`mod`).
-//! Invariants: reading checks every length against what is there.
+//! Does not own: the time of calls (`window`), waits for replies (`mod`).
+//! Invariants: decoding checks every length against the bytes present.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,10 +14,9 @@ const LAST_FRAGMENT: u32 = 1 << 31;
 const NFS: (u32, u32) = (100_003, 3);
 const MOUNT: (u32, u32) = (100_005, 3);
 const MACHINE_NAME: &[u8] = b"client";
-/// Longer replies are not believed: none that is asked for here has 1 KiB.
+/// Longer replies are refused: no reply to these calls reaches 1 KiB.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// A procedure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Procedure {
     Mount,
@@ -37,7 +36,7 @@ impl Procedure {
     }
 }
 
-/// A record of a call without its arguments, with room for so many bytes of them.
+/// A record of a call without its arguments, with room for `room` bytes of them.
 fn call(xid: u32, procedure: Procedure, room: usize) -> BytesMut {
     let ((program, version), number) = match procedure {
         Procedure::Mount => (MOUNT, 1),
@@ -46,7 +45,7 @@ fn call(xid: u32, procedure: Procedure, room: usize) -> BytesMut {
         Procedure::Commit => (NFS, 21),
     };
     let mut record = BytesMut::with_capacity(80 + room);
-    // The mark is set once the length is known; then: a call, RPC version 2.
+    // The record mark is set once the length is known. Then: a call, RPC version 2.
     for word in [0, xid, 0, 2, program, version, number] {
         record.put_u32(word);
     }
@@ -96,11 +95,10 @@ pub(super) fn create(xid: u32, directory: &[u8], name: &str) -> Bytes {
     marked(record)
 }
 
-/// Records of WRITEs that were sent and dropped: to be filled anew, without zeroing them again.
+/// Records of sent and dropped WRITEs, which are refilled without zeroing them again.
 #[derive(Clone, Default)]
 pub(super) struct Records(Arc<Mutex<Vec<Vec<u8>>>>);
 
-/// Most records kept.
 const RECORDS_MAX: usize = 256;
 
 struct Kept {
@@ -128,7 +126,7 @@ impl Records {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// WRITE, UNSTABLE, of bytes that are zero but where `fill` changes them: the same places each time.
+    /// WRITE, UNSTABLE, of zeros that `fill` changes, at the same places each time.
     pub(super) fn write(&self, xid: u32, file: &[u8], offset: u64, len: u32, fill: impl FnOnce(&mut [u8])) -> Bytes {
         let data_len = len as usize;
         let mut header = call(xid, Procedure::Write, 32 + padded(file.len()));
@@ -157,11 +155,11 @@ pub(super) fn commit(xid: u32, file: &[u8]) -> Bytes {
     marked(record)
 }
 
-/// Why a reply cannot be read: which part of it is wrong.
+/// The malformed part of a reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Malformed(pub(super) &'static str);
 
-/// Takes the next whole record off the front of what was received.
+/// Takes the next whole record off the front of the received bytes.
 pub(super) fn next_record(received: &mut BytesMut) -> Result<Option<Bytes>, Malformed> {
     let Some(mark) = received.first_chunk().map(|mark| u32::from_be_bytes(*mark)) else { return Ok(None) };
     let len = (mark & !LAST_FRAGMENT) as usize;
@@ -179,7 +177,7 @@ pub(super) fn next_record(received: &mut BytesMut) -> Result<Option<Bytes>, Malf
 pub(super) struct Reply(Bytes);
 
 impl Reply {
-    /// Reads the header of a reply to an accepted call that was carried out; the call's number too.
+    /// Reads the header of a reply to an accepted and successful call; also returns the call's number.
     pub(super) fn open(record: Bytes) -> Result<(u32, Self), Malformed> {
         let mut reply = Self(record);
         let xid = reply.u32("its number")?;
@@ -226,7 +224,7 @@ impl Reply {
         }
     }
 
-    /// Attributes of the file before and after.
+    /// Skips the attributes of the file before and after.
     fn consistency(&mut self) -> Result<(), Malformed> {
         self.optional(24, "attributes before")?;
         self.optional(84, "attributes after")
@@ -240,7 +238,7 @@ impl Reply {
         }
     }
 
-    /// How many bytes a WRITE wrote, and the verifier.
+    /// The number of bytes that a WRITE wrote, and the verifier.
     pub(super) fn written(&mut self) -> Result<(u32, u64), Malformed> {
         self.consistency()?;
         let count = self.u32("the count")?;

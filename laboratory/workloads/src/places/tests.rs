@@ -2,7 +2,7 @@ use super::*;
 use crate::fio::job_of;
 use crate::shares::shares;
 
-/// The first so many places of a job's only file.
+/// The first `count` places in a job's only file.
 fn places(options: &str, direction: Direction, count: usize) -> Vec<(u64, u64)> {
     let job = job_of(options);
     let mut random = Random::new(7);
@@ -54,7 +54,7 @@ fn random_places_may_be_anywhere_and_have_their_favourites() {
     let seen = places("rw=randread bs=4k blockalign=512 size=1m", Direction::Read, 2000);
     assert!(seen.iter().all(|place| place.0 % 512 == 0 && place.0 + place.1 <= 1 << 20));
     assert!(seen.iter().any(|place| place.0 % 4096 != 0));
-    // Of 100 blocks: 50 of 100 calls to the first 5, 30 to the next 15.
+    // Of 100 calls, 50 go to the first 5 of 100 blocks, and 30 to the next 15.
     let seen = offsets("rw=randread size=400k random_distribution=zoned:50/5:30/15:20/", 2000);
     let part = |from: u64, to: u64| seen.iter().filter(|block| (from..to).contains(block)).count() / 20;
     assert!((45..=55).contains(&part(0, 5)) && (25..=35).contains(&part(5, 20)), "{} {}", part(0, 5), part(5, 20));

@@ -8,7 +8,7 @@ fn sequence(job: &Job) -> Sequence {
     Sequence::new(job, &shares, random)
 }
 
-/// What happened: a block with its direction, or a sync of a file.
+/// An operation: a block with its direction, or a sync of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Moved(Direction, Block),
@@ -30,7 +30,7 @@ fn steps(options: &str, steps_max: usize) -> Vec<Step> {
     steps
 }
 
-/// Bytes and blocks read, the same written, syncs.
+/// Bytes and blocks read, bytes and blocks written, syncs.
 fn totals(options: &str) -> [u64; 5] {
     let mut totals = [0; 5];
     for step in steps(options, 100_000) {
@@ -55,7 +55,7 @@ fn blocks(options: &str, steps_max: usize) -> Vec<(usize, u64, u64)> {
 
 #[test]
 fn totals_are_those_that_fio_had() {
-    // Each seen with fio 3.33.
+    // Each was observed with fio 3.33.
     for (options, totals_seen) in [
         ("rw=write size=10000", [0, 0, 8192, 2, 0]),
         ("rw=write size=100k nrfiles=3", [0, 0, 98304, 24, 0]),
@@ -82,7 +82,7 @@ fn totals_are_those_that_fio_had() {
 
 #[test]
 fn files_take_turns_and_so_do_syncs() {
-    // As strace showed fio 3.33 to do it.
+    // fio 3.33's operations, observed with strace.
     use Direction::Write;
     let moved = |file, offset| Step::Moved(Write, Block { file, offset, len: 4096 });
     let seen = steps("rw=write size=24k nrfiles=2 fsync=1", 100);

@@ -1,8 +1,8 @@
-//! What the callers of a run are charged with, as figures and in words.
+//! Costs charged to the callers of a run, as figures and in words.
 //!
-//! Owns: which of a table's costs a run uses.
-//! Does not own: the table (`costs`), charging (`workload`).
-//! Invariants: a run says in words what its calls and copies cost, and what is left out.
+//! Owns: the choice of a table's costs for a run.
+//! Does not own: the table (`costs`), charging (`simulated`).
+//! Invariants: a run describes the costs of its calls and copies, and the costs that it leaves out.
 
 use afflux_simulator::CallerCost;
 
@@ -10,24 +10,24 @@ use super::{Callers, Simulation};
 use crate::caller::{CPU_CACHE_BYTES, Copies};
 
 impl Simulation {
-    /// Whether it is an engine of ours that is called, and not a kernel.
+    /// Whether the callers call our engine rather than a kernel.
     fn is_ours(&self) -> bool {
         afflux_linux_policies::policy(&self.policy).is_err()
     }
 
-    /// Nanoseconds of a read's and a write's call, and what copies cost, if they do.
+    /// Nanoseconds of a read's and of a write's call, and the costs of copies, if any.
     pub(super) fn caller_costs(&self) -> ([u64; 2], Option<Copies>) {
         let own = [self.call_ns; 2];
         if self.callers == Callers::InProcess {
             return (own, None);
         }
         let kernels = [CallerCost::ReadCall, CallerCost::WriteCall].map(|cost| self.costs.caller_ps(cost) / 1000);
-        // A table that does not know what a kernel's call costs: at least a call that does nothing.
+        // A table may lack the cost of a kernel's call; a call that does nothing is the minimum.
         let calls = if self.is_ours() { own } else { [own[0].max(kernels[0]), own[1].max(kernels[1])] };
         (calls, Some(Copies::new(&self.costs)).filter(Copies::cost_something))
     }
 
-    /// What [`Self::caller_costs`] come to.
+    /// [`Self::caller_costs`] in words.
     pub(super) fn callers_in_words(&self) -> String {
         let ([read_ns, write_ns], copies) = self.caller_costs();
         let calls = match self.is_ours() {

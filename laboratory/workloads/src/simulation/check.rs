@@ -1,39 +1,39 @@
-//! What a run would do, without running it.
+//! A run's jobs, without running them.
 //!
-//! Owns: the look at jobs on their devices.
+//! Owns: the check of jobs against their devices.
 //! Does not own: planning (`plan`), running (`run`).
-//! Invariants: what is refused here is refused by a run, and what is not refused here begins.
+//! Invariants: a run refuses the same descriptions and starts all others.
 
 use super::description::{Simulation, SimulationError};
 use crate::plan::plan;
 use afflux_simulator::{Random, World};
 
-/// One job, as it would run.
+/// One job of a planned run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlannedJob {
     /// As in the job file.
     pub name: String,
-    /// How many run under this name.
+    /// The number of clones under this name.
     pub clones: u64,
-    /// The device that its first file is on; empty where it has none.
+    /// The device of its first file; empty if it has no file.
     pub device: String,
     /// Files of each clone.
     pub files: u64,
-    /// Bytes that all clones move, if no time ends them.
+    /// Bytes that all clones move, unless a time limit ends them.
     pub bytes: u64,
-    /// Calls of each clone in flight at most.
+    /// Most calls that each clone has in flight.
     pub in_flight: u64,
-    /// They go past the cache.
+    /// Its calls bypass the cache.
     pub direct: bool,
-    /// It begins when all before it have ended.
+    /// It starts after all earlier jobs have ended.
     pub stonewall: bool,
 }
 
 impl Simulation {
-    /// The jobs that would run, in their order.
+    /// The planned jobs, in order.
     ///
     /// # Errors
-    /// All that is wrong with them on these devices.
+    /// All errors of the jobs on these devices.
     pub fn check(&self) -> Result<Vec<PlannedJob>, SimulationError> {
         let world = World::new(self.world_options());
         let (machine, _) = self.machine(&world)?;

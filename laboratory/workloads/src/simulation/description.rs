@@ -1,8 +1,8 @@
 //! A run, described.
 //!
-//! Owns: what a run is made from, how far one is, why one has no outcome.
-//! Does not own: carrying it out (`run`), which policies and knobs there are (`policy`).
-//! Invariants: a description is plain data, but for what makes its disks.
+//! Owns: the inputs of a run, its progress, its errors.
+//! Does not own: execution (`run`), policies and knobs (`policy`).
+//! Invariants: a description is plain data, except for the functions that make its disks.
 
 use std::sync::Arc;
 
@@ -14,78 +14,79 @@ use afflux_simulator::{CostTable, Disk, DiskOptions, FaultScript, OWN_POLICY, Se
 use crate::contents::Contents;
 use crate::workload::Workload;
 
-/// What a system call that does nothing takes: `getppid` under Linux 6.18 on a virtual machine with two cores
-/// of an AMD EPYC, best of five rounds.
+/// Time of a system call that does nothing: `getppid` under Linux 6.18 on a virtual machine with two cores of an AMD
+/// EPYC, best of five rounds.
 const CALL_NS: u64 = 121;
 
-/// Puts a disk into a world; the number tells it from the world's other disks. Called once a run.
+/// Creates a disk in a world; the number identifies it there. Called once per run.
 pub type MakeDisk = Arc<dyn Fn(&World, u64) -> Result<Arc<Disk>, String> + Send + Sync>;
 
-/// The most that a start is later in a run with shifted starts.
+/// The largest delay of a start in a run with shifted starts.
 pub const START_SHIFT_NS_MAX: u64 = Nanos::SECOND;
 
 /// A run, described.
 #[derive(Clone)]
 pub struct Simulation {
-    /// Everything is drawn from this.
+    /// The seed of everything random.
     pub seed: u64,
-    /// 0: all begin when described. Otherwise each clone of a job and each client begins later, by up to
-    /// [`START_SHIFT_NS_MAX`], as drawn from the seed and this number.
+    /// 0: all jobs and clients start as described. Otherwise each clone of a job and each client starts later by up to
+    /// [`START_SHIFT_NS_MAX`], drawn from the seed and this number.
     pub shift: u64,
-    /// Virtual CPUs.
+    /// The number of virtual CPUs.
     pub cpus: u32,
-    /// What work costs these.
+    /// The table of CPU costs.
     pub costs: CostTable,
-    /// CPU time of one call of a job (`pread`, `pwrite`), beyond what the engine's work costs, in nanoseconds,
-    /// where `callers` says nothing else. Nothing is charged for `ioengine=mmap`.
+    /// CPU time of one call of a job (`pread`, `pwrite`) besides the engine's work, in nanoseconds, unless `callers`
+    /// overrides it. Nothing is charged for `ioengine=mmap`.
     pub call_ns: u64,
-    /// What else calls of jobs cost.
+    /// Further costs of jobs' calls.
     pub callers: Callers,
     /// Bytes of page frames.
     pub memory_bytes: u64,
-    /// Whose policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`](super::policies) lists them.
+    /// The name of the policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`](super::policies) lists
+    /// them.
     pub policy: String,
-    /// Who decides what is read ahead; `None`: as comes along with the policy.
+    /// The policy for readahead; `None`: the default of `policy`.
     pub readahead: Option<Readahead>,
-    /// Which clean pages go when frames are needed; `None`: as comes along with the policy.
+    /// The policy for eviction; `None`: the default of `policy`.
     pub eviction: Option<EvictionKind>,
-    /// Knobs of the engine, set after what the policy starts with, each as `KNOB=VALUE`.
+    /// Knobs of the engine, set after those of the policy, each as `KNOB=VALUE`.
     pub knobs: Vec<String>,
     /// Devices; at least one. A file is on the device with the longest directory above it.
     pub devices: Vec<DeviceChoice>,
-    /// What runs, in the order of the report.
+    /// The workloads, in the order of the report.
     pub workloads: Vec<Workload>,
-    /// What happens to devices, files and links. A power loss or a kill ends the run: what the disks have is
-    /// checked against what was synced, and nothing is written out. If the jobs end before, the machine
-    /// is idle until then. All other faults end with the jobs.
+    /// Faults of devices, files and links. A power loss or a kill ends the run: the disks' contents are checked against
+    /// the synced data, and nothing is written out. If the jobs end before it, the machine is idle until then. All
+    /// other faults end with the jobs.
     pub faults: FaultScript,
-    /// Virtual time at which jobs that still run are stopped; what they wrote is then written out.
+    /// Virtual time at which running jobs are stopped; their data is then written out.
     pub until_ns: Option<u64>,
-    /// What files hold, and how it is checked.
+    /// The contents of files, and the way of checking them.
     pub contents: Contents,
     /// Keep the last events in words, in [`crate::simulation::Outcome::trace_lines`].
     pub keep_trace: bool,
 }
 
-/// What calls of jobs cost beyond the engine's work.
+/// Costs of jobs' calls besides the engine's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Callers {
-    /// [`Simulation::call_ns`] a call; every copy is one of a page in the CPU's cache.
+    /// [`Simulation::call_ns`] per call; all copies are from the CPU's cache.
     #[default]
     InProcess,
-    /// Copies of pages that are not in the CPU's cache take what memory takes, and under a kernel's policy a call
-    /// is that kernel's: both by the table of costs ([`CallerCost`](afflux_simulator::CallerCost)).
+    /// Copies of pages outside of the CPU's cache take the time of memory. Under a kernel's policy a call costs that
+    /// kernel's call. Both figures are from the table of costs ([`CallerCost`](afflux_simulator::CallerCost)).
     AsMeasured,
 }
 
 /// A device of a run.
 #[derive(Clone)]
 pub struct DeviceChoice {
-    /// The directory that is on it; `None`: all that is on no other.
+    /// The directory on this device; `None`: all paths without another device.
     pub directory: Option<String>,
-    /// What it was made from, for the report.
+    /// The name of its model, for the report.
     pub model: String,
-    /// Makes it.
+    /// Creates it.
     pub make: MakeDisk,
 }
 
@@ -100,21 +101,21 @@ impl DeviceChoice {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Virtual time so far.
     pub virtual_ns: u64,
     /// Bytes that jobs have read and written so far.
     pub bytes: u64,
-    /// Bytes that they will, where that is known.
+    /// Bytes that they will move in all, if that is known.
     pub bytes_total: Option<u64>,
-    /// Virtual time at which the last job that goes by time is over, or all are stopped; nothing where no
-    /// job goes by time.
+    /// Virtual time of the end of the last job that is limited by time, or of the stop of all jobs; `None` if no job is
+    /// limited by time.
     pub time_total_ns: Option<u64>,
 }
 
-/// Why a run has no outcome.
+/// The reason that a run has no outcome.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
@@ -124,14 +125,14 @@ pub enum SimulationError {
     /// The description asks for something impossible.
     #[error("{0}")]
     Description(String),
-    /// The run could not go on, or a check failed.
+    /// The run could not continue, or a check failed.
     #[error("{what}\n(seed {seed}, at {at_ns} ns of virtual time)")]
     Run {
-        /// What was found, with the names of who waits.
+        /// The finding, with the names of the waiting tasks.
         what: String,
         /// The seed of the run.
         seed: u64,
-        /// When.
+        /// The time.
         at_ns: u64,
     },
 }

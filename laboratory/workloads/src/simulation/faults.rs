@@ -1,9 +1,8 @@
-//! The fault script of a run: who is meant, and what happens when.
+//! The fault script of a run: the targets and times of its faults.
 //!
-//! Owns: finding devices, files and links by the names of a script; the times of what happens to them; which
-//! entry ends the run.
-//! Does not own: the grammar (`afflux_simulator::FaultScript`), what a fault does to a request (the disk).
-//! Invariants: every entry is for something that there is. Once the jobs have ended nothing begins any more.
+//! Owns: lookup of devices, files and links by the names in a script; the times of faults; the entry that ends the run.
+//! Does not own: the grammar (`afflux_simulator::FaultScript`), the effect of a fault on a request (the disk).
+//! Invariants: every entry has an existing target. No fault begins after the jobs have ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +16,13 @@ use super::serving::Client;
 use crate::outcome::LossCause;
 use crate::simulated::SimulatedSite;
 
-/// Files that are listed where one is not found.
+/// Files listed in an error about a missing file.
 const LISTED_MAX: usize = 10;
 
-/// What begins or ends.
+/// The beginning or the end of a fault.
 type Step = fn(&Disk);
 
-/// The end of everything in memory, if the script has one: the first counts.
+/// The end of everything in memory, if the script has one; the first one counts.
 pub(super) fn ending(script: &FaultScript) -> Option<(u64, LossCause)> {
     let ends = script.entries.iter().filter_map(|entry| match entry.what {
         ScriptedWhat::PowerLoss => Some((entry.from_ns, LossCause::PowerLoss)),
@@ -33,7 +32,7 @@ pub(super) fn ending(script: &FaultScript) -> Option<(u64, LossCause)> {
     ends.min_by_key(|(at_ns, _)| *at_ns)
 }
 
-/// Who can be meant.
+/// The possible targets.
 pub(super) struct Parties<'a> {
     pub(super) script: &'a FaultScript,
     pub(super) devices: &'a [DeviceChoice],
@@ -42,10 +41,10 @@ pub(super) struct Parties<'a> {
 }
 
 impl Parties<'_> {
-    /// Sets everything up; what is returned is to be set once no fault is to begin any more.
+    /// Schedules all faults. Setting the returned flag keeps further faults from beginning.
     ///
     /// # Errors
-    /// The first entry that is for nothing in this run, with its line.
+    /// The first entry without a target in this run, with its line.
     pub(super) fn schedule(&self, world: &World) -> Result<Arc<AtomicBool>, String> {
         let mut steps: Vec<(u64, Arc<Disk>, Step)> = Vec::new();
         for entry in &self.script.entries {
@@ -100,7 +99,7 @@ impl Parties<'_> {
         Ok(())
     }
 
-    /// The devices of a name: a directory, or the model; all without one.
+    /// The devices of this name (a directory or a model); all devices without a name.
     fn meant(&self, name: Option<&str>) -> Result<Vec<usize>, String> {
         let is_named = |at: &usize| {
             let choice = &self.devices[*at];
@@ -119,7 +118,7 @@ impl Parties<'_> {
         Ok(meant)
     }
 
-    /// A file of the run by its path, whole or below its device's directory.
+    /// A file of the run by its whole path, or by its path below its device's directory.
     fn file(&self, path: &str, meant: &[usize]) -> Result<(usize, DiskFileId), String> {
         let files = self.machine.files();
         let jobs = files.iter().map(|file| (file.path.as_str(), file.volume, file.disk_file));

@@ -1,7 +1,7 @@
-//! A whole run: a machine, its devices and jobs in; figures out.
+//! Runs a whole simulation: takes a machine, devices and jobs, and returns figures.
 //!
-//! Owns: putting a machine together from its description, running it, sampling it, the figures.
-//! Does not own: the parts (the world, disks, workloads); how figures are shown.
+//! Owns: building a machine from its description, running it, sampling it, the figures.
+//! Does not own: the parts (the world, disks, workloads); the display of figures.
 //! Invariants: the same description and seed give the same figures.
 
 mod callers;

@@ -1,24 +1,24 @@
-//! What a run needs of the memory of the host it runs on.
+//! A run's need of memory on its host.
 //!
-//! Owns: the estimate, and how much simulated memory fits.
-//! Does not own: what the host has.
-//! Invariants: never below what the cache's tables take; other parts of a run, such as the disks' maps of
-//! what was written, are not among it.
+//! Owns: the estimate, and the simulated memory that fits.
+//! Does not own: the host's memory.
+//! Invariants: the estimate is never below the size of the cache's tables; it leaves out other parts of a run, such as
+//! the disks' maps of written data.
 
 use afflux_frames::FRAME_BYTES;
 
 use super::Simulation;
 use crate::{Job, Workload};
 
-/// Bytes for each frame of the simulated cache, from the start: its record, its state, its stamp. Measured as 34
+/// Bytes for each frame of the simulated cache from the start: its record, its state, its stamp. Measured as 34
 /// resident and 16 reserved (runs with 1, 16 and 64 GiB of cache).
 pub const FRAME_OWN_BYTES: u64 = 52;
-/// Bytes more for a frame once a page is in it: the index, what is known of the page's versions. Measured as 41
-/// with sequential writes, 80 with random ones.
+/// Additional bytes for a frame with a page in it: the index, the versions of the page. Measured as 41 with sequential
+/// writes, 80 with random ones.
 pub const CACHED_PAGE_OWN_BYTES: u64 = 80;
 
 impl Simulation {
-    /// What the tables of a cache of `memory_bytes` may take of the host, with this run's workloads.
+    /// Host memory that the tables of a cache of `memory_bytes` may take, with this run's workloads.
     pub fn own_bytes(&self, memory_bytes: u64) -> u64 {
         let frames = memory_bytes / FRAME_BYTES as u64;
         frames * FRAME_OWN_BYTES + frames.min(self.pages_used_max()) * CACHED_PAGE_OWN_BYTES
@@ -35,13 +35,13 @@ impl Simulation {
         frames.saturating_mul(FRAME_BYTES as u64)
     }
 
-    /// At most so many pages of files are ever used.
+    /// An upper bound of the pages of files that are ever used.
     fn pages_used_max(&self) -> u64 {
         let bytes = self.workloads.iter().map(|workload| match workload {
             Workload::Job(job) => of_clone(job).saturating_mul(job.clones),
             Workload::Readers(readers) => readers.file_bytes.saturating_mul(readers.count),
             Workload::NfsClient(stream) => stream.client.file_bytes,
-            // A call that is not aligned touches a page more at each end.
+            // An unaligned call touches another page at each end.
             Workload::Replay(replay) => {
                 let ends = (replay.trace.calls.len() * 2 * FRAME_BYTES) as u64;
                 replay.trace.moved_bytes().saturating_add(ends)

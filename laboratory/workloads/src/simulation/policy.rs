@@ -1,8 +1,8 @@
-//! What the engine of a run starts with, as far as the description says it.
+//! The setup of a run's engine, according to the description.
 //!
-//! Owns: which knobs of a description change nothing under its policy.
+//! Owns: the knobs of a description that change nothing under its policy.
 //! Does not own: policies by name (`afflux_simulator::Setup`), the policies.
-//! Invariants: each run has a setup of its own, so that estimates begin afresh.
+//! Invariants: each run has its own setup, so that estimates begin afresh.
 
 use afflux_engine::settings::KnobInfo;
 use afflux_simulator::{POLICY_KNOBS, Setup};
@@ -13,12 +13,12 @@ impl Simulation {
     /// Checks the policy's name and the knobs.
     ///
     /// # Errors
-    /// When there is no such policy or knob, or a value is out of range.
+    /// When a policy or a knob does not exist, or a value is out of range.
     pub fn check_settings(&self) -> Result<(), SimulationError> {
         self.setup().map(|_| ())
     }
 
-    /// What the engine starts with.
+    /// The setup of the engine.
     pub(super) fn setup(&self) -> Result<Setup, SimulationError> {
         let setup = Setup::of(&self.policy)?;
         let mut setup = setup.with_readahead(self.readahead).with_eviction(self.eviction);
@@ -28,7 +28,7 @@ impl Simulation {
         Ok(setup)
     }
 
-    /// Names of the knobs that are set and that the policy does not have: they change nothing.
+    /// Names of the set knobs that the policy does not have, and which change nothing.
     pub fn ignored_knobs(&self) -> Vec<&'static str> {
         let Ok(setup) = self.setup() else {
             return Vec::new();

@@ -1,9 +1,9 @@
-//! A trace replayed in a run: each call at its time, on files that are there from the start.
+//! A trace replayed in a run: each call at its time, on files that exist from the start.
 //!
-//! Owns: the files, the calls under way, their bound.
-//! Does not own: what a trace is (`replay`), the machine.
-//! Invariants: calls begin in the order of the trace, and no earlier than they were made; one that would be more than
-//! [`CALLS_AT_ONCE`] waits, and all after it. A run that is stopped begins no more.
+//! Owns: the files, the calls in flight, their bound.
+//! Does not own: the contents of a trace (`replay`), the machine.
+//! Invariants: calls begin in the order of the trace, and no earlier than at their recorded times. A call beyond
+//! [`CALLS_AT_ONCE`] waits, and so do all calls after it. A stopped run begins no more calls.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -19,10 +19,10 @@ use crate::simulated::{SimulatedSite, WorkFile};
 use crate::workload::{Replay, Workload};
 use afflux_frontend::trace::{TracedCall, TracedOperation};
 
-/// Calls under way at a time: as many as a busy server has of some clients.
+/// Most calls in flight: as many as a busy server has from some clients.
 const CALLS_AT_ONCE: u64 = 4096;
 
-/// Bytes that are moved at a time, so that a call needs no more memory than this.
+/// Bytes moved at a time, which bounds a call's memory.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A trace of the run, with its files.
@@ -73,7 +73,7 @@ pub(super) fn replayed(workloads: &[Workload], machine: &SimulatedSite) -> Resul
 }
 
 impl Replayed {
-    /// All calls: to be spawned.
+    /// A task that makes all calls, to be spawned.
     pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
         let (calls, files, row) = (Arc::clone(&self.calls), Arc::clone(&self.files), Arc::clone(&self.row));
         let machine = Arc::clone(machine);

@@ -1,9 +1,9 @@
-//! Runs what a description says, from an empty machine to the checks at the end.
+//! Runs a description, from an empty machine to the checks at the end.
 //!
-//! Owns: the order of things: files, jobs with their stonewalls, faults, the end of faults, settling, checks.
-//! Does not own: what a job does (`workload`), the samples (`sampling`).
-//! Invariants: a run ends: all jobs done, or stopped, or nothing has moved for an hour of virtual time, or
-//! whoever asked for it breaks it off, which is looked for at each sample.
+//! Owns: the order of steps: files, jobs with their stonewalls, faults, the end of faults, settling, checks.
+//! Does not own: a job's work (`runner`), the samples (`sampling`).
+//! Invariants: every run ends. Its jobs are done or stopped, or nothing has moved for an hour of virtual time, or its
+//! caller breaks it off, which is checked at each sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
@@ -33,40 +33,39 @@ use crate::runner::{self, Doing, described};
 use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
 use afflux_simulator::{CPUS_MAX, CpuOptions, Machine, Memory, Random, ScriptedWhat, World, WorldOptions};
 
-/// Virtual time without any byte moving after which a run is given up.
+/// Virtual time without any byte moved after which a run is given up.
 const STUCK_NS: u64 = 3600 * Nanos::SECOND;
 
-/// Says what a clone is doing.
+/// Describes a clone's current operation.
 type Describe = Box<dyn Fn() -> String>;
 
-/// A run on its way.
 struct Run<'a> {
     world: &'a World,
     machine: Arc<SimulatedSite>,
     left: Arc<Mutex<Left>>,
     sampler: Sampler,
-    /// Clones that have started, for the report if they never end.
+    /// Started clones, for the report if they never end.
     started: Vec<(Arc<Doing>, Describe)>,
-    /// What had moved when something last did, and when that was.
+    /// The bytes moved at the last progress, and its time.
     moved: (u64, u64),
     bytes_total: Option<u64>,
     time_total_ns: Option<u64>,
-    /// What ends everything in memory, and when.
+    /// The time and the cause of the end of everything in memory.
     ending: Option<(u64, LossCause)>,
     clients: &'a [Client],
-    /// How much later than described each begins.
+    /// The delay of each client's start relative to the description.
     client_shifts_ns: Vec<u64>,
     replays: &'a [Replayed],
-    /// Set once no fault is to begin any more.
+    /// Once set, no further fault begins.
     faults_over: Arc<AtomicBool>,
-    /// Devices may have been made to be full.
+    /// Devices may have been made full by a fault.
     no_space: bool,
     progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
-    /// `progress` said so: nothing is waited for any more.
+    /// `progress` broke the run off: it waits for nothing any more.
     cut: bool,
 }
 
-/// What a finished run leaves for its outcome.
+/// A finished run's data for its outcome.
 struct Ended {
     sampler: Sampler,
     virtual_ns: u64,
@@ -90,12 +89,12 @@ impl Simulation {
         }
     }
 
-    /// Runs it to its end: all jobs done (or stopped), faults off, everything written out as by `sync`, all
-    /// checks passed; or to a power loss or a kill, and the checks after that. `progress` is called at every sample, a
-    /// few thousand times in all.
+    /// Runs to the end: all jobs done or stopped, faults off, everything written out as by `sync`, all checks passed. A
+    /// power loss or a kill ends it earlier, followed by its checks. `progress` is called at every sample, a few
+    /// thousand times in all.
     ///
     /// # Errors
-    /// When the description is wrong, the run cannot go on, or a check fails.
+    /// When the description is wrong, the run cannot continue, or a check fails.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
         self.run_while(&mut |now| {
             progress(now);
@@ -103,11 +102,11 @@ impl Simulation {
         })
     }
 
-    /// The same, but `progress` may break the run off: it ends where it is, with nothing written out and no
-    /// disk checked, and its outcome is [`Outcome::cut`].
+    /// Like [`Simulation::run`], but `progress` may break the run off. The run then ends at once, with nothing written
+    /// out and no disk checked, and its outcome is [`Outcome::cut`].
     ///
     /// # Errors
-    /// As [`Simulation::run`].
+    /// Those of [`Simulation::run`].
     pub fn run_while(&self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, SimulationError> {
         if !(1..=CPUS_MAX).contains(&(self.cpus as usize)) {
             return Err(SimulationError::Description(format!("{} CPUs are not within 1 to {CPUS_MAX}", self.cpus)));
@@ -161,13 +160,13 @@ impl Simulation {
         Ok(self.outcome(&world, &machine, (&plan, &clients, &replays), ended))
     }
 
-    /// How much later each that begins does so than described, one after the other.
+    /// The delays of starts relative to the description, in order.
     fn start_shifts(&self) -> impl FnMut() -> u64 + use<> {
         let (shift, mut random) = (self.shift, Random::new(self.seed).fork(5).fork(self.shift));
         move || if shift == 0 { 0 } else { random.below(START_SHIFT_NS_MAX) }
     }
 
-    /// The machine, and its devices that a server serves, by number.
+    /// The machine, and the devices that a server serves, by number.
     pub(super) fn machine(&self, world: &World) -> Result<(SimulatedSite, BTreeMap<usize, Served>), SimulationError> {
         let wrong = SimulationError::Description;
         if self.devices.is_empty() {
@@ -228,7 +227,7 @@ impl Simulation {
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
         let devices = self.devices.iter().zip(&machine.volumes).enumerate();
-        // The disk's own figures, not the engine's: they are of each device, and after merging.
+        // The disk's own figures rather than the engine's: they are per device, and after merging.
         let devices = devices.map(|(at, (choice, volume))| {
             let figures = volume.disk.figures();
             let waits = machine.engine.waits(volume.device).unwrap_or_default().delays;
@@ -280,7 +279,7 @@ fn log(log: &Arc<Mutex<CallLog>>) -> JobLog {
     JobLog { number: log.number, logs: log.logs.clone(), calls, left_out: log.left_out }
 }
 
-/// Who waited, the longest first.
+/// The tasks that waited, the longest wait first.
 fn delays(told: &DelaysTold) -> Vec<DelayOutcome> {
     let who = |whose: &Whose| match whose {
         Whose::Client(client) => client.to_string(),
@@ -321,7 +320,7 @@ impl Run<'_> {
         if self.cut {
             return Ok(self.break_off());
         }
-        // Jobs stop; what they are in the middle of must end now, or when power is lost.
+        // Jobs stop; their operations must end now, or when power is lost.
         self.machine.stop_ns.store(0, Ordering::Relaxed);
         if let Some((at_ns, cause)) = self.ending {
             self.wait(at_ns).await?;
@@ -345,16 +344,16 @@ impl Run<'_> {
         if unwritten.is_empty() {
             settle::check_clean(&self.machine)?;
         }
-        // What could not be written makes the disks old in places, as after a crash.
+        // Unwritten data leaves the disks stale in places, as after a crash.
         self.check_disks(!unwritten.is_empty());
-        // A server keeps its files, and these their pages.
+        // A server keeps its files, and the files keep their pages.
         if unwritten.is_empty() && self.clients.is_empty() {
             settle::check_frames(&self.machine).await?;
         }
         Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns, unwritten, loss: None, cut: false })
     }
 
-    /// The figures of the moment: everybody is in the middle of something.
+    /// The current figures; all jobs are in the middle of their operations.
     fn break_off(mut self) -> Ended {
         self.sampler.look(&self.machine);
         Ended {
@@ -384,7 +383,7 @@ impl Run<'_> {
         self.clients.iter().for_each(|client| client.check(&self.machine, crashed));
     }
 
-    /// Lets the machine go on by itself until `at_ns`.
+    /// Runs the machine without jobs until `at_ns`.
     async fn idle(&mut self, at_ns: u64) {
         while self.machine.now_ns() < at_ns {
             let next_ns = self.sampler.next_ns().min(at_ns);
@@ -393,7 +392,7 @@ impl Run<'_> {
         }
     }
 
-    /// Everything in memory is gone, in the middle of everything.
+    /// Loses everything in memory, in the middle of all operations.
     fn lose(mut self, cause: LossCause, at_ns: u64) -> Ended {
         let virtual_ns = self.machine.now_ns();
         self.sampler.look(&self.machine);
@@ -446,8 +445,8 @@ impl Run<'_> {
         Ok(std::mem::take(&mut *lock(&result)))
     }
 
-    /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile. A run that
-    /// is cut waits for nothing.
+    /// Waits until all started tasks have ended, or until `until_ns`; takes samples meanwhile. A run that was broken
+    /// off waits for nothing.
     async fn wait(&mut self, until_ns: u64) -> Result<(), String> {
         while !self.cut {
             let next_ns = self.sampler.next_ns().min(until_ns);
@@ -478,7 +477,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// An error once nothing has moved for long and nobody waits by himself.
+    /// An error if nothing has moved for long and no clone is in a pause.
     fn watch(&mut self, now_ns: u64) -> Result<(), String> {
         let counters = self.machine.platform.counters();
         let moving = [Counter::PageIn, Counter::PagesWritten, Counter::PagesDirtied, Counter::SyncRequests];

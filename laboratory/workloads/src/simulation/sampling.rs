@@ -1,9 +1,9 @@
-//! Looks at the devices over virtual time.
+//! Samples the devices over virtual time.
 //!
-//! Owns: when the next look is, the samples, the worst moment.
-//! Does not own: what devices and the engine count.
-//! Invariants: at most [`SAMPLES_MAX`] samples a device, evenly spaced: when there are as many, every second
-//! one is merged into the next, and looks come half as often.
+//! Owns: the time of the next sample, the samples, the worst moment.
+//! Does not own: the counters of devices and the engine.
+//! Invariants: at most [`SAMPLES_MAX`] evenly spaced samples per device. At that number every second one is merged into
+//! the next, and the interval doubles.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +17,7 @@ const SAMPLES_MAX: usize = 2000;
 /// The first interval, in virtual nanoseconds.
 const INTERVAL_NS: u64 = 100_000;
 
-/// What a device and its writers have done so far.
+/// The figures of a device and its writers so far.
 #[derive(Clone, Copy, Default)]
 struct Totals {
     read_bytes: u64,
@@ -52,7 +52,7 @@ impl Sampler {
         }
     }
 
-    /// When the next look is due.
+    /// The time of the next sample.
     pub(super) fn next_ns(&self) -> u64 {
         self.next_ns
     }
@@ -108,7 +108,7 @@ impl Sampler {
 }
 
 impl Series {
-    /// Merges each two samples into one.
+    /// Merges each pair of samples into one.
     fn halve(&mut self) {
         let merged = self.samples.chunks(2).map(|pair| match pair {
             [first, second] => {

@@ -1,9 +1,9 @@
 //! NFS clients of a run: the real server over simulated links, on the run's own engine and disks.
 //!
-//! Owns: which devices are served, the servers, a link for each client, the checks of their files.
-//! Does not own: the client and what it sends (`workload::nfs_client`), the server, links.
-//! Invariants: a device is in the engine once, whether jobs, clients or both use it. Each client's file is
-//! there, and empty, before the run.
+//! Owns: the set of served devices, the servers, a link for each client, the checks of their files.
+//! Does not own: the client and its calls (`nfs_client`), the server, links.
+//! Invariants: a device is in the engine once, whether jobs, clients or both use it. Each client's file exists, and is
+//! empty, before the run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ use crate::workload::{NfsStream, Workload};
 /// The models of clients' files have numbers above those of jobs' files.
 const FILE_NUMBERS: u32 = 1 << 31;
 
-/// A device that is served.
+/// A served device.
 pub(super) struct Served {
     tree: Arc<MemoryTree>,
     server: Arc<Server<SimPlatform>>,
@@ -52,14 +52,14 @@ pub(super) fn streams(workloads: &[Workload]) -> impl Iterator<Item = &NfsStream
     })
 }
 
-/// Adds a disk to the machine as a server's.
+/// Adds a server's disk to the machine.
 pub(super) fn serve(world: &World, machine: &mut Machine, name: &str, disk: &Arc<Disk>) -> Result<Served, String> {
     let tree = MemoryTree::new(world, disk, TreeOptions::default());
     let volume = machine.add_tree(name, &tree).map_err(|error| error.to_string())?;
     Ok(Served { tree, server: Server::new(volume, Admission::AnyPeer) })
 }
 
-/// Makes the clients, their links and their files.
+/// Creates the clients, their links and their files.
 pub(super) fn clients(
     streams: &[&NfsStream],
     world: &World,
@@ -99,7 +99,7 @@ fn make_file(world: &World, tree: &Arc<MemoryTree>, name: &str) -> Result<DiskFi
 }
 
 impl Client {
-    /// The client at work: to be spawned.
+    /// The client's task, to be spawned.
     pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
         let (row, told, volume) = (Arc::clone(&self.row), Arc::clone(machine), self.volume);
         let file = self.disk_file;
@@ -131,18 +131,18 @@ impl Client {
         }
     }
 
-    /// What it is in the middle of, if it is.
+    /// Its current wait, unless it has ended.
     pub(super) fn described(&self) -> Option<String> {
         let waits = || format!("{} ({}): waits for the server or the link", lock(&self.row).name, self.path);
         (!self.ended.load(Ordering::Relaxed)).then(waits)
     }
 
-    /// The file that a fault of this name would be for.
+    /// Its file, for faults that name it.
     pub(super) fn file(&self) -> (&str, usize, DiskFileId) {
         (&self.path, self.volume, self.disk_file)
     }
 
-    /// Whether its disk holds what it should.
+    /// Checks that its disk holds the right bytes.
     pub(super) fn check(&self, machine: &SimulatedSite, crashed: bool) {
         let disk = &machine.volumes[self.volume].disk;
         let mut model = lock(&self.model);
@@ -155,13 +155,13 @@ impl Client {
         }
     }
 
-    /// Bytes that the server had accepted and that its disk lacks.
+    /// Bytes that the server accepted and that its disk lacks.
     pub(super) fn lost_bytes(&self, machine: &SimulatedSite) -> u64 {
         stamps_lost(&lock(&self.model), &machine.volumes[self.volume].disk, self.disk_file)
     }
 }
 
-/// An error of a client, with what its number stands for.
+/// An error of a client, with the meaning of its number.
 fn in_words(error: &NfsClientError) -> String {
     let meaning = match error {
         NfsClientError::Status { status: 5, .. } => " (input/output error)",

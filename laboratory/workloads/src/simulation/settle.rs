@@ -1,9 +1,9 @@
 //! The end of a run: without faults, everything becomes clean, durable and right.
 //!
-//! Owns: the checks that every run ends with.
-//! Does not own: what is checked of contents (`workload::contents`).
-//! Invariants: a run that passes has lost nothing: dirtied pages were written or cut off, no frame is
-//! missing, nobody waits.
+//! Owns: the checks at the end of every run.
+//! Does not own: the checks of contents (`contents`).
+//! Invariants: a run that passes has lost nothing: every dirtied page was written or truncated, no frame is missing, no
+//! task waits.
 
 use std::pin::pin;
 
@@ -15,14 +15,14 @@ use futures_util::future::{Either, select};
 use crate::outcome::Unwritten;
 use crate::simulated::SimulatedSite;
 
-/// How often a drain is tried, with twice the pause each time: a quarter of an hour in all.
+/// Attempts to drain, each with twice the pause of the last: a quarter of an hour in all.
 const TRIES: u32 = 10;
-/// A drain is given up once nothing has been written for so long.
+/// A drain is given up once nothing has been written for this long.
 const STALLED_NS: u64 = 600 * Nanos::SECOND;
-/// Most things that are named if they cannot be written.
+/// Most entries in the list of data that cannot be written.
 const NAMED_MAX: usize = 20;
 
-/// Writes everything out; what could not be.
+/// Writes everything out; returns the data that could not be written.
 pub(super) async fn settle(machine: &SimulatedSite) -> Vec<Unwritten> {
     let mut left = Vec::new();
     for turn in 0..TRIES {
@@ -49,7 +49,7 @@ pub(super) async fn settle(machine: &SimulatedSite) -> Vec<Unwritten> {
     left
 }
 
-/// Makes durable what was written past the cache, which then knows of it; what could not be.
+/// Makes writes past the cache durable and updates the cache; returns the files that failed.
 async fn settle_past_cache(machine: &SimulatedSite) -> Vec<Unwritten> {
     let mut left = Vec::new();
     for file in machine.files() {
@@ -61,7 +61,7 @@ async fn settle_past_cache(machine: &SimulatedSite) -> Vec<Unwritten> {
     left
 }
 
-/// Has a device write everything; what failed, or, as an error, that nothing is written any more.
+/// Has a device write everything. Returns the failed files, or an error if nothing is written any more.
 async fn drain(machine: &SimulatedSite, at: usize) -> Result<Vec<Unwritten>, Unwritten> {
     let volume = &machine.volumes[at];
     let written = || machine.platform.counters().get(Counter::PagesWritten);
@@ -86,7 +86,7 @@ async fn drain(machine: &SimulatedSite, at: usize) -> Result<Vec<Unwritten>, Unw
     for file in machine.files().into_iter().filter(|file| file.volume == at) {
         left.extend(file.file.write_error().map(|error| named(file.path.clone(), error.to_string())));
     }
-    // A server's files have names that only it knows.
+    // Only a server knows the names of its files.
     if left.is_empty() {
         left.extend(failed.first().map(|(_, error)| named(format!("a file on {}", volume.name), error.to_string())));
     }
@@ -97,7 +97,7 @@ async fn pause(machine: &SimulatedSite, ns: u64) {
     machine.platform.sleep_until(machine.platform.now().after(ns)).await;
 }
 
-/// What must hold once everything is clean and all jobs are gone.
+/// Checks the state after everything is clean and all jobs are gone.
 pub(super) fn check_clean(machine: &SimulatedSite) -> Result<(), String> {
     let status = machine.engine.status();
     for device in &status.devices {
@@ -127,7 +127,7 @@ pub(super) fn check_clean(machine: &SimulatedSite) -> Result<(), String> {
     Ok(())
 }
 
-/// With all files gone every frame is free.
+/// Checks that every frame is free once all files are gone.
 pub(super) async fn check_frames(machine: &SimulatedSite) -> Result<(), String> {
     for file in machine.files() {
         machine.engine.discard(&file.file);

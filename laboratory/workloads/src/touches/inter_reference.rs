@@ -1,10 +1,9 @@
-//! References by the time since a page's last one, by themselves, and mixed: the parts of which the generator 2DIO
-//! (arXiv 2603.19971) is made.
+//! References by the time since a page's last one, independent references, and mixtures: the parts of the generator
+//! 2DIO (arXiv 2603.19971).
 //!
-//! Owns: these generators and their histograms. Does not own: fitting them to a trace: no trace comes along, so the
-//! histograms are ours, chosen for what Zipf cannot show: hit ratios with cliffs and plateaus over the cache's size.
-//! Invariants: with the histogram alone each page comes again after a time drawn from it; pages are not alike in
-//! nothing else.
+//! Owns: these generators and their histograms. Does not own: fits to a trace. No trace is available, so we chose the
+//! histograms to show hit ratios that Zipf cannot: with cliffs and plateaus over the cache's size.
+//! Invariants: with the histogram alone each page returns after a time drawn from it; pages do not differ otherwise.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,14 +12,14 @@ use afflux_simulator::Random;
 
 use super::{Sequence, Sizes, Touch};
 
-/// Times between two references of a page: of 100, so many are from one to another 1,000th of the number of pages. Their
-/// mean is the number of pages, as it must be where each reference is of one page.
+/// Times between two references of a page: share of 100 times, and the range in 1,000ths of the number of pages. Their
+/// mean is the number of pages, as it must be if each reference is of one page.
 const TIMES: [(u64, u64, u64); 4] = [(45, 10, 20), (25, 100, 150), (20, 500, 700), (10, 7000, 9000)];
 
-/// Shares of references, of 100, and of the pages that they are spread over evenly, of 1,000.
+/// Shares of 100 references, and of the 1,000ths of pages over which they are spread evenly.
 pub(super) struct Steps(&'static [(u64, u64)]);
 
-/// What is referenced by itself.
+/// The distribution of independent references.
 pub(super) const INDEPENDENT: Steps = Steps(&[(60, 20), (30, 100), (10, 880)]);
 
 impl Steps {
@@ -37,14 +36,14 @@ impl Steps {
     }
 }
 
-/// When each page comes next.
+/// The time of each page's next reference.
 pub(super) struct Recency {
     next: BinaryHeap<Reverse<(u64, u64)>>,
 }
 
 impl Recency {
-    /// All pages somewhere within a time between two references. At any instant more pages are within a long one: as
-    /// many more as it is longer.
+    /// Places every page somewhere within a time between two references. At any instant a longer time holds more pages,
+    /// in proportion to its length.
     pub(super) fn of(sizes: Sizes, random: &mut Random) -> Self {
         let by_length = TIMES.map(|(share, from, to)| (share * (from + to), from, to));
         let first = |page: u64, random: &mut Random| {
@@ -54,7 +53,7 @@ impl Recency {
         Self { next: (0..sizes.pages).map(|page| first(page, random)).collect() }
     }
 
-    /// References by this, but for some of 100 that are drawn by themselves.
+    /// References by recency; `independent_percent` of 100 are drawn independently.
     pub(super) fn touches(mut self, sizes: Sizes, random: &mut Random, independent_percent: u64) -> Sequence {
         sizes.times(|_| {
             if random.below(100) < independent_percent {
@@ -67,7 +66,7 @@ impl Recency {
     }
 }
 
-/// A time of one of the ranges, each of which has its share.
+/// Draws a time from one of the ranges, chosen by their shares.
 fn time(ranges: &[(u64, u64, u64)], pages: u64, random: &mut Random) -> u64 {
     let mut at = random.below(ranges.iter().map(|(share, ..)| share).sum());
     for (share, from, to) in ranges {

@@ -1,7 +1,7 @@
-//! Mixes of what programs do to a cache: scans, hot pages, tables and logs, working sets that move.
+//! Mixes of programs' cache accesses: scans, hot pages, tables and logs, moving working sets.
 //!
-//! Owns: these generators. Does not own: what they are called (`mod`).
-//! Invariants: their shares are ours; no trace was fitted.
+//! Owns: these generators. Does not own: their names (`mod`).
+//! Invariants: we chose the shares; no trace was fitted.
 
 use afflux_simulator::Random;
 
@@ -10,10 +10,10 @@ use crate::zipf::Zipf;
 
 /// Pages of a range scan.
 const RANGE_PAGES: (u64, u64) = (16, 64);
-/// Reads of a page by a program that reads a quarter of one at a time.
+/// Reads of a page by a program that reads a quarter of a page at a time.
 const READS_OF_A_PAGE: u64 = 4;
 
-/// Pages from the hot ones on, round and round.
+/// Pages `from..to`, round and round.
 struct Scan {
     from: u64,
     to: u64,
@@ -42,7 +42,7 @@ pub(super) fn scan_and_hot(sizes: Sizes, random: &mut Random) -> Sequence {
     )
 }
 
-/// Of 20 touches 10 are of tables, 4 of an index, 5 of range scans, one of a log.
+/// Of 20 touches 10 are of tables, 4 of an index, 5 of range scans, 1 of a log.
 pub(super) fn oltp(sizes: Sizes, random: &mut Random) -> Sequence {
     let (log_pages, index_pages) = (sizes.pages / 16, sizes.pages / 64);
     let tables = sizes.pages - log_pages - index_pages;

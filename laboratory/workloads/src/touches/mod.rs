@@ -1,7 +1,7 @@
-//! Sequences of touches of pages, for studies of caches: what is asked for, without time.
+//! Sequences of page touches, without time, for studies of caches.
 //!
-//! Owns: the generators by name, what a touch is. Does not own: the cache, what a touch costs.
-//! Invariants: a sequence depends on its generator, its sizes and its seed alone. Pages are numbered from 0 without
+//! Owns: the generators by name, the definition of a touch. Does not own: the cache, the cost of a touch.
+//! Invariants: a sequence depends only on its generator, its sizes and its seed. Pages are numbered from 0 without
 //! large gaps, so that a table over them is small.
 
 mod inter_reference;
@@ -14,14 +14,14 @@ use afflux_simulator::Random;
 use crate::zipf::Zipf;
 use inter_reference::{INDEPENDENT, Recency};
 
-/// One page is asked for.
+/// A touch of one page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Touch {
     /// The page.
     pub page: u32,
-    /// It is written to.
+    /// The page is written to.
     pub write: bool,
-    /// So many pages behind it are brought before anybody asks for them, if they are not there.
+    /// The number of following pages that are read ahead if they are absent.
     pub ahead: u8,
 }
 
@@ -35,60 +35,60 @@ impl Touch {
     }
 }
 
-/// How large a sequence is.
+/// The size of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// Pages that are touched again and again.
+    /// Pages that are touched repeatedly.
     pub pages: u64,
-    /// Frames of the cache; of the generators only the loop asks.
+    /// Frames of the cache; only the loop uses this.
     pub frames: u64,
-    /// Touches.
+    /// The number of touches.
     pub touches: u64,
 }
 
-/// Touches, and which files the pages are of.
+/// Touches, and the files of their pages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sequence {
-    /// In order.
+    /// The touches in order.
     pub touches: Vec<Touch>,
     /// The first page of each file, ascending from 0.
     pub files: Vec<u32>,
 }
 
 impl Sequence {
-    /// One more than the highest page that can come.
+    /// One more than the highest possible page.
     pub fn pages(&self) -> u32 {
         self.touches.iter().map(|touch| touch.page + u32::from(touch.ahead) + 1).max().unwrap_or(0)
     }
 }
 
 impl From<Vec<Touch>> for Sequence {
-    /// All pages are one file's.
+    /// All pages belong to one file.
     fn from(touches: Vec<Touch>) -> Self {
         Self { touches, files: vec![0] }
     }
 }
 
-/// A way to make sequences.
+/// A generator of sequences.
 #[derive(Clone, Copy)]
 pub struct Generator {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in a line.
     pub about: &'static str,
-    /// Most of its touches are of pages that are used once: a policy should keep the others from them.
+    /// Most of its touches are of pages used only once, from which a policy should protect the others.
     pub scans: bool,
     make: fn(Sizes, &mut Random) -> Sequence,
 }
 
 impl Generator {
-    /// The sequence of a seed.
+    /// The sequence for a seed.
     pub fn sequence(&self, sizes: Sizes, seed: u64) -> Sequence {
         (self.make)(sizes, &mut Random::new(seed).fork(0x70c4))
     }
 }
 
-/// Of 100 touches of a generator with writes, so many write.
+/// Writes among 100 touches of a generator with writes.
 const WRITE_PERCENT: u64 = 30;
 
 const fn generator(name: &'static str, about: &'static str, make: fn(Sizes, &mut Random) -> Sequence) -> Generator {
@@ -102,7 +102,7 @@ const fn scanning(name: &'static str, about: &'static str, make: fn(Sizes, &mut 
 /// All generators.
 pub const GENERATORS: &[Generator] = &[
     generator("zipf-0.8", "Zipf of theta 0.8; 30 % write", |sizes, random| zipf(sizes, random, 0.8)),
-    // The draw knows no theta of 1.
+    // The draw does not support a theta of 1.
     generator("zipf-1.0", "Zipf of theta 1; 30 % write", |sizes, random| zipf(sizes, random, 0.999_99)),
     generator("zipf-1.2", "Zipf of theta 1.2; 30 % write", |sizes, random| zipf(sizes, random, 1.2)),
     generator("loop", "a loop over 1.1 times the cache", round_and_round),
@@ -143,10 +143,10 @@ pub const GENERATORS: &[Generator] = &[
     }),
 ];
 
-/// The generator of that name.
+/// The generator of this name.
 ///
 /// # Errors
-/// When there is none; the error lists the names.
+/// When it does not exist; the error lists the names.
 pub fn generator_named(name: &str) -> Result<&'static Generator, String> {
     let unknown = || {
         let names: Vec<&str> = GENERATORS.iter().map(|generator| generator.name).collect();
@@ -157,7 +157,7 @@ pub fn generator_named(name: &str) -> Result<&'static Generator, String> {
 }
 
 impl Sizes {
-    /// So many touches of one file's pages, one after the other.
+    /// This many touches of one file's pages, one after the other.
     fn times(self, mut next: impl FnMut(u64) -> Touch) -> Sequence {
         (0..self.touches).map(&mut next).collect::<Vec<_>>().into()
     }

@@ -1,14 +1,14 @@
-//! Sequential readers, each of a file of its own, beside a hot set.
+//! Sequential readers, each of its own file, beside a hot set.
 //!
-//! Owns: this generator. Does not own: whether what is brought ahead of a reader is there when it comes.
-//! Invariants: a reader reads each page of its file once, in order; which reader is next is drawn.
+//! Owns: this generator. Does not own: the presence of readahead pages when their reader comes.
+//! Invariants: a reader reads each page of its file once, in order; the next reader is drawn.
 
 use afflux_simulator::Random;
 
 use super::{Sequence, Sizes, Touch};
 use crate::zipf::Zipf;
 
-/// Pages that each reader keeps ahead of itself.
+/// Pages that each reader has read ahead.
 const AHEAD_PAGES: u8 = 4;
 
 pub(super) fn streams(sizes: Sizes, random: &mut Random, pages_a_stream: u64) -> Sequence {
@@ -22,7 +22,7 @@ pub(super) fn streams(sizes: Sizes, random: &mut Random, pages_a_stream: u64) ->
         .iter()
         .scan(hot_pages, |start, length| {
             let first = *start;
-            // What is read ahead of its last page is no other file's.
+            // Pages read ahead past its last one belong to no other file.
             *start += length + u64::from(AHEAD_PAGES);
             Some(first)
         })

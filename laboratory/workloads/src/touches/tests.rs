@@ -80,7 +80,7 @@ fn small_reads_touch_a_page_four_times_in_a_row() {
     assert!(made("small-reads").chunks(4).all(|four| four.iter().all(|touch| touch.page == four[0].page)));
 }
 
-/// Of the touches that come again, the part that do after from one to another 1,000th of the number of pages.
+/// Of the repeated touches, the share whose distance is between these 1,000ths of the number of pages.
 fn again_within(touches: &[Touch], from: u64, to: u64) -> f64 {
     let (mut last, mut within, mut all) = (BTreeMap::new(), 0, 0);
     for (at, touch) in touches.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Jobs on an engine that somebody else has put together: the same operations as in a simulation.
+//! Jobs on an engine that the caller has built: the same operations as in a simulation.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ fn machine(world: &World) -> Machine {
 
 type Sizes = BTreeMap<String, (u64, u64)>;
 
-/// The jobs' figures, and of each file what was asked for and its size at the end.
+/// The jobs' figures, and for each file the requested size and its size at the end.
 fn on_an_engine() -> (Vec<JobOutcome>, Sizes) {
     let world = World::new(WorldOptions::seed(SEED));
     let mut machine = machine(&world);
@@ -85,7 +85,7 @@ fn the_operations_are_those_of_a_simulation_of_the_same_seed() {
     };
     assert_eq!(totals(&ours), totals(&theirs));
     assert!(ours.iter().all(|job| job.write.ops > 5 && job.sync.ops > 1 && job.errors.is_empty()));
-    // What is read was there before, what is only written was not; the second job did not begin early.
+    // Files to be read existed before, files that are only written did not. The second job did not start early.
     let expected: Sizes = [
         ("after.0.0", (0, 512 << 10)),
         ("mixed.0.0", (1 << 20, 1 << 20)),

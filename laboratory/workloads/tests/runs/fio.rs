@@ -1,7 +1,7 @@
-//! Job files against real fio: what it accepts is accepted, and comes to the same totals.
+//! Job files against real fio: the parser accepts every file that fio accepts, and the totals agree.
 //!
-//! fio is Debian's package `fio` (3.33 is the version whose rules are followed); without it these tests say
-//! so and pass.
+//! fio is Debian's package `fio` (3.33 is the version whose rules are followed); without it these tests report that and
+//! pass.
 
 mod examples;
 mod real;
@@ -65,7 +65,7 @@ fn names() -> Vec<String> {
     names
 }
 
-/// Both did the same, as far as there was time: a host may be late, and do less.
+/// Checks that both did the same, as far as there was time: a real host may be late, and do less.
 fn compare(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: &JobOutcome) {
     if job.runtime_ns == 0 {
         return compare_whole(file, job, real, ours);
@@ -74,8 +74,8 @@ fn compare(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: &JobOu
     assert!(real_bytes <= our_bytes + 4096, "{file}: {}: {real:?}, and simulated {ours:?}", job.name);
 }
 
-/// Both did the same, to the end. What chance has a part in is compared where chance leaves it alone: of a mix the sum,
-/// of blocks of any size the bytes.
+/// Checks that both did the same, to the end. Random parts are compared only by their sums: the total of a mix, the
+/// bytes of blocks of any size.
 fn compare_whole(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: &JobOutcome) {
     let what = format!("{file}: {}: {real:?}, and simulated {ours:?}", job.name);
     assert_eq!((real.name.as_str(), real.error), (ours.name.as_str(), 0), "{what}");
@@ -84,7 +84,7 @@ fn compare_whole(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: 
     let mixed = job.pattern.reads && job.pattern.writes && (1..=99).contains(&job.mix_read_percent);
     if mixed {
         let (real_bytes, our_bytes) = (real.bytes[0] + real.bytes[1], ours.read.bytes + ours.write.bytes);
-        // The last block of a clone may be any of those that are drawn.
+        // The last block of a clone may be any of the sizes drawn.
         let last =
             if ranged { job.clones * job.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(0) } else { 0 };
         assert!(real_bytes.abs_diff(our_bytes) <= last, "{what}");
@@ -92,7 +92,7 @@ fn compare_whole(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: 
         if !ranged {
             assert_eq!(calls, ours.read.ops + ours.write.ops, "{what}");
         }
-        // Seven standard deviations of the difference of two such counts; sizes that are drawn make it larger.
+        // Seven standard deviations of the difference of two such counts; random sizes make it larger.
         let near = 7 * (if ranged { calls } else { calls / 2 }).isqrt();
         assert!(real.calls[0].abs_diff(ours.read.ops) <= near, "{what}");
     } else {
@@ -104,7 +104,7 @@ fn compare_whole(file: &str, job: &afflux_workloads::Job, real: &RealJob, ours: 
     }
 }
 
-/// The job of each line of a report: clones that are not grouped are lines of their own, jobs that are share one.
+/// The job of each line of a report: clones without grouping have lines of their own, grouped jobs share one.
 fn lines_of(jobs: &[afflux_workloads::Job]) -> impl Iterator<Item = &afflux_workloads::Job> {
     let mut group = false;
     jobs.iter().flat_map(move |job| {
@@ -139,7 +139,7 @@ fn fio_is_not_faster_than_rates_and_pauses_allow_here() {
     let real = real::run(&jobs_directory(), "timed.fio");
     let ours = simulated("timed.fio");
     for (real, ours) in real.iter().zip(&ours) {
-        // The host may be late, and fio's figure has the pause after the last block too: never less.
+        // The host may be late, and fio's figure includes the pause after the last block, so it is never less.
         let ours_ms = ours.elapsed_ns / Nanos::MILLISECOND;
         assert!(real.runtime_ms + 2 >= ours_ms, "{}: {} ms, and simulated {ours_ms} ms", ours.name, real.runtime_ms);
     }

@@ -1,4 +1,4 @@
-//! What options of jobs do to a run: queues, calls past the cache, who waits for whom, what fails.
+//! Effects of jobs' options on a run: queues, calls past the cache, waits between jobs, failures.
 
 use afflux_engine::Nanos;
 use afflux_simulator::DiskOptions;
@@ -29,7 +29,7 @@ fn a_queue_of_eight_is_eight_times_as_fast_where_the_disk_has_room() {
     };
     let (one, eight) = (took("iodepth=1"), took("iodepth=8"));
     assert!(one > 7 * eight && one < 9 * eight, "{one} and {eight} ns");
-    // Let run down to nothing each time, and refilled: as many at a time, but not all the time.
+    // The queue runs empty each time and is refilled: the depth is the same, but not all the time.
     let batches = took("iodepth=8\niodepth_batch=8\niodepth_low=1");
     assert!(batches >= eight && batches < 2 * eight, "{batches} and {eight} ns");
 }

@@ -1,4 +1,4 @@
-//! What runs on a machine, and whole runs.
+//! Workloads of a machine, and whole runs.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 

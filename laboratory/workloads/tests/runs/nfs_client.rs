@@ -29,7 +29,7 @@ fn volume(world: &World, tree: &Arc<MemoryTree>, memory: Memory) -> Arc<Volume<S
 }
 
 impl Lab {
-    /// A server with so much memory, a disk of 25 MB/s, and a link.
+    /// A server with this memory, a disk of 25 MB/s, and a link.
     fn new(seed: u64, memory: Memory, link: &str) -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
         let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
@@ -49,7 +49,7 @@ impl Lab {
         self.world.run(self.client(options).run()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// All that was committed is on the disk, as written last.
+    /// Checks that all committed data is on the disk, in its last version.
     fn check_disk(&self, size: u64) {
         let file = self.tree.file_at(&["file"]).unwrap();
         assert_eq!((self.disk.size(file), self.disk.durable_size(file)), (size, size));
@@ -79,7 +79,7 @@ fn what_the_client_committed_is_on_the_disk() {
         assert_eq!((outcome.bytes, outcome.writes, outcome.resent_bytes), (5_000_001, 153, 0));
         assert_eq!(outcome.commit_waits_ns.len(), 5);
         lab.check_disk(5_000_001);
-        // With real bytes too, the check can fail: a byte of a stamp, and a page.
+        // With real bytes, too, the check can fail: for a byte of a stamp, and for a page.
         let file = lab.tree.file_at(&["file"]).unwrap();
         let mut bytes = lab.disk.live_bytes(file, 0, 8192);
         bytes[4097] ^= 1;
@@ -102,7 +102,7 @@ fn a_gigabyte_passes_at_the_speed_of_the_link() {
         lab.world.platform().now().0 / Nanos::SECOND,
         lab.world.steps(),
     );
-    // What 100 Mbit/s carry of a stream, 11.77 MB/s, less the headers of RPC and NFS, 0.5 %.
+    // The stream's share of 100 Mbit/s, 11.77 MB/s, less 0.5 % for the headers of RPC and NFS.
     let link = lab.entry.link().options().stream_bytes_per_second();
     assert!((11_690_000..11_730_000).contains(&(link * 32_768 / (32_768 + 164))));
     assert!(outcome.bytes_per_second() <= link * 32_768 / (32_768 + 164));
@@ -131,7 +131,7 @@ fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed()
         platform.sleep_until(Nanos(100 * Nanos::MILLISECOND)).await;
         entry.replace_server(None);
         entry.close_connections();
-        // The first server must not write any more once the second does.
+        // The first server must not write any more once the second one does.
         for device in 0..first.engine().status().devices.len() {
             assert!(first.engine().drain(afflux_engine::DeviceId(device as u32)).await.is_empty());
         }

@@ -1,5 +1,5 @@
 //! WRITEs that a disk does not take are parked: their replies are withheld, and everything else on the same connection
-//! goes on. The real server, in virtual time.
+//! continues. The server is the real one, in virtual time.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -59,7 +59,7 @@ impl Lab {
         Peer { connection: self.server.connection(address), output: Vec::new(), sent: 0 }
     }
 
-    /// Has a connection do what it can for so long; the replies that came: number and status.
+    /// Polls a connection for this long; returns the number and the status of each reply.
     fn poll(&self, peer: &mut Peer, ns: u64) -> Vec<(u32, u32)> {
         let platform = self.world.platform();
         let polled = async {
@@ -93,11 +93,11 @@ struct Peer {
 }
 
 impl Peer {
-    /// Sends a call: a handle, words, and bytes if it has some. Gives its number.
+    /// Sends a call with a handle, words, and bytes if there are any. Returns its number.
     fn call(&mut self, procedure: u32, handle: &[u8], words: &[u32], data: Option<&[u8]>) -> u32 {
         let number = self.sent;
         self.sent += 1;
-        // A call of NFS 3 from nobody.
+        // A call of NFS 3 without credentials.
         let mut record: Vec<u8> =
             [number, 0, 2, 100_003, 3, procedure, 0, 0, 0, 0].iter().flat_map(|word| word.to_be_bytes()).collect();
         let opaque = |record: &mut Vec<u8>, bytes: &[u8]| {
@@ -120,7 +120,7 @@ impl Peer {
         self.call(WRITE, handle, &words, Some(&vec![7; WRITE_BYTES as usize]))
     }
 
-    /// Writes until no more is wanted.
+    /// Writes until the server wants no more.
     fn fill(&mut self, lab: &Lab, handle: &[u8]) -> Vec<(u32, u32)> {
         let mut replies = Vec::new();
         for number in 0.. {
@@ -142,7 +142,7 @@ impl Peer {
                 break;
             }
             let word = |at: usize| u32::from_be_bytes(self.output[4 + 4 * at..8 + 4 * at].try_into().unwrap());
-            // Number, a reply, accepted, no verifier of two words, success; then the status.
+            // Number, a reply, accepted, an empty verifier of two words, success; then the status.
             replies.push((word(0), word(6)));
             self.output.drain(..end);
         }
@@ -158,7 +158,7 @@ fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
     let cached = peer.write(&other, 0);
     assert_eq!(lab.poll(&mut peer, Nanos::SECOND), [(cached, 0)]);
     lab.disk.hang();
-    // More than memory, and less than may be in progress.
+    // More than the memory, and less than the limit of calls in progress.
     let mut withheld: Vec<u32> = Vec::new();
     let mut answered = Vec::new();
     for number in 0..44 {
@@ -193,7 +193,7 @@ fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again
     let most = INFLIGHT_BYTES + u64::from(WRITE_BYTES) + (64 << 10);
     assert!((INFLIGHT_BYTES..=most).contains(&held), "{held} bytes");
     let parked = u64::from(peer.sent) - early as u64;
-    // Each counts with its bytes, and with what a call takes.
+    // Each counts with its bytes and with a call's own memory.
     assert!(parked * (u64::from(WRITE_BYTES) + (12 << 10)) <= held, "{parked} are parked, {held} bytes are held");
     lab.poll(&mut peer, 3600 * Nanos::SECOND);
     assert!(!peer.connection.wants_input());
@@ -218,7 +218,7 @@ fn connections_of_one_client_share_a_bound_and_another_client_has_its_own() {
     other.fill(&lab, &file);
     assert!(other.connection.held_bytes() >= INFLIGHT_BYTES / 2);
     lab.disk.release();
-    // The second one goes on by itself when the first one's calls have ended.
+    // The second one continues by itself when the first one's calls have ended.
     for peer in [&mut first, &mut second, &mut other] {
         assert!(lab.poll(peer, 100 * Nanos::SECOND).iter().all(|(_, status)| *status == 0));
         assert!(peer.connection.wants_input() && peer.connection.held_bytes() == 0);

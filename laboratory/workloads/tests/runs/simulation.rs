@@ -1,4 +1,4 @@
-//! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
+//! Whole runs: the results of jobs, the errors of runs that cannot continue, and determinism.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn small(text: &str) -> Simulation {
     simulation
 }
 
-/// Faults, an entry a line.
+/// Faults, one entry per line.
 fn faults(entries: &[&str]) -> FaultScript {
     let text: Vec<String> = entries.iter().map(|entry| format!("[[fault]]\n{}\n", entry.replace(", ", "\n"))).collect();
     FaultScript::parse("faults.toml", &text.concat()).unwrap_or_else(|error| panic!("{error}"))
@@ -82,7 +82,7 @@ fn each_kind_of_job_moves_what_it_should_and_reads_what_was_written() {
     assert_eq!(names, ["a", "b", "c", "d", "e", "e", "e", "f", "g"]);
     for job in &outcome.jobs {
         let (moved, size) = (job.read.bytes + job.write.bytes, if job.name == "g" { 32 << 10 } else { 256 << 10 });
-        // Of mixed blocks the last may be more than what was left, as with fio.
+        // The last of mixed blocks may exceed the remainder, as in fio.
         let exact = job.name != "f";
         assert!(moved == size || !exact && moved.abs_diff(size) < 8192, "{}: {moved}", job.name);
         assert!(job.errors.is_empty(), "{job:?}");
@@ -120,7 +120,7 @@ fn break_page_1(simulation: &mut Simulation) {
 
 #[test]
 fn a_job_that_never_waits_goes_on_for_as_long_as_it_likes() {
-    // Where nothing costs anything a call still takes a nanosecond, or this would never end.
+    // Where nothing has a cost, a call still takes a nanosecond; otherwise this would never end.
     let text = "[global]\nfilename=file\nsize=16k\nioengine=mmap\n[fill]\nrw=write\n\
                 [x]\nstonewall\nrw=write\nruntime=200us\ntime_based\n";
     let mut simulation = small(text);
@@ -146,7 +146,7 @@ fn callers_pay_for_memory_and_for_a_kernels_calls_where_that_is_asked_for() {
         let mut simulation = Simulation { callers, ..small(&text) };
         (simulation.memory_bytes, simulation.contents) = (256 << 20, Contents::Stamped);
         simulation.policy = policy.to_owned();
-        // Larger windows than a kernel's: the median call finds what it wants.
+        // Larger windows than a kernel's: the median call finds its pages.
         simulation.readahead = Some(Readahead::Afflux);
         simulation.devices = vec![DeviceChoice::plain(DiskOptions::default())];
         let outcome = run(&simulation);
@@ -183,7 +183,7 @@ fn a_group_is_one_line() {
 #[test]
 fn rates_pauses_delays_and_time_are_kept() {
     let elapsed = |text: &str| run(&small(text)).jobs.iter().map(|job| job.elapsed_ns / 1_000_000).collect::<Vec<_>>();
-    // As fio: the first block goes at once, and a pause follows the last.
+    // As in fio, the first block goes at once, and a pause follows the last.
     let near = |ms: u64, wanted: u64| ms.abs_diff(wanted) <= wanted / 100 + 1;
     let seen = elapsed("[x]\nrw=write\nsize=1m\nrate=1m\n");
     assert!(near(seen[0], 996), "{seen:?}");
@@ -231,7 +231,7 @@ fn readers_start_evenly_and_read_everything() {
     assert_eq!((job.clones, job.read.bytes, job.read.ops), (20, 20 << 16, 20 * 128));
     assert!(job.elapsed_ns > 2 * Nanos::SECOND && job.elapsed_ns < 3 * Nanos::SECOND, "{}", job.elapsed_ns);
     assert_eq!(outcome.jobs.len(), 1);
-    // Their files are holes: they need no room, and the medium has nothing to look for.
+    // Their files are holes: they need no space, and the medium has nothing to search.
     let disk = DiskOptions { capacity_bytes: 1 << 20, ..DiskOptions::default() };
     simulation.devices = vec![DeviceChoice::plain(disk)];
     simulation.contents = Contents::Stamped;
@@ -275,12 +275,12 @@ fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
     );
     assert!(told.contains("stream.0.0 since") && told.contains("devices that hang: disk"), "{told}");
     assert!(told.contains("job #") && told.contains("seed 7"), "{told}");
-    // With an end to the faults it goes on, and everything is there.
+    // Once the fault ends, the run continues, and all data is there.
     simulation.faults = faults(&["do = 'hang', from = '100 ms', until = '60 s'"]);
     let outcome = run(&simulation);
     assert_eq!(outcome.jobs[0].write.bytes, 8 << 20);
     assert!(outcome.jobs[0].write.latency.max_ns > 50 * Nanos::SECOND);
-    // So it does when the jobs are stopped: faults end with them.
+    // The same if the jobs are stopped: faults end with them.
     simulation.faults = faults(&["do = 'hang', from = '100 ms'"]);
     simulation.until_ns = Some(10 * Nanos::SECOND);
     let outcome = run(&simulation);
@@ -304,7 +304,7 @@ fn after_a_power_loss_what_was_synced_is_there() {
         assert!(lost <= outcome.at_risk_bytes_max && lost <= loss.accepted_bytes, "{loss:?}");
         assert_eq!(lost, loss.files.iter().map(|(_, bytes)| bytes).sum());
         assert!(outcome.jobs[0].sync.ops > 0 && outcome.at_risk_bytes_max > 0, "{at_ms} ms");
-        // A disk whose syncs do nothing is found out, unless little had been synced.
+        // A disk whose syncs do nothing is detected, unless little had been synced.
         let make = simulation.devices[0].make.clone();
         simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
             let disk = make(world, number)?;
@@ -406,7 +406,7 @@ fn a_run_that_is_broken_off_has_the_figures_so_far() {
     let mut simulation = small("[x]\nrw=write\nbs=64k\nsize=16m\n[y]\nrw=write\nsize=1m\nstonewall\n");
     simulation.workloads.push(nfs_client());
     let whole = run(&simulation);
-    // At the first sample, in the middle, and while everything is written out after the jobs.
+    // At the first sample, in the middle, and during the final writeback.
     for (break_ns, jobs_left) in [(0, true), (500_000_000, true), (whole.virtual_ns - 20_000_000, false)] {
         let mut calls_after = 0;
         let mut broken = false;
@@ -504,7 +504,7 @@ fn a_kill_takes_what_the_disk_was_not_given() {
     let killed = lost("do = 'kill', at = '3 s'");
     let off = lost("do = 'power-loss', at = '3 s'");
     assert_eq!((killed.cause, killed.accepted_bytes), (LossCause::Kill, off.accepted_bytes));
-    // What the disk's own cache had, only power can take.
+    // Only a power loss can take the data in the disk's own cache.
     assert!(killed.lost_bytes < off.lost_bytes, "{killed:?} {off:?}");
 }
 
@@ -517,7 +517,7 @@ fn power_can_be_lost_after_the_jobs_have_ended() {
     };
     let soon = lost(&mut simulation, "1 s");
     assert_eq!((soon.accepted_bytes, soon.lost_bytes, soon.files.len()), (1 << 20, Some(1 << 20), 1));
-    // After half a minute the flusher has written what was old, and in time has it flushed.
+    // After half a minute the flusher has written old pages, and in time it has them flushed.
     let late = lost(&mut simulation, "200 s");
     assert_eq!((late.at_ns, late.lost_bytes), (200 * Nanos::SECOND, Some(0)));
 }
@@ -526,7 +526,7 @@ fn power_can_be_lost_after_the_jobs_have_ended() {
 fn what_can_never_be_written_is_said() {
     let mut simulation = small("[x]\nrw=write\nsize=1m\n");
     let make = simulation.devices[0].make.clone();
-    // A fault of the disk itself, not of the script: it does not end with the jobs.
+    // The fault is the disk's, not the script's, so it does not end with the jobs.
     simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
         let disk = make(world, number)?;
         let (full, platform) = (std::sync::Arc::clone(&disk), std::sync::Arc::clone(world.platform()));

@@ -1,7 +1,7 @@
-//! A block trace as text: `time_us,op,offset,bytes`, a call a line.
+//! A block trace as text: `time_us,op,offset,bytes`, one call per line.
 //!
-//! Owns: the fields. Does not own: what a call may be (`replay`).
-//! Invariants: offsets and lengths stay as they are, aligned or not. All is of one file.
+//! Owns: the fields. Does not own: the limits of a call (`replay`).
+//! Invariants: offsets and lengths stay unchanged, aligned or not. All calls are of one file.
 
 use super::{Checked, Trace, TraceError, TracedCall, TracedOperation};
 

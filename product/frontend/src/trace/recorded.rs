@@ -1,4 +1,4 @@
-//! What `afflux trace record` writes: records of 40 bytes, all numbers little-endian.
+//! The format of `afflux trace record`: records of 40 bytes, all numbers little-endian.
 //!
 //! | bytes | first record | a call | last record |
 //! |-|-|-|-|
@@ -9,8 +9,8 @@
 //! | 32 | 0 | 1 read, 2 write, 3 sync | 255 |
 //! | 33 to 39 | 0 | 0 | 0 |
 //!
-//! Owns: the format. Does not own: what a call may be (`replay`).
-//! Invariants: a file without its last record was cut short, and is refused. What is reserved is 0.
+//! Owns: the format. Does not own: the limits of a call (`replay`).
+//! Invariants: a file without its last record was cut short, and is refused. Reserved fields are 0.
 
 use super::{Checked, Trace, TraceError, TracedCall, TracedOperation};
 
@@ -33,7 +33,7 @@ fn record(numbers: [u64; 4], operation: u8) -> [u8; RECORD_BYTES] {
     record
 }
 
-/// The record of a call; of none, the first record of a file.
+/// The record of a call; for `None`, the first record of a file.
 pub fn encode(call: Option<&TracedCall>) -> [u8; RECORD_BYTES] {
     let Some(call) = call else {
         return record([u64::from_le_bytes(*MAGIC), VERSION, RECORD_BYTES as u64, 0], 0);

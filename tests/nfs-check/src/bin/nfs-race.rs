@@ -1,7 +1,7 @@
-//! Races our server with nfs-ganesha, in a network of its own: `cargo xtask race-nfs` makes one and runs this there.
+//! Races our server with nfs-ganesha in a separate network, which `cargo xtask race-nfs` sets up.
 //!
-//! Owns: its arguments, where progress and the table go. Does not own: the race (`afflux_nfs_check::race`).
-//! Invariants: the table is all that goes to standard output.
+//! Owns: its arguments, the output of progress and table. Does not own: the race (`afflux_nfs_check::race`).
+//! Invariants: standard output has only the table.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]

@@ -1,7 +1,7 @@
-//! Random operations on a server that is running, against a model of each file.
+//! Runs random operations on a running server, against a model of each file.
 //!
-//! Owns: its arguments, what is printed. Does not own: the operations (`afflux_nfs_check::random`).
-//! Invariants: exit code 0 if every answer was right, 1 if not, 2 for wrong use or a server that cannot be reached.
+//! Owns: its arguments, its output. Does not own: the operations (`afflux_nfs_check::random`).
+//! Invariants: exit code 0 if every answer was right, 1 if not, 2 for wrong usage or an unreachable server.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]

@@ -1,8 +1,8 @@
-//! Calls about names while a file is written on the same server as fast as it takes it.
+//! Calls about names while another connection writes a file on the same server as fast as possible.
 //!
-//! Owns: the stream beside them, its end, how much it got.
+//! Owns: the stream of writes, its end, its throughput.
 //! Does not own: the calls about names (`names`).
-//! Invariants: the stream has begun before the first call that is measured, and has ended before this returns.
+//! Invariants: the stream has begun before the first measured call, and has ended before this returns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use super::servers::{Running, Servers};
 
 const BLOCK: u32 = 256 << 10;
 const FILE_BYTES: u64 = 256 << 20;
-/// How long the stream runs alone first: the disk is busy by then.
+/// The stream runs alone for this long first; after that the disk is busy.
 const LEAD: Duration = Duration::from_millis(300);
-/// Between two looks whether it is to end.
+/// Interval at which the stream checks whether it has to end.
 const STEP: Duration = Duration::from_millis(50);
 
 pub(super) fn run(
@@ -36,7 +36,7 @@ pub(super) fn run(
     let stream = thread::spawn(move || write_until(client, &file, &told));
     thread::sleep(LEAD);
     let begin = Instant::now();
-    // In directories of their own: those of the rows without a stream stand yet.
+    // In separate directories: those of the rows without a stream still exist.
     let figure = names::run(servers, which, (step, clients), (names / 4).max(clients as u64), 100 + round);
     let end = Instant::now();
     ends.store(true, Ordering::Relaxed);
@@ -51,7 +51,7 @@ struct Written {
     bytes: u64,
 }
 
-/// What the stream got between two moments, each of its steps taken to be even.
+/// The stream's throughput between two instants; each of its steps is assumed to be even.
 fn mib_a_second(written: &[Written], begin: Instant, end: Instant) -> f64 {
     let bytes_between = |step: &Written| {
         let shared = step.end.min(end).saturating_duration_since(step.begin.max(begin));
@@ -61,7 +61,7 @@ fn mib_a_second(written: &[Written], begin: Instant, end: Instant) -> f64 {
     bytes / f64::from(1 << 20) / (end - begin).as_secs_f64().max(1e-9)
 }
 
-/// Writes the file over and over, some calls in flight, and commits as often as a client with little memory would.
+/// Writes the file over and over with some calls in flight. Commits as often as a client with little memory would.
 fn write_until(mut client: Client, file: &Handle, ends: &AtomicBool) -> Called<Vec<Written>> {
     let load = Load {
         kind: Kind::Write(BLOCK, Stability::Unstable),

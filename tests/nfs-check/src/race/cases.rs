@@ -1,8 +1,9 @@
-//! What is raced.
+//! The cases of the race.
 //!
-//! Owns: the cases, and how each is run on one server.
-//! Does not own: calls about names (`names`); comparing (`report`).
-//! Invariants: what a case reads or overwrites is in the server's cache before it is measured.
+//! Owns: the cases, and the run of each on one server.
+//! Does not own: calls about names (`names`); comparison (`report`).
+//! Invariants: data that a case reads or overwrites is in the server's cache before the measurement, except in the case
+//! of cold reads.
 
 use std::time::{Duration, Instant};
 
@@ -19,25 +20,25 @@ const BLOCK: u32 = 4096;
 const MANY_WINDOW: usize = 16;
 const LISTING_BYTES: u32 = 64 << 10;
 
-/// What is done.
+/// The kind of a case.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// Random calls on a cached file: which, how many in flight.
+    /// Random calls on a cached file: the kind of call, the number in flight, the way of sending.
     Steady(Kind, usize, Sending),
-    /// The whole file in calls of so many bytes, then COMMIT.
+    /// The whole file in calls of this many bytes, then COMMIT.
     WriteAll(u32),
     ReadAll(u32),
-    /// One step on names by so many clients, each in its own directory.
+    /// One step on names by this many clients, each in its own directory.
     Names(Step, usize),
     LookUpMany,
     ListMany,
-    /// Calls at half the rate that the server can do with 64 in flight, sent when they are due.
+    /// Calls at half the server's rate with 64 in flight, each sent when it is due.
     HalfLoad(Kind),
     /// A step on names while another connection writes as fast as it can.
     NamesBeside(Step, usize),
-    /// Random reads of what no cache has.
+    /// Random reads of data in no cache.
     Cold,
-    /// A tree put down by tar through a mount.
+    /// A tree that tar extracts through a mount.
     Tree,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
     pub(super) what: What,
-    /// The ratio that is demanded.
+    /// The ratio to reach.
     pub(super) wanted: f64,
 }
 
@@ -83,8 +84,8 @@ pub(super) fn all() -> Vec<Case> {
         case("RENAME beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Rename, 1), 1.0),
         case("CREATE beside a stream of writes, 16 clients", "calls", What::NamesBeside(Step::Create, 16), 1.0),
         case("tar of a tree through a mount", "files", What::Tree, 1.0),
-        // Last of those about names: an ext4 without a journal looks at each inode that was given up in the last
-        // minutes before it takes one, so what is removed slows whoever makes something next.
+        // The last cases about names. An ext4 without a journal checks each inode freed in the last minutes before it
+        // allocates one, so removals slow down later creations.
         case("REMOVE, 1 client", "calls", What::Names(Step::Remove, 1), 1.0),
         case("REMOVE, 16 clients", "calls", What::Names(Step::Remove, 16), 2.0),
         case("cold READ 4 KiB, 64 in flight", "calls", What::Cold, 0.95),
@@ -92,17 +93,17 @@ pub(super) fn all() -> Vec<Case> {
 }
 
 impl Case {
-    /// Whether it changes names, so that it matters whether these are durable when answered.
+    /// Whether it changes names, so that their durability at the answer matters.
     pub(super) fn changes_names(&self) -> bool {
         matches!(self.what, What::Names(..) | What::NamesBeside(..) | What::Tree)
     }
 
-    /// Whether a server has to be mounted for it.
+    /// Whether it needs a mount of a server.
     pub(super) fn needs_mount(&self) -> bool {
         matches!(self.what, What::Tree)
     }
 
-    /// Whether it is about the times of calls.
+    /// Whether it measures the times of calls.
     pub(super) fn is_about_delays(&self) -> bool {
         matches!(self.what, What::HalfLoad(_))
     }
@@ -112,12 +113,12 @@ impl Case {
         matches!(self.what, What::Names(_, 1) | What::Cold)
     }
 
-    /// Whether what the host can do is what it is compared with.
+    /// Whether it is compared with the host's own rate.
     pub(super) fn is_against_host(&self) -> bool {
         matches!(self.what, What::Cold)
     }
 
-    /// Those that take long are run less often.
+    /// Long cases have fewer rounds.
     pub(super) fn rounds(&self, scale: &Scale) -> usize {
         match self.what {
             What::NamesBeside(..) | What::Tree => scale.rounds.min(2),
@@ -151,7 +152,7 @@ impl Case {
         run.map_err(call(failed()))
     }
 
-    /// Names as a program on the host changes them, each made durable.
+    /// Changes of names by a program on the host, each made durable.
     fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
         if matches!(self.what, What::Cold) {
             return cold::run_on_host(servers, scale, round).map_err(host("fio"));
@@ -164,12 +165,12 @@ impl Case {
 }
 
 impl Figure {
-    /// Nothing but a rate was measured.
+    /// A figure with only a rate.
     pub(super) fn of_rate(rate: f64) -> Self {
         Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0, stream_mib: 0.0 }
     }
 
-    /// With the times of single calls.
+    /// The figure with the times of single calls.
     pub(super) fn timed(self, report: &Report) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         Self { p50_us: us(report.p50_ns), p99_us: us(report.p99_ns), p999_us: us(report.p999_ns), ..self }
@@ -180,7 +181,7 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// A measurement that has begun: its time, and what the server and this process had used of their CPUs.
+/// The start of a measurement: its time, and the CPU time used by the server and by this process.
 pub(super) struct Begun {
     at: Instant,
     cpu_ns: u64,
@@ -192,7 +193,7 @@ impl Begun {
         Ok(Self { cpu_ns: servers.cpu_ns(which)?, client_ns: cpu_ns(std::process::id())?, at: Instant::now() })
     }
 
-    /// So many of the case's unit by so many calls.
+    /// The figure for `count` of the case's unit, done by `calls` calls.
     pub(super) fn end(self, servers: &Servers, which: Running, count: u64, calls: u64) -> Called<Figure> {
         let elapsed = self.at.elapsed();
         let a_call = |ns: u64| ns as f64 / 1e3 / calls.max(1) as f64;
@@ -204,7 +205,7 @@ impl Begun {
 
 pub(super) type Called<T> = Result<T, afflux_nfs_client::Error>;
 
-/// Each server has a file of its own: what one writes, the other must not have to find out.
+/// Each server has its own file: otherwise it would have to detect the other's writes.
 pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
     let (mut client, root) = servers.connect(which)?;
     let name = format!("{name}-{}", which.name());
@@ -237,7 +238,7 @@ fn steady(
         client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
         client.commit(&file, 0, 0)?;
     }
-    // Once through the cache, and once as it will be measured.
+    // Read it once through the cache, then once as in the measurement.
     if matches!(kind, Kind::Read(_)) {
         client.load_at_most(
             &file,
@@ -255,7 +256,7 @@ fn steady(
     Ok(figure.timed(&report))
 }
 
-/// Half of what the server can do with 64 in flight: found out first, then asked for.
+/// Calls at half the server's rate with 64 in flight, which is measured first.
 fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
     let most = steady(servers, which, kind, (WINDOW, Sending::Plain), scale)?.rate;
     let (mut client, file) = own_file(servers, which, "data")?;

@@ -1,9 +1,9 @@
-//! Random reads of 4 KiB that no cache answers: through a server, and by io_uring with O_DIRECT on the host.
+//! Random 4 KiB reads of data in no cache: through a server, and by io_uring with O_DIRECT on the host.
 //!
-//! Owns: the files, that no cache has them, fio's part.
+//! Owns: the files, their absence from caches, fio's part.
 //! Does not own: the load (`nfs-client`).
-//! Invariants: each run has a file of its own, made on the host and dropped from its cache; each page is read once.
-//! The host's loop keeps as many reads in flight and runs on the servers' CPU.
+//! Invariants: each run has its own file, created on the host and dropped from its cache; each page is read once. The
+//! host's loop keeps as many reads in flight and runs on the servers' CPU.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -19,14 +19,14 @@ use super::{Figure, Scale};
 
 const BLOCK: u32 = 4096;
 const WINDOW: usize = 64;
-/// fio's terse form, version 3: the reads a second.
+/// Index of the reads per second in fio's terse format, version 3.
 const TERSE_READ_IOPS: usize = 7;
 
-/// Makes a file that is on the disk and in no cache.
+/// Creates a file that is on the disk and in no cache.
 fn made(export: &Path, name: &str, bytes: u64) -> io::Result<PathBuf> {
     let path = export.join(name);
     let mut file = File::create(&path)?;
-    // Not the same bytes everywhere: some disks keep such blocks apart.
+    // The bytes differ everywhere, since some disks store uniform blocks separately.
     let piece: Vec<u8> = (0..1_u32 << 20).map(|at| (at.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
     for _ in 0..bytes >> 20 {
         file.write_all(&piece)?;

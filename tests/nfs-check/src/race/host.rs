@@ -1,8 +1,8 @@
-//! What the race needs of the host.
+//! The host's part in the race.
 //!
-//! Owns: the exported directory and what is in it from the start, the client's CPU.
+//! Owns: the exported directory and its initial contents, the client's CPU.
 //! Does not own: the servers.
-//! Invariants: files that all servers only look at are made before any of them starts.
+//! Invariants: files that servers only read are created before any server starts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(super) fn many_name(at: u64) -> String {
     format!("file-{at:06}")
 }
 
-/// Makes the directory to be served.
+/// Creates the directory to be served.
 pub(super) fn prepare(directory: &Path, scale: &Scale) -> Result<PathBuf, Failure> {
     let export = directory.join("exp");
     let many = export.join(MANY);
@@ -28,12 +28,12 @@ pub(super) fn prepare(directory: &Path, scale: &Scale) -> Result<PathBuf, Failur
     for at in 0..scale.many_files {
         fs::write(many.join(many_name(at)), "").map_err(host("making files"))?;
     }
-    // What the host has to write for this is not to fall into the race.
+    // Writes out the files now, so that their writeback does not fall into the race.
     rustix::fs::sync();
     Ok(export)
 }
 
-/// Keeps this process, the client, to a CPU of its own.
+/// Pins this process, the client, to its own CPU.
 pub(super) fn pin_client() -> std::io::Result<()> {
     let mut cpus = CpuSet::new();
     cpus.set(CLIENT_CPU);

@@ -1,9 +1,9 @@
-//! A race of two NFS servers on one host: the same calls on the same directory, by turns, one CPU for the servers
+//! A race of two NFS servers on one host: the same calls on the same directory, in turns, with one CPU for the servers
 //! and one for the client.
 //!
-//! Owns: what is raced, in what order, what of the rounds is told.
-//! Does not own: starting the servers (`servers`), the network that they are in (whoever runs the race).
-//! Invariants: only one server has calls at a time. A ratio is of two runs that followed each other.
+//! Owns: the cases, their order, the figures of the rounds.
+//! Does not own: starting the servers (`servers`), their network (the caller's).
+//! Invariants: only one server has calls at a time. A ratio compares two consecutive runs.
 
 mod beside;
 mod cases;
@@ -20,24 +20,24 @@ use std::time::{Duration, Instant};
 use cases::Case;
 use servers::{Running, Servers};
 
-/// Why a race ended early.
+/// The reason that a race ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
     /// A call failed.
     #[error("{what}: {error}")]
     Call {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// Why it failed.
+        /// The error.
         error: afflux_nfs_client::Error,
     },
-    /// The host did not do what is needed.
+    /// A step on the host failed.
     #[error("{what}: {error}")]
     Host {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// Why it failed.
+        /// The error.
         error: std::io::Error,
     },
     /// A server did not start.
@@ -55,23 +55,23 @@ fn call(what: impl Into<String>) -> impl FnOnce(afflux_nfs_client::Error) -> Fai
     |error| Failure::Call { what, error }
 }
 
-/// What is to be raced.
+/// The options of a race.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A directory for everything, which is made.
+    /// A directory for all files, which is created.
     pub directory: PathBuf,
     /// The `afflux` program.
     pub afflux: PathBuf,
-    /// The program that mounts a server, where there is one: without it nothing is raced through a mount.
+    /// The program that mounts a server; without it no case uses a mount.
     pub bridge: Option<PathBuf>,
-    /// To see that it works: figures mean nothing.
+    /// A short run as a smoke test, with meaningless figures.
     pub quick: bool,
-    /// Cases whose names have one of these words in them; all if there are none.
+    /// Only cases whose names contain one of these words; all cases if empty.
     pub only: Vec<String>,
 }
 
 impl Options {
-    /// Whether a case is asked for and can be run.
+    /// Whether a case is requested and can run.
     fn wants(&self, case: &Case, servers: &Servers) -> bool {
         let asked = self.only.is_empty() || self.only.iter().any(|word| case.name.contains(word.as_str()));
         asked && (!case.needs_mount() || servers.can_mount())
@@ -125,27 +125,28 @@ impl Scale {
 /// One run of one case on one server.
 #[derive(Clone, Copy, Debug)]
 struct Figure {
-    /// Of the case's unit, a second.
+    /// Of the case's unit, per second.
     rate: f64,
-    /// Of the server, for one call.
+    /// The server's CPU time for one call.
     cpu_us: f64,
-    /// Of the client, for one call: where it is what a rate leaves of a second, the client is the limit.
+    /// The client's CPU time for one call. If it fills the rest of the time that the rate leaves for a call, the client
+    /// is the limit.
     client_us: f64,
-    /// Half of the calls, and 99 %, were faster; 0 where single calls were not measured.
+    /// The median; below, percentile 99 and percentile 99.9. 0 if single calls were not measured.
     p50_us: f64,
     p99_us: f64,
     p999_us: f64,
-    /// What a stream of writes beside the calls got meanwhile; 0 where there was none.
+    /// Throughput of a stream of writes beside the calls; 0 if there was none.
     stream_mib: f64,
 }
 
-/// What each server did in each round of a case; none for one that does not take part.
+/// The figure of each server in each round of a case; `None` for a server that does not take part.
 struct Raced {
     case: Case,
     rounds: Vec<[Option<Figure>; Running::COUNT]>,
 }
 
-/// Races, telling of each run by `told`, and returns the table as Markdown.
+/// Runs the race, reports each run to `told`, and returns the table as Markdown.
 ///
 /// # Errors
 /// When a server does not start or a call fails.
@@ -167,7 +168,8 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
         let mut rounds = Vec::new();
         for round in 0..case.rounds(&scale) {
             let mut figures = [None; Running::COUNT];
-            // What one leaves, in the host's caches or on the disk, is not always the same one's to find.
+            // The order alternates, so that the state of host caches and disk after one server does not always meet the
+            // same next one.
             let mut turns = servers.taking_part(&case);
             if round % 2 == 1 {
                 turns.reverse();

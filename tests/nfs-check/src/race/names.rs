@@ -1,9 +1,9 @@
 //! Calls about names, by one client or several.
 //!
-//! Owns: the steps, their order, the waiting for several connections on one thread.
-//! Does not own: which directories there are on the host.
-//! Invariants: each client has one call in flight and a directory of its own; steps of a round come in order,
-//! so that each finds what the one before left.
+//! Owns: the steps, their order, one thread's wait for several connections.
+//! Does not own: the directories on the host.
+//! Invariants: each client has one call in flight and its own directory; the steps of a round run in order, so that
+//! each finds the result of the step before.
 
 use std::fs::{self, File};
 use std::io;
@@ -116,7 +116,8 @@ fn worker(
     Ok(Worker { client, directory, handles, at: 0 })
 }
 
-/// The same on the host, each change made durable by a sync of what holds it. How many, and how long it took.
+/// The same on the host; a sync of the file or directory makes each change durable. Returns the number of changes and
+/// their time.
 pub(super) fn run_on_host(export: &Path, step: Step, names: u64, round: usize) -> io::Result<(u64, Duration)> {
     let path = export.join(format!("names-host-{round}"));
     if step == Step::Create {

@@ -1,4 +1,4 @@
-//! The table.
+//! The table of the race.
 //!
 //! Owns: medians, ratios, spreads, rows of Markdown.
 //! Does not own: the figures.
@@ -17,7 +17,7 @@ pub(super) fn short(rate: f64) -> String {
     }
 }
 
-/// The median, the least and the most; nothing of none.
+/// The median, the least and the most; `None` without values.
 fn median_and_range(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
     values.sort_by(f64::total_cmp);
     let (least, most) = (*values.first()?, *values.last()?);
@@ -33,7 +33,7 @@ fn figures(raced: &Raced, which: Running) -> Vec<Figure> {
     raced.rounds.iter().filter_map(|round| round[which as usize]).collect()
 }
 
-/// The ratios of two, round by round: median, least and most.
+/// The ratio of two servers by rounds: median, least and most.
 fn ratio(raced: &Raced, of: Running, to: Running) -> Option<(f64, f64, f64)> {
     let of_round = |round: &[Option<Figure>; _]| Some(round[of as usize]?.rate / round[to as usize]?.rate.max(1e-9));
     median_and_range(raced.rounds.iter().filter_map(of_round).collect())
@@ -66,7 +66,7 @@ fn delays(raced: &Raced, which: Running) -> String {
     if p50 > 0.0 { format!("{p50:.0}/{p99:.0}") } else { "–".to_owned() }
 }
 
-/// What a stream of writes got beside the calls; nothing where there was none.
+/// The throughput of a stream of writes beside the calls; empty if there was none.
 fn streams(raced: &Raced) -> String {
     let of = |which| median(figures(raced, which).into_iter().map(|figure| figure.stream_mib).collect());
     let all = [Running::Ganesha, Running::Afflux, Running::AffluxUnsynced].map(|which| of(which).unwrap_or(0.0));
@@ -77,7 +77,7 @@ fn streams(raced: &Raced) -> String {
     format!("{ganesha}, {afflux}, {unsynced}")
 }
 
-/// All rows; those of names have our two ways to answer.
+/// All rows; those about names have our two durability modes.
 pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     let mut text = String::from(
         "| case | unit a second | nfs-ganesha | afflux | ratio (least–most) | wanted | p50/p99 µs, ganesha and afflux | CPU µs a \
@@ -135,7 +135,7 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     text + &table_of_delays(&delays_rows) + &table_against_host(&cold)
 }
 
-/// Times of calls that come at half the rate that each server can do.
+/// Times of calls at half of each server's rate.
 fn table_of_delays(rows: &[&Raced]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -164,7 +164,7 @@ fn table_of_delays(rows: &[&Raced]) -> String {
     text
 }
 
-/// What is measured against the host's own loop.
+/// The cases that are compared with the host's own loop.
 fn table_against_host(rows: &[&Raced]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -1,8 +1,8 @@
-//! The servers: started on one CPU, over one directory.
+//! The servers, all on one CPU and over one directory.
 //!
-//! Owns: their processes and configuration, where each answers, the CPU time that each has used.
-//! Does not own: the network namespace and the rights that they need.
-//! Invariants: they end with this value.
+//! Owns: their processes and configuration, their addresses, their CPU time.
+//! Does not own: the network namespace and their privileges.
+//! Invariants: the servers end when this value is dropped.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -23,12 +23,12 @@ const GANESHA: (&str, &str) = ("127.0.0.1:2049", "127.0.0.1:20048");
 /// An option of ours that some versions do not have.
 const UNSYNCED: &str = "--async-metadata";
 
-/// Who takes part.
+/// The participants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Running {
     Ganesha,
     Afflux,
-    /// Ours, with names that are not durable when answered, as ganesha's are not.
+    /// Ours, with names that are not durable at the answer, like ganesha's.
     AffluxUnsynced,
     /// A program on the host.
     Host,
@@ -60,7 +60,7 @@ pub(super) struct Servers {
     afflux: Server,
     unsynced: Option<Server>,
     export: PathBuf,
-    /// The program that mounts one of them.
+    /// The program that mounts a server.
     bridge: Option<PathBuf>,
 }
 
@@ -128,7 +128,7 @@ impl Servers {
         self.unsynced.is_some()
     }
 
-    /// Who takes part in a case, in the order of their turns.
+    /// The participants of a case, in the order of their turns.
     pub(super) fn taking_part(&self, case: &Case) -> Vec<Running> {
         let mut all = vec![Running::Ganesha, Running::Afflux];
         if case.changes_names() && self.unsynced.is_some() {
@@ -140,7 +140,7 @@ impl Servers {
         all
     }
 
-    /// Whether they can be mounted here.
+    /// Whether servers can be mounted here.
     pub(super) fn can_mount(&self) -> bool {
         self.bridge.is_some()
     }
@@ -172,13 +172,13 @@ impl Servers {
         Ok((client, root))
     }
 
-    /// CPU time that a server has used.
+    /// CPU time used by a server.
     pub(super) fn cpu_ns(&self, which: Running) -> io::Result<u64> {
         cpu_ns(self.server(which).child.id())
     }
 }
 
-/// CPU time that a process has used: all of its threads.
+/// CPU time used by all threads of a process.
 pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -189,7 +189,7 @@ pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
     Ok(sum)
 }
 
-/// A command on the servers' CPU. It becomes the program: its number is the server's.
+/// A command on the servers' CPU. It execs the program, so its process number is the server's.
 pub(super) fn on_first_cpu(program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "0", program]).stdin(Stdio::null());
@@ -220,7 +220,7 @@ fn start_afflux(options: &Options, export: &Path, name: &str, further: &[&str]) 
     Ok(Server { child, nfs: address, mount: address, path: path.to_owned() })
 }
 
-/// What follows a key in a line of JSON, up to the end of the value.
+/// The text after a key in a line of JSON, up to the end of the value.
 fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let rest = line.split_once(key)?.1;
     Some(rest.split(['"', ',', '}']).next()?.trim())

@@ -1,8 +1,8 @@
-//! A tree put down by tar through a mount of a server.
+//! A tree that tar extracts through a mount of a server.
 //!
 //! Owns: the tree, the mount (a FUSE bridge, since most kernels of containers have no NFS client), its end.
 //! Does not own: the bridge, the servers.
-//! Invariants: both servers have the same bridge between; nothing stays mounted.
+//! Invariants: both servers use the same bridge; nothing stays mounted.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ use super::{Figure, Scale};
 const PATIENCE: Duration = Duration::from_secs(20);
 const FILES_IN_DIRECTORY: u64 = 50;
 
-/// Unmounts and ends the bridge.
+/// Unmounts and ends the bridge on drop.
 struct Mounted {
     bridge: Child,
     point: PathBuf,
@@ -49,7 +49,7 @@ fn mounted(servers: &Servers, which: Running, place: &Path) -> io::Result<Mounte
     Ok(mounted)
 }
 
-/// The archive: files of up to 16 KiB, fifty in a directory.
+/// The archive: files of up to 16 KiB, fifty to a directory.
 fn archive(place: &Path, files: u64) -> io::Result<PathBuf> {
     let (tree, archive) = (place.join("tree"), place.join("tree.tar"));
     if archive.exists() {

@@ -1,8 +1,8 @@
-//! Drawing operations.
+//! Draws operations.
 //!
-//! Owns: the generator, how often what is done, where in a file.
-//! Does not own: whether the answer is right.
-//! Invariants: a call that uses a name is drawn only for a file none of whose names is in use.
+//! Owns: the generator, the frequencies of operations, their offsets in a file.
+//! Does not own: the checks of answers.
+//! Invariants: a call that uses a name is drawn only for a file without a name in use.
 
 use afflux_nfs_client::{Call, Stability};
 
@@ -30,7 +30,7 @@ impl Random {
 }
 
 impl Exercise {
-    /// One operation and the file that it is for; nothing if what was drawn cannot be now.
+    /// An operation and its file; `None` if the drawn operation is not possible now.
     pub(super) fn draw(&mut self) -> Option<(Call, usize)> {
         let at = self.random.below(self.files.len() as u64) as usize;
         let file = &self.files[at];
@@ -62,7 +62,7 @@ impl Exercise {
             86..92 => Call::GetAttributes { object: handle },
             92..95 => Call::SetMode { object: handle, mode: 0o600 | self.random.below(0o100) as u32 },
             95 if self.listing.is_none() => {
-                // A file whose name is in use counts once more when the call is answered.
+                // If a file's name is in use, its count changes once more when that call is answered.
                 self.listing = Some(self.files.iter().map(|file| file.named).collect());
                 let directory = self.root.clone();
                 Call::List { directory, cookie: 0, verifier: [0; 8], bytes: 32 << 10 }
@@ -72,7 +72,7 @@ impl Exercise {
         Some((call, at))
     }
 
-    /// Mostly anywhere, sometimes at the edges of pages, so that neighbours meet.
+    /// Mostly random ranges, sometimes at the edges of pages, so that neighbours meet.
     fn draw_range(&mut self) -> (u64, u64) {
         const PAGE: u64 = 4096;
         let mut offset = self.random.below(self.plan.file_bytes_max);
@@ -97,7 +97,7 @@ impl Exercise {
         Some((Call::Create { directory: self.root.clone(), name: name.into_bytes() }, at))
     }
 
-    /// Its names go one by one.
+    /// Removes a name of a file that is being replaced; names go one by one.
     fn draw_removal(&mut self, at: usize) -> Option<(Call, usize)> {
         let file = &mut self.files[at];
         if file.busy > 0 {

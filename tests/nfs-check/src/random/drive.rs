@@ -1,8 +1,8 @@
-//! The exercise over sockets.
+//! Runs the exercise over sockets.
 //!
-//! Owns: a connection for each client, and whose reply is waited for.
-//! Does not own: what is sent and whether the answers are right.
-//! Invariants: no call is held back by an answer of another client's.
+//! Owns: a connection for each client, the choice of the next reply.
+//! Does not own: the calls and the checks of answers.
+//! Invariants: no call waits for another client's answer.
 
 use std::net::SocketAddr;
 
@@ -11,24 +11,24 @@ use afflux_nfs_client::Client;
 use super::draw::Random;
 use super::{Exercise, Fault, Plan};
 
-/// How an exercise went.
+/// The result of an exercise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Operations that were answered, and rightly.
+    /// Operations answered correctly.
     pub operations: u64,
-    /// How often a connection was closed with calls in flight, which were sent again.
+    /// Connections closed with calls in flight, which were sent again.
     pub connections_lost: u64,
 }
 
-/// Runs a plan in the directory `root` of the server at `address`. Once in so many answers on the average,
-/// `lose_one_in` if it is not 0, a client closes its connection, and sends over another what was not answered.
+/// Runs a plan in the directory `root` of the server at `address`. On average once in `lose_one_in` answers (0: never)
+/// a client closes its connection and sends its unanswered calls over a new one.
 ///
 /// # Errors
 /// When an answer is wrong, or none comes.
 pub fn drive(address: SocketAddr, root: &[u8], plan: Plan, lose_one_in: u64) -> Result<Outcome, Fault> {
     let mut exercise = Exercise::new(plan, root);
     let mut connections = Connections::open(address, &plan)?;
-    // Other draws than the exercise's own, which depend on nothing but its seed.
+    // These draws are separate from the exercise's own, which depend only on its seed.
     let mut random = Random::new(plan.seed ^ 0x5eed);
     let mut connections_lost = 0;
     while !exercise.is_done() {
@@ -43,11 +43,11 @@ pub fn drive(address: SocketAddr, root: &[u8], plan: Plan, lose_one_in: u64) -> 
     Ok(Outcome { operations: exercise.answered(), connections_lost })
 }
 
-/// Runs an exercise until so many more calls are answered, and leaves with others in flight: the value returned
-/// keeps their connections open.
+/// Runs an exercise until `answers` more calls are answered, and leaves others in flight: the returned value keeps
+/// their connections open.
 ///
 /// # Errors
-/// As [`drive`].
+/// Those of [`drive`].
 pub fn load(exercise: &mut Exercise, address: SocketAddr, answers: u64) -> Result<Connections, Fault> {
     let plan = exercise.plan;
     let mut connections = Connections::open(address, &plan)?;
@@ -62,7 +62,7 @@ pub fn load(exercise: &mut Exercise, address: SocketAddr, answers: u64) -> Resul
     Ok(connections)
 }
 
-/// One for each client.
+/// A connection for each client.
 pub struct Connections {
     address: SocketAddr,
     clients: Vec<Client>,
@@ -78,7 +78,7 @@ impl Connections {
         Ok(Self { address, clients: clients.map_err(gone("connecting"))? })
     }
 
-    /// Sends what may be sent. Returns a client that has calls in flight, if the one drawn has any.
+    /// Sends all calls that may be sent. Returns a drawn client, if it has calls in flight.
     fn send(&mut self, exercise: &mut Exercise, random: &mut Random) -> Result<Option<usize>, Fault> {
         for (at, client) in self.clients.iter_mut().enumerate() {
             while let Some(record) = exercise.next(at) {

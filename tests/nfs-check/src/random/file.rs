@@ -1,6 +1,6 @@
-//! One file of the exercise: its names, its handle, its model.
+//! A file of the exercise, with names, handle and model.
 //!
-//! Owns: what each answer may be, and what it means for the model.
+//! Owns: the valid answers, and their effect on the model.
 //! Does not own: calls in flight.
 //! Invariants: while a name is in use, no other call uses one of this file's names.
 
@@ -12,9 +12,9 @@ use afflux_reference::{ChangeId, Ending, FileModel, Stamp};
 use super::{EXIST, NOENT, STALE, TOLD_MAX};
 
 pub(super) struct File {
-    /// Tells its names from those of other files.
+    /// Distinguishes its names from those of other files.
     pub(super) slot: u64,
-    /// How many files this slot has had.
+    /// The number of files that this slot has had.
     pub(super) made: u64,
     renamed: u64,
     pub(super) handle: Option<Vec<u8>>,
@@ -23,15 +23,15 @@ pub(super) struct File {
     pub(super) changes: u32,
     /// Calls in flight for it.
     pub(super) busy: u32,
-    /// One of them uses a name.
+    /// One of these calls uses a name.
     pub(super) naming: bool,
-    /// Moves when a call begins to use a name, and when it ends.
+    /// Incremented when a call begins to use a name, and when the call ends.
     pub(super) named: u64,
-    /// What the changes in flight do.
+    /// The effects of the changes in flight.
     ranges: Vec<(ChangeId, Begun)>,
-    /// Changes that may still have their effect at any time.
+    /// Changes that may still take effect at any time.
     pub(super) abandoned: u32,
-    /// What happened last, for whoever looks for a fault.
+    /// The latest events, for the report of a fault.
     told: VecDeque<String>,
 }
 
@@ -65,7 +65,7 @@ impl File {
         format!("file-{}-{}", self.slot, self.renamed)
     }
 
-    /// The change that a call begins; a WRITE's bytes are of pattern `version`.
+    /// Begins the change of a call; a WRITE's bytes are of pattern `version`.
     pub(super) fn begin(&mut self, call: &Call, version: u64) -> Option<ChangeId> {
         let begun = match call {
             Call::Write { offset, data, .. } => Begun::Write { offset: *offset, len: data.len() as u64, version },
@@ -96,7 +96,7 @@ impl File {
         self.told.iter().map(|line| format!("  {line}\n")).collect()
     }
 
-    /// A change is made once more; that it was made before may have its effect at any later time.
+    /// Repeats a change; the first attempt may still take effect at any later time.
     pub(super) fn begin_again(&mut self, first: ChangeId) -> Option<ChangeId> {
         self.model.end(first, Ending::Abandoned);
         let at = self.ranges.iter().position(|(change, _)| *change == first)?;
@@ -131,19 +131,19 @@ impl File {
         self.named += 1;
     }
 
-    /// Whoever made this call has ended.
+    /// The client of this call has ended.
     pub(super) fn abandoned(&mut self, call: &Call, change: Option<ChangeId>) {
         self.rest(call);
         self.abandoned += u32::from(change.is_some());
         self.end(change, Ending::Abandoned);
         let lasting = !matches!(call, Call::Lookup { .. });
         if uses_name(call) && lasting {
-            // Removed as far as that can be said, and never looked at again: its names are of no other file.
+            // The file counts as removed and is never checked again; no other file has its names.
             self.forget();
         }
     }
 
-    /// Nobody knows which names it has: it is never looked at again. Calls that are in flight for it are answered yet.
+    /// The file's names are unknown: it is never checked again. Calls in flight for it are still answered.
     fn forget(&mut self) {
         self.handle = None;
         self.names.clear();
@@ -151,7 +151,7 @@ impl File {
         self.named += 1;
     }
 
-    /// A call failed. `repeated`: it may have been done before the server forgot that.
+    /// A call failed. `repeated`: it may have succeeded before the server lost its memory of that.
     pub(super) fn failed(&mut self, call: &Call, status: u32, repeated: bool) -> Result<(), String> {
         match (call, status) {
             (Call::Remove { .. } | Call::Rename { .. }, NOENT) | (Call::Create { .. } | Call::Link { .. }, EXIST)
@@ -165,7 +165,7 @@ impl File {
         }
     }
 
-    /// A call succeeded. `same_names`: nothing used its names meanwhile.
+    /// A call succeeded. `same_names`: no other call used the file's names meanwhile.
     pub(super) fn done(
         &mut self,
         (call, change, since): (&Call, Option<ChangeId>, Stamp),
@@ -214,7 +214,7 @@ impl File {
         }
     }
 
-    /// Calls that use names.
+    /// Handles the answers of calls that use names.
     fn named(&mut self, call: &Call, answer: Answer) -> Result<(), String> {
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
         match (call, answer) {
@@ -252,7 +252,7 @@ impl File {
         }
     }
 
-    /// What is on the disk after the server's memory is gone.
+    /// Checks the disk's contents after a loss of the server's memory.
     pub(super) fn check_crashed(&self, on_disk: &mut impl FnMut(&str) -> Option<Vec<u8>>) -> Result<(), String> {
         if self.handle.is_none() {
             return Ok(());

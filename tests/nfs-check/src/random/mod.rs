@@ -1,14 +1,14 @@
-//! Random operations of several clients on a few files, in the manner of fsx, against a model of each file.
+//! Random operations of several clients on a few files, like fsx, against a model of each file.
 //!
-//! A machine without a transport: it says which record a client sends next, and takes the replies in whatever
-//! order they come. So the same operations run over sockets against any server (`drive`) and over the simulator's
-//! links. Operations are in flight together, overlap, and may be cut off by lost connections, ended clients and
-//! servers that are killed; the model then knows what each byte may be.
+//! A machine without a transport: it returns the next record of a client and takes replies in any order. So the same
+//! operations run over sockets against any server (`drive`) and over the simulator's links. Operations are in flight
+//! together and overlap. Lost connections, ended clients and killed servers may interrupt them; the model then knows
+//! the possible values of each byte.
 //!
-//! Owns: drawing operations, the calls in flight, the names and models of the files.
-//! Does not own: what a file may hold after overlapping changes (`afflux_reference::FileModel`); connections.
-//! Invariants: a name is used by one call at a time; a file is removed after [`CHANGES_MAX`] changes and another made,
-//! so that a run of any length takes bounded room.
+//! Owns: the draw of operations, the calls in flight, the names and models of the files.
+//! Does not own: the valid contents of a file after overlapping changes (`afflux_reference::FileModel`); connections.
+//! Invariants: one call at a time uses a name; a file is replaced after [`CHANGES_MAX`] changes, so that a run of any
+//! length needs bounded space.
 
 mod draw;
 mod drive;
@@ -23,10 +23,11 @@ use draw::Random;
 pub use drive::{Connections, Outcome, drive, load};
 use file::File;
 
-/// A file is given up after so many changes, or so many that may still have their effect at any time.
+/// A file is replaced after this many changes, or when as many as the second constant may still take effect at any
+/// time.
 const CHANGES_MAX: u32 = 250;
 const ABANDONED_MAX: u32 = 30;
-/// A fault comes with the last so many things that happened to its file.
+/// A fault is reported with this many of its file's latest events.
 const TOLD_MAX: usize = 200;
 /// NFS3ERR_NOENT.
 const NOENT: u32 = 2;
@@ -35,24 +36,24 @@ const EXIST: u32 = 17;
 /// NFS3ERR_STALE.
 const STALE: u32 = 70;
 
-/// What is to be done.
+/// The plan of an exercise.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Gives the operations.
+    /// Determines the operations.
     pub seed: u64,
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How many clients take turns.
+    /// The number of clients.
     pub clients: usize,
-    /// Calls in flight of one client.
+    /// Most calls that one client has in flight.
     pub in_flight: usize,
-    /// How many files there are at a time.
+    /// Files at a time.
     pub files: usize,
-    /// No file is longer.
+    /// The largest file.
     pub file_bytes_max: u64,
     /// Most bytes of one READ or WRITE.
     pub call_bytes_max: u64,
-    /// Servers are killed: a reply may be lost together with the server's memory of having given it.
+    /// Servers are killed: a reply may be lost together with the server's memory of it.
     pub kills: bool,
 }
 
@@ -71,35 +72,35 @@ impl Default for Plan {
     }
 }
 
-/// What was wrong.
+/// A fault that an exercise has found.
 #[derive(Debug, thiserror::Error)]
 #[error("operation {operation}, {call}: {what}")]
 pub struct Fault {
-    /// After so many were begun.
+    /// The number of operations begun so far.
     pub operation: u64,
-    /// The call that showed it.
+    /// The call that showed the fault.
     pub call: String,
-    /// In words.
+    /// The fault in words.
     pub what: String,
 }
 
-/// A call that is not answered.
+/// An unanswered call.
 struct Pending {
     client: usize,
     call: Call,
     record: Vec<u8>,
     file: usize,
-    /// The file's generation when it was sent.
+    /// The file's generation at the time of sending.
     made: u64,
-    /// What its names had been through when it was sent.
+    /// The file's count of uses of names at the time of sending.
     named: u64,
     change: Option<ChangeId>,
     since: Stamp,
-    /// It was sent more than once.
+    /// The call was sent more than once.
     again: bool,
 }
 
-/// The machine.
+/// The machine of the exercise.
 pub struct Exercise {
     plan: Plan,
     random: Random,
@@ -111,7 +112,7 @@ pub struct Exercise {
     answered: u64,
     versions: u64,
     verifier: Option<[u8; 8]>,
-    /// While a listing is in flight: what each file's names had been through when it was sent.
+    /// While a listing is in flight, each file's count of uses of names at the time of sending.
     listing: Option<Vec<u64>>,
 }
 
@@ -141,17 +142,17 @@ impl Exercise {
         self.answered
     }
 
-    /// Whether everything was done and answered.
+    /// Whether all operations are done and answered.
     pub fn is_done(&self) -> bool {
         self.begun >= self.plan.operations && self.pending.is_empty()
     }
 
-    /// Calls of a client that are not answered.
+    /// Unanswered calls of a client.
     pub fn in_flight(&self, client: usize) -> usize {
         self.pending.range((client, 0)..=(client, u32::MAX)).count()
     }
 
-    /// The next call of a client, as a record; nothing where it has to wait for answers, or has done its part.
+    /// The next call of a client, as a record. `None` if the client has to wait for answers, or has finished.
     pub fn next(&mut self, client: usize) -> Option<Vec<u8>> {
         const TRIES: u32 = 8;
         if self.begun >= self.plan.operations || self.in_flight(client) >= self.plan.in_flight {
@@ -176,7 +177,7 @@ impl Exercise {
     /// Takes a reply to one of a client's calls.
     ///
     /// # Errors
-    /// When the answer is none that the server may give.
+    /// When the server may not give this answer.
     pub fn reply(&mut self, client: usize, record: &[u8]) -> Result<(), Fault> {
         let Reply { xid, results } = match afflux_nfs_client::read_reply(record) {
             Ok(reply) => reply,
@@ -200,14 +201,14 @@ impl Exercise {
         Fault { operation: self.begun, call: call.to_owned(), what }
     }
 
-    /// A client's connection is gone. Returns its calls as they are to be sent again, over another one.
+    /// A client's connection is gone. Returns its calls, to be sent again over another connection.
     pub fn lost(&mut self, client: usize) -> Vec<Vec<u8>> {
         let mut again = Vec::new();
         for ((_, xid), pending) in self.pending.iter_mut().filter(|((of, _), _)| *of == client) {
             let file = &mut self.files[pending.file];
             file.tell(format!("lost     {xid:08x}"));
-            // A SETATTR is run once, however often it is sent: the answer may be that of the first sending. A WRITE
-            // is run each time.
+            // A SETATTR is executed once, however often it is sent: the answer may be that of the first sending. A
+            // WRITE is executed each time.
             let run_once = matches!(pending.call, Call::SetSize { .. });
             if let Some(change) = pending.change.filter(|_| !run_once) {
                 pending.change = file.begin_again(change);
@@ -218,7 +219,7 @@ impl Exercise {
         again
     }
 
-    /// A client has ended: what it asked for may happen or not. Another takes its place.
+    /// A client has ended; its calls in flight may take effect or not. Another client replaces it.
     pub fn ended(&mut self, client: usize) {
         let xids: Vec<(usize, u32)> =
             self.pending.range((client, 0)..=(client, u32::MAX)).map(|(key, _)| *key).collect();
@@ -232,11 +233,11 @@ impl Exercise {
         self.envelopes[client] = Envelope::new(self.random.next() as u32);
     }
 
-    /// The server was killed, and its memory is gone: checks what is on its disk, by name, and starts with new
-    /// files. Names that were being changed may be as before or as after.
+    /// The server was killed, and its memory is gone. Checks the disk's contents by name, and starts with new files.
+    /// Names in use by changes may be old or new.
     ///
     /// # Errors
-    /// When something is not there that a COMMIT or a stable WRITE has promised, or something that nobody wrote.
+    /// When the disk lacks data that a COMMIT or a stable WRITE has promised, or has data that was never written.
     pub fn killed(&mut self, mut on_disk: impl FnMut(&str) -> Option<Vec<u8>>) -> Result<(), Fault> {
         for client in 0..self.plan.clients {
             self.ended(client);
@@ -252,7 +253,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// The verifier of WRITEs and COMMITs so far.
+    /// The write verifier of WRITEs and COMMITs so far.
     pub fn verifier(&self) -> Option<[u8; 8]> {
         self.verifier
     }
@@ -289,7 +290,7 @@ impl Exercise {
             .map(|entry| (entry.name.clone(), entry.handle.clone()))
             .collect();
         found.sort();
-        // What was changed meanwhile may be listed as before or as after.
+        // A name changed meanwhile may be listed in its old or new state.
         let resting = self.files.iter().zip(named).filter(|(file, named)| !file.naming && file.named == **named);
         for (file, _) in resting {
             for name in &file.names {

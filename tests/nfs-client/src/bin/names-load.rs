@@ -1,7 +1,7 @@
-//! Measures changes of names on a server, by clients that each work in a directory of their own.
+//! Measures changes of names on a server, by clients that each work in their own directory.
 //!
 //! Owns: its arguments, a line for each kind of call. Does not own: the load ([`afflux_nfs_client::NamesLoad`]).
-//! Invariants: exit code 0 if all calls succeeded, 1 if not, 2 for wrong use.
+//! Invariants: exit code 0 if all calls succeeded, 1 if not, 2 for wrong usage.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]

@@ -1,7 +1,7 @@
 //! Runs the checks of [`afflux_nfs_client::check`] on a server.
 //!
 //! Owns: its arguments, a line for each check. Does not own: the checks.
-//! Invariants: exit code 0 if all rules hold, 1 if not, 2 for wrong use or a server that cannot be reached.
+//! Invariants: exit code 0 if all rules hold, 1 if not, 2 for wrong usage or an unreachable server.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]

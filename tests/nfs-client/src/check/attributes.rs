@@ -1,9 +1,9 @@
-//! Checks of the attributes that a server tells.
+//! Checks of the attributes that a server returns.
 //!
-//! Owns: sizes, blocks, times, modes, and what is told before and after a change.
-//! Does not own: what is written (`writes`), names (`names`).
-//! Invariants: two clients take turns by their calls alone; nothing here depends on timing but how often a
-//! server that breaks a rule is caught.
+//! Owns: sizes, blocks, times, modes, and the attributes before and after a change.
+//! Does not own: writes (`writes`), names (`names`).
+//! Invariants: two clients take turns only by their calls; timing affects only how often a server that breaks a rule is
+//! caught.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,15 +73,15 @@ pub(super) const CONSISTENCY_OF_A_SETATTR: Check = Check {
     run: |place| spans_no_other(place, &[Own::Mode]),
 };
 
-/// What one client does, none of which changes a size.
+/// The calls of one client, none of which changes a size.
 #[derive(Clone, Copy, Debug)]
 enum Own {
     Write(Stability),
     Mode,
 }
 
-/// One client makes the file longer all the time, the other does what leaves its size alone: a reply to the
-/// other whose size before is not its size after spans a write that is not its own.
+/// One client extends the file all the time; the other makes calls that leave the size alone. If a reply to the latter
+/// has different sizes before and after, it spans another client's write.
 fn spans_no_other(place: &mut Place, all: &[Own]) -> Result<(), Failure> {
     const ROUNDS: u32 = 150;
     for own in all {

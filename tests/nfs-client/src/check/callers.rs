@@ -1,8 +1,8 @@
-//! Checks of what callers may do who are not root, on a server that carries calls out as their callers.
+//! Checks of the permissions of callers other than root, on a server that executes calls as their callers.
 //!
-//! Owns: ACCES and PERM, and the owner whom NFS lets do what the host would not.
-//! Does not own: who is believed to be whom, and squashing, which are the server's settings.
-//! Invariants: as its parent's. The connection's caller is root again after each.
+//! Owns: ACCES and PERM, and the owner's rights under NFS that the host would refuse.
+//! Does not own: trust in callers' identities and squashing, which are settings of the server.
+//! Invariants: those of its parent. The connection's caller is root again after each check.
 
 use super::errors::{ACCES, INVAL};
 use super::{Check, Failure, Faults, Place};
@@ -85,7 +85,7 @@ fn not_the_owner(place: &mut Place) -> Result<(), Failure> {
         faults.expect("another's mode", client.setattr(&file, mode, None), refused)?;
         let times = Change { mtime: time, ..Change::default() };
         faults.expect("another's times", client.setattr(&file, times, None), refused)?;
-        // Whoever may write may say that now is the time.
+        // Any caller that may write may set the times to now.
         let now = Change { mtime: TimeChange::Now, atime: TimeChange::Now, ..Change::default() };
         faults.expect("now, of a file of mode 666", client.setattr(&file, now, None), &[0])?;
         faults.expect("taking it", client.setattr(&file, give(OTHER), None), refused)

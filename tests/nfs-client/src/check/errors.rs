@@ -1,9 +1,9 @@
 //! Checks of the errors that RFC 1813 names for each procedure, as far as a client can provoke them.
 //!
-//! Owns: the procedures as a table, tried with handles and names that are wrong in each way there is.
+//! Owns: the procedures as a table, tried with handles and names that are wrong in every possible way.
 //! Does not own: errors that need a disk of a certain kind (`space`), or another caller (`callers`).
-//! Invariants: as its parent's. Where the RFC leaves a choice, and servers in use differ, each answer that a
-//! client can work with is allowed.
+//! Invariants: those of its parent. Where the RFC leaves a choice and servers differ in practice, every answer that a
+//! client can handle is allowed.
 
 use super::{Check, Failure, Faults, Place, connect, demand};
 use crate::connection::{Client, Error};
@@ -25,7 +25,7 @@ const PERM: u32 = 1;
 const NOT_SYNC: u32 = 10_002;
 const BADTYPE: u32 = 10_007;
 
-/// One procedure with a handle that is in question, and a file and a directory that are not.
+/// One procedure, with a handle under test, and a valid file and directory.
 type Call = fn(&mut Client, &[u8], &Good) -> Result<(), Error>;
 
 struct Good {
@@ -33,7 +33,7 @@ struct Good {
     directory: Vec<u8>,
 }
 
-/// The procedures that want a directory.
+/// The procedures that need a directory.
 const OF_DIRECTORIES: &[(&str, Call)] = &[
     ("LOOKUP", |client, object, _| client.lookup(object, b"name").map(drop)),
     ("CREATE", |client, object, _| client.create(object, b"name", Creation::Guarded(Change::default())).map(drop)),
@@ -50,7 +50,7 @@ const OF_DIRECTORIES: &[(&str, Call)] = &[
     ("READDIRPLUS", |client, object, _| client.readdirplus(object, 0, [0; 8], 4096, 4096).map(drop)),
 ];
 
-/// Those that take any object, or one that is no directory.
+/// The procedures that take any object, or an object that is not a directory.
 const OF_OBJECTS: &[(&str, Call)] = &[
     ("GETATTR", |client, object, _| client.getattr(object).map(drop)),
     ("SETATTR", |client, object, _| {
@@ -99,7 +99,7 @@ fn bad_handle(place: &mut Place) -> Result<(), Failure> {
     let mut faults = Faults::default();
     for (name, call) in OF_OBJECTS.iter().chain(OF_DIRECTORIES) {
         for (what, handle) in &handles {
-            // A server may close the connection after bytes it cannot take for arguments: that is no answer.
+            // A server may close the connection after bytes that are no valid arguments: that is no answer.
             let result = call(&mut place.client, handle, &good);
             faults.expect(&format!("{name} with {what}"), result, &[BADHANDLE, STALE])?;
         }
@@ -175,10 +175,10 @@ fn not_a_file(place: &mut Place) -> Result<(), Failure> {
     faults.end()
 }
 
-/// The procedures that take a name, with the name in question; what is made is removed by the caller.
+/// The procedures that take a name, with the name under test; the caller removes any object created.
 type Named = fn(&mut Client, &Good, &[u8]) -> Result<(), Error>;
 
-/// Those that make one.
+/// The procedures that create a name.
 const MAKING: &[(&str, Named)] = &[
     ("CREATE UNCHECKED", |client, good, name| {
         client.create(&good.directory, name, Creation::Unchecked(Change::default())).map(drop)
@@ -196,7 +196,7 @@ const MAKING: &[(&str, Named)] = &[
     ("RENAME to", |client, good, name| client.rename((&good.directory, b"spare"), (&good.directory, name)).map(drop)),
 ];
 
-/// Those that look for one.
+/// The procedures that look up a name.
 const LOOKING: &[(&str, Named)] = &[
     ("LOOKUP", |client, good, name| client.lookup(&good.directory, name).map(drop)),
     ("REMOVE", |client, good, name| client.remove(&good.directory, name).map(drop)),
@@ -252,7 +252,7 @@ fn names_that_are_none(place: &mut Place) -> Result<(), Failure> {
         for bad in [&b""[..], b"sub/x", b"../x", b"/", b"a\0b", b"sub/.", b"spare\0"] {
             let text = format!("{name} of {:?}", String::from_utf8_lossy(bad));
             let answered = match call(&mut place.client, &good, bad) {
-                // A refusal by RPC (the arguments are garbage) is an answer, too.
+                // A refusal by RPC (garbage arguments) is an answer, too.
                 Err(Error::Refused { .. }) => Ok(1),
                 result => super::status_of(result),
             }?;
@@ -280,7 +280,7 @@ fn name_taken(place: &mut Place) -> Result<(), Failure> {
         for taken in ["file", "directory", "link"] {
             let allowed: &[u32] = match (*name, taken) {
                 ("RENAME to", _) | ("CREATE UNCHECKED", "file") => continue,
-                // A client that finds a directory goes on with it; one that finds a link follows it.
+                // A client that finds a directory proceeds with it; a client that finds a link follows it.
                 ("CREATE UNCHECKED", _) => &[EXIST, ISDIR, INVAL],
                 _ => &[EXIST],
             };
@@ -442,7 +442,7 @@ fn bad_type(place: &mut Place) -> Result<(), Failure> {
             Ok(_) => faults.0.push(format!("MKNOD of kind {kind}: done")),
         }
     }
-    // Where a server closes the connection over it, the rest goes on with another.
+    // If a server closes the connection because of it, the rest uses a new one.
     if place.client.null().is_err() {
         place.client = connect(place.target.nfs)?;
         faults.0.push("the connection was closed".to_owned());

@@ -1,8 +1,8 @@
-//! Checks of what objects are known by.
+//! Checks of the identities of objects.
 //!
 //! Owns: handles over renames, file numbers, the root's parent.
-//! Does not own: handles that are none (`errors`); handles over a restart, which need the server's host.
-//! Invariants: as its parent's.
+//! Does not own: invalid handles (`errors`); handles across a restart, which need the server's host.
+//! Invariants: those of its parent.
 
 use super::{Check, Failure, Faults, Place, demand};
 

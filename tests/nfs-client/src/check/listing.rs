@@ -1,8 +1,8 @@
 //! Checks of READDIR and READDIRPLUS.
 //!
-//! Owns: that every name is listed once, whatever happens meanwhile and in whatever pieces.
-//! Does not own: what entries say of their objects (`handles`).
-//! Invariants: a listing that does not end is given up after [`PIECES_MAX`] pieces.
+//! Owns: the rule that every name is listed once, in pieces of any size and during changes.
+//! Does not own: the entries' facts about their objects (`handles`).
+//! Invariants: an endless listing is given up after [`PIECES_MAX`] pieces.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn piece(place: &mut Place, directory: &Handle, how: How, cookie: u64, verifier:
     }
 }
 
-/// Lists a directory, telling of each piece; how often each name came, dots aside.
+/// Lists a directory and reports each piece. Returns the number of times that each name came, without the dots.
 fn list(
     place: &mut Place,
     directory: &Handle,
@@ -180,7 +180,7 @@ pub(super) const UNKNOWN_COOKIE: Check = Check {
                     .as_ref()
                     .is_ok_and(|listing| listing.entries.iter().any(|entry| Some(&entry.name) == first_name.as_ref()));
                 let status = status_of(answer)?;
-                // Cookies that order a directory by hash may stand anywhere in it: never at its start.
+                // Cookies that order a directory by hash may be anywhere in it, but never at its start.
                 demand(status == 0 || status == BAD_COOKIE || status == 22, || {
                     format!("{how:?}, {cookie:#x}: status {status}")
                 })?;

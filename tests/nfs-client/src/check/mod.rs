@@ -1,12 +1,12 @@
-//! A check of what a server of NFSv3 tells its clients, for any server that can be reached.
+//! Checks the answers of any reachable NFSv3 server.
 //!
-//! Each check is something that clients rely on and that servers are known to get wrong; most were met in
-//! servers in use. None looks at the server's disk: what a check says, a client could have seen.
+//! Each check tests a rule that clients rely on and that servers are known to break; most violations were found in
+//! servers in use. No check reads the server's disk: a client could have made every finding.
 //!
-//! Owns: the checks, by name; connecting anew where a check has to.
-//! Does not own: starting a server; what a failure means for that server's release.
-//! Invariants: a check works in a directory of its own and leaves the connection that others use alone. It
-//! ends: each call waits for [`PATIENCE`] at most.
+//! Owns: the checks by name; new connections for checks that need them.
+//! Does not own: starting a server; the consequences of a failure for that server's release.
+//! Invariants: a check works in its own directory and does not disturb the connection that others use. It ends, since
+//! each call waits at most for [`PATIENCE`].
 
 mod attributes;
 mod callers;
@@ -35,25 +35,25 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes that a check writes at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where the server is.
+/// The place of the server.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it answers NFS.
+    /// The address of NFS.
     pub nfs: SocketAddr,
-    /// Where it answers MOUNT.
+    /// The address of MOUNT.
     pub mount: SocketAddr,
     /// The path to mount.
     pub export: String,
-    /// What some checks need beside it.
+    /// Further exports that some checks need.
     pub more: More,
 }
 
-/// Exports that some checks need; where there are none, these checks are left out.
+/// Exports for some checks; a check without its export is left out.
 #[derive(Clone, Debug, Default)]
 pub struct More {
-    /// One on another file system that takes no changes, with a file `file` and a directory `directory` in it.
+    /// A read-only export on another file system, with a file `file` and a directory `directory` in it.
     pub read_only: Option<String>,
-    /// One of some megabytes on a file system of its own, with what [`make_links`] makes in it.
+    /// An export of some megabytes on its own file system, with the files of [`make_links`] in it.
     pub small: Option<String>,
 }
 
@@ -61,22 +61,22 @@ pub struct More {
 pub struct Check {
     /// Its name.
     pub name: &'static str,
-    /// What a client relies on.
+    /// The rule that a client relies on.
     pub rule: &'static str,
     run: fn(&mut Place) -> Result<(), Failure>,
 }
 
-/// Why a check failed.
+/// The reason that a check failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The server does something else than the rule says.
+    /// The server breaks the rule.
     #[error("{0}")]
     Broken(String),
-    /// A call that has nothing to do with the rule failed.
+    /// A call that is not part of the rule failed.
     #[error(transparent)]
     Call(#[from] Error),
-    /// The check needs what this target does not have.
+    /// The target lacks something that the check needs.
     #[error("needs {0}")]
     Missing(&'static str),
 }
@@ -163,7 +163,7 @@ impl Target {
     /// Mounts the export.
     ///
     /// # Errors
-    /// When the server cannot be reached, or does not export that.
+    /// When the server cannot be reached, or does not export the path.
     pub fn reach(&self) -> Result<(), Failure> {
         let root = connect(self.mount)?.mount(&self.export)?;
         connect(self.nfs)?.getattr(&root)?;
@@ -172,7 +172,7 @@ impl Target {
 }
 
 impl Check {
-    /// Checks the server, in a directory named after the check, which is removed again.
+    /// Checks the server, in a directory named after the check, which is removed afterwards.
     ///
     /// # Errors
     /// When the rule does not hold, or the server cannot be used.
@@ -184,7 +184,7 @@ impl Check {
     }
 }
 
-/// A directory of the server's to work in, and the connection to do so.
+/// A working directory on the server, and a connection to it.
 pub(crate) struct Place {
     target: Target,
     client: Client,
@@ -206,7 +206,6 @@ impl Place {
         Ok(Self { target: target.clone(), client, root, name, directory })
     }
 
-    /// Another client.
     fn another(&self) -> Result<Client, Failure> {
         Ok(connect(self.target.nfs)?)
     }
@@ -220,7 +219,7 @@ impl Place {
         }
     }
 
-    /// Writes `len` bytes from the start on, UNSTABLE.
+    /// Writes `len` bytes from the start, UNSTABLE.
     fn fill(&mut self, file: &Handle, len: usize) -> Result<(), Failure> {
         let bytes = vec![0x5a; PIECE_BYTES];
         for offset in (0..len).step_by(PIECE_BYTES) {
@@ -237,9 +236,9 @@ impl Place {
         Ok(self.client.getattr(file)?)
     }
 
-    /// Removes what a check left. What cannot be removed stays: the check's result counts.
+    /// Removes a check's files. Files that cannot be removed stay: only the check's result counts.
     fn remove(mut self) {
-        // The connection may have been closed by the server; that was the check's to say.
+        // The server may have closed the connection; the check itself reports that.
         let Ok(mut client) = connect(self.target.nfs) else { return };
         std::mem::swap(&mut self.client, &mut client);
         let directory = std::mem::take(&mut self.directory);
@@ -247,7 +246,7 @@ impl Place {
         let _ = self.client.rmdir(&self.root, self.name.as_bytes());
     }
 
-    /// Removes everything in a directory of the check's, as deep as checks go.
+    /// Removes everything in a directory of the check, to the depth that checks use.
     fn empty(&mut self, directory: &Handle, depth: u32) {
         const DEPTH_MAX: u32 = 4;
         for entry in self.client.entries(directory).unwrap_or_default() {
@@ -263,7 +262,7 @@ impl Place {
         }
     }
 
-    /// Makes a directory in the check's.
+    /// Creates a directory in the check's directory.
     fn subdirectory(&mut self, name: &str) -> Result<Handle, Failure> {
         let change = Change { mode: Some(0o777), ..Change::default() };
         let made = self.client.mkdir(&self.directory, name.as_bytes(), change)?;
@@ -285,17 +284,17 @@ fn connect(address: SocketAddr) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Fails with what `said` says unless `holds`.
+/// Fails with the text of `said` unless `holds`.
 fn demand(holds: bool, said: impl FnOnce() -> String) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::Broken(said())) }
 }
 
-/// What was wrong of many things that were tried.
+/// The faults among many attempts.
 #[derive(Default)]
 struct Faults(Vec<String>);
 
 impl Faults {
-    /// Notes a call whose status is none of those allowed.
+    /// Notes a call whose status is not allowed.
     fn expect<T>(&mut self, what: &str, result: Result<T, Error>, allowed: &[u32]) -> Result<(), Failure> {
         let status = status_of(result)?;
         if !allowed.contains(&status) {
@@ -315,7 +314,7 @@ impl Faults {
     }
 }
 
-/// The status of a call that was to fail: 0 if it did not.
+/// The status of a call that should fail; 0 if it succeeded.
 fn status_of<T>(result: Result<T, Error>) -> Result<u32, Failure> {
     match result {
         Ok(_) => Ok(0),

@@ -1,8 +1,8 @@
-//! Checks of names, handles and calls that come twice.
+//! Checks of names, handles and duplicate calls.
 //!
-//! Owns: mounting, special files, duplicates over a new connection, handles of what is gone.
-//! Does not own: what files contain.
-//! Invariants: as its parent's.
+//! Owns: mounting, special files, duplicates over a new connection, handles of removed objects.
+//! Does not own: the contents of files.
+//! Invariants: those of its parent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -42,7 +42,7 @@ fn device_nodes(place: &mut Place) -> Result<(), Failure> {
     let change = Change { mode: Some(0o600), ..Change::default() };
     let directory = place.directory.clone();
     place.client.setattr(&directory, Change { mode: Some(0o777), ..Change::default() }, None)?;
-    // Where the server acts as one user for everybody, whoever asks is that user.
+    // On a server that acts as one user for everybody, every caller is the same user.
     place.client.set_user(Some(User { uid: 4711, gid: 4711 }));
     let status = status_of(place.client.mknod(&directory, b"disk", Node::Block(change, (7, 200))))?;
     demand(status != 0, || "a block device was made".to_owned())?;

@@ -1,8 +1,8 @@
 //! Checks of READ, ACCESS, FSINFO, FSSTAT and PATHCONF.
 //!
-//! Owns: what is read at and past the end, in holes, above the limits; whether the limits told make sense.
+//! Owns: reads at and past the end, in holes, above the limits; the plausibility of the limits.
 //! Does not own: writing (`writes`).
-//! Invariants: as its parent's.
+//! Invariants: those of its parent.
 
 use super::errors::{FBIG, INVAL};
 use super::{Check, Failure, Faults, demand};
@@ -33,7 +33,7 @@ pub(super) const ACROSS_THE_END: Check = Check {
         ] {
             let read = match place.client.read(&file, offset, count) {
                 Ok(read) => read,
-                // No file has bytes there.
+                // No file can have bytes there.
                 Err(Error::Status { status: INVAL | FBIG, .. }) if offset > 1 << 62 => continue,
                 Err(error) => {
                     faults.0.push(format!("{count} at {offset}: {error}"));

@@ -1,8 +1,8 @@
-//! Checks that need a file system of a certain kind: full, read-only, another one, with a file of many names.
+//! Checks that need a special file system: full, read-only, another than the export's, with a file of many names.
 //!
-//! Owns: what fails there and how; what comes back when the reason is gone.
-//! Does not own: making such file systems, which takes root on the server's host.
-//! Invariants: as its parent's. What a check fills it empties.
+//! Owns: the failures there, and the recovery from them.
+//! Does not own: creating such file systems, which needs root on the server's host.
+//! Invariants: those of its parent. A check empties the file system that it has filled.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ const ROFS: u32 = 30;
 const MLINK: u32 = 31;
 const XDEV: u32 = 18;
 
-/// The file that has as many names as ext4 lets it have.
+/// The file with as many names as ext4 allows.
 const LINKED: &str = "linked";
 
-/// Makes, in a directory of the host's, what the export `small` is to have in it.
+/// Creates the files of the export `small` in a directory on the host.
 ///
 /// # Errors
-/// As the host says, but for the limit that is to be reached.
+/// Those of the host, except for the limit that is to be reached.
 pub fn make_links(directory: &Path) -> std::io::Result<()> {
     const LINKS_MAX: u32 = 70_000;
     let (names, file) = (directory.join("names"), directory.join(LINKED));
@@ -114,7 +114,7 @@ fn no_space(place: &mut Place) -> Result<(), Failure> {
         let whole = read.len() == PIECE as usize && read.iter().all(|byte| *byte == at as u8 + 1);
         faults.demand(whole, || format!("piece {at} of {committed} that were committed is another"));
     }
-    // The last blocks go to a directory that grows.
+    // The last blocks go to a growing directory.
     let long = |at: u32| format!("{at:0>250}");
     let mut made = 0;
     let refused = loop {

@@ -1,8 +1,8 @@
 //! Checks of RPC, record marks and MOUNT.
 //!
-//! Owns: calls in fragments, calls that no program takes, what MOUNT refuses and offers.
-//! Does not own: anything of files.
-//! Invariants: as its parent's. After each refusal the connection is used again.
+//! Owns: calls in fragments, calls to unknown programs, MOUNT's refusals and offers.
+//! Does not own: files.
+//! Invariants: those of its parent. After each refusal the connection is used again.
 
 use super::{Check, Failure, Faults, Place, connect, demand};
 use crate::connection::{Client, Error, MOUNT, NFS};
@@ -22,7 +22,7 @@ pub(super) const FRAGMENTS: Check = Check {
             let mut rest = &record[4..];
             let mut stream = Vec::new();
             let mut sizes = sizes.iter().cycle();
-            // Few enough fragments for servers that count them.
+            // Few enough fragments for servers that limit their number.
             while !rest.is_empty() {
                 let size = if stream.len() > 2000 { rest.len() } else { sizes.next().map_or(rest.len(), |size| *size) };
                 let size = size.min(rest.len());
@@ -61,7 +61,7 @@ pub(super) const MANY_IN_ONE_PIECE: Check = Check {
     },
 };
 
-/// The words after the number and the direction of a reply to raw bytes.
+/// The words after the number and the direction in the reply to raw bytes.
 fn answer(client: &mut Client, words: &[u32]) -> Result<Vec<u32>, Failure> {
     let mut record = ((words.len() * 4) as u32 | 1 << 31).to_be_bytes().to_vec();
     record.extend(words.iter().flat_map(|word| word.to_be_bytes()));
@@ -96,7 +96,7 @@ fn refusals(place: &mut Place) -> Result<(), Failure> {
     let call = |program: u32, version: u32, procedure: u32, rest: &[u32]| -> Vec<u32> {
         [&[77, 0, 2, program, version, procedure], &SYS[..], &[0, 0], rest].concat()
     };
-    // Accepted, a verifier without bytes, then why not: 1 program, 2 version, 3 procedure, 4 arguments.
+    // Accepted, an empty verifier, then the reason for the failure: 1 program, 2 version, 3 procedure, 4 arguments.
     tried(place, "a program that is not there", &call(300_001, 1, 0, &[]), &[0, 0, 0, 1])?;
     tried(place, "procedure 22", &call(NFS.0, NFS.1, 22, &[]), &[0, 0, 0, 3])?;
     tried(place, "GETATTR without arguments", &call(NFS.0, NFS.1, 1, &[]), &[0, 0, 0, 4])?;
@@ -108,7 +108,7 @@ fn refusals(place: &mut Place) -> Result<(), Failure> {
         &[0, 0, 0, 4],
     )?;
     tried(place, "version 9 of NFS", &call(NFS.0, 9, 0, &[]), &[0, 0, 0, 2])?;
-    // Denied: 0 a version of RPC, 1 a credential.
+    // Denied: 0 for the version of RPC, 1 for the credential.
     tried(place, "version 3 of RPC", &[78, 0, 3, NFS.0, NFS.1, 0, 0, 0, 0, 0], &[1, 0, 2, 2])?;
     let unknown = [79, 0, 2, NFS.0, NFS.1, 1, 99, 0, 0, 0, 0];
     tried(place, "credentials of an unknown kind", &unknown, &[1, 1])?;

@@ -1,8 +1,8 @@
 //! Checks of WRITE and COMMIT.
 //!
-//! Owns: sizes at and past the limits that a server tells, counts that contradict themselves, the verifier.
+//! Owns: sizes at and past a server's limits, contradictory counts, the write verifier.
 //! Does not own: attributes (`attributes`).
-//! Invariants: after each refusal the server is used again: it must still be there.
+//! Invariants: after each refusal the server is used again, to see that it still works.
 
 use super::{Check, Failure, Place, demand, status_of};
 use crate::connection::{Error, NFS};
@@ -74,7 +74,7 @@ pub(super) const COUNT_BELOW_THE_DATA: Check = Check {
 fn count_below_the_data(place: &mut Place) -> Result<(), Failure> {
     let file = place.file("count")?;
     let whole = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
-    // The count stands behind the handle and the offset.
+    // The count follows the handle and the offset.
     let at = Fields::default().opaque(&file).0.len() + 8;
     let mut arguments = whole;
     arguments[at..at + 4].copy_from_slice(&16_u32.to_be_bytes());

@@ -1,6 +1,6 @@
 use super::decode;
 
-/// The vectors of RFC 4648, section 10, and what is none.
+/// The vectors of RFC 4648, section 10, and invalid texts.
 #[test]
 fn bytes_come_back() {
     for (text, bytes) in

@@ -1,20 +1,20 @@
-//! As little memory for the kernel's page cache as Afflux has: a control group.
+//! A control group that limits the kernel's page cache to as much memory as Afflux has.
 //!
-//! Owns: the group, which goes with it.
-//! Does not own: who runs in it.
-//! Invariants: groups of others are left alone.
+//! Owns: the group, which is removed on drop.
+//! Does not own: the processes in it.
+//! Invariants: other groups are not touched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where the memory controller may be, and what its limit is called there: of version 1, and of version 2.
+/// Possible places of the memory controller, and the name of its limit there: in version 1, and in version 2.
 const PLACES: [(&str, &str); 2] =
     [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A group whose processes, with their part of the page cache, have so much memory.
+/// A group whose processes, including their part of the page cache, have this much memory.
 pub(super) struct Bound {
     group: PathBuf,
 }
@@ -36,7 +36,7 @@ impl Bound {
         Err("the kernel's memory cannot be bounded here: no control group for memory".to_owned())
     }
 
-    /// Where a process writes its number to come in.
+    /// The file to which a process writes its number to enter the group.
     pub(super) fn door(&self) -> PathBuf {
         self.group.join("cgroup.procs")
     }

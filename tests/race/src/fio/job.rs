@@ -1,9 +1,9 @@
-//! A job of fio: its words, its run, what fio says of it.
+//! A job of fio: its command line, its run, its report.
 //!
 //! Owns: the command line, fio's JSON.
-//! Does not own: which jobs there are (`fio`).
-//! Invariants: a run that does not end is ended. The pass before and the measured job are of one process, so that they
-//! share Afflux's cache.
+//! Does not own: the list of jobs (`fio`).
+//! Invariants: an endless run is killed. The first pass and the measured job run in one process, so that they share
+//! Afflux's cache.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,18 +15,18 @@ use serde_json::Value;
 use super::MIB;
 use super::bound::Bound;
 
-/// Longest that a run may take, its pass before included.
+/// Longest time of a run, including its first pass.
 const PATIENCE_S: &str = "90";
-/// Of a cache that everything fits into, beyond the set.
+/// Memory beyond the set, in a cache that holds everything.
 const SPARE_BYTES: u64 = 64 * MIB;
 
-/// By what a job goes to its files.
+/// The access of a job to its files.
 pub(super) enum Engine {
     Kernel { name: &'static str, options: &'static [&'static str] },
     Afflux { options: &'static [&'static str], huge_pages: bool },
 }
 
-/// Whose files two jobs have.
+/// Whether two jobs share a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     OneFile,
@@ -36,7 +36,7 @@ pub(super) enum Size {
 /// One row of a table.
 pub(super) struct Job {
     pub(super) name: String,
-    /// Memory that is less than the files, of Afflux and of the kernel.
+    /// Memory of Afflux and of the kernel, if it is less than the files.
     pub(super) memory: Option<u64>,
     rw: &'static str,
     bytes: u64,
@@ -45,11 +45,10 @@ pub(super) struct Job {
     jobs: Option<Size>,
     whole: bool,
     options: &'static [&'static str],
-    /// The folder of another job, beside which this is measured.
+    /// The folder of another job, which runs beside this one.
     beside: Option<PathBuf>,
 }
 
-/// What came out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Figures {
     pub(super) rate: f64,
@@ -59,18 +58,18 @@ pub(super) struct Figures {
 }
 
 impl Job {
-    /// On a set that fits into memory.
+    /// A job on a set that fits into memory.
     pub(super) fn cached(name: String, rw: &'static str, bytes: u64) -> Self {
         let (memory, block, depth, jobs) = (None, "4k", 1, None);
         Self { name, memory, rw, bytes, block, depth, jobs, whole: false, options: &[], beside: None }
     }
 
-    /// On four times as many bytes as there is memory.
+    /// A job on four times as many bytes as the memory.
     pub(super) fn larger(name: String, rw: &'static str, memory: u64) -> Self {
         Self { memory: Some(memory), ..Self::cached(name, rw, 4 * memory) }
     }
 
-    /// In blocks of 64 KiB, while another job writes to a file in that folder.
+    /// Uses blocks of 64 KiB, while another job writes to a file in that folder.
     pub(super) fn beside(self, other: &Path) -> Self {
         Self { block: "64k", beside: Some(other.to_owned()), ..self }
     }
@@ -87,7 +86,7 @@ impl Job {
         Self { depth, ..self }
     }
 
-    /// All of the file once, in large blocks, until it is on the disk.
+    /// Goes over the whole file once, in large blocks, until it is on the disk.
     pub(super) fn stream(self) -> Self {
         Self { block: "1m", whole: true, ..self }
     }
@@ -119,12 +118,12 @@ impl Job {
         }
     }
 
-    /// fio's words: a job that goes over all of each file, then the one that counts.
+    /// fio's command line: a job that goes over all of each file, then the measured one.
     fn words(&self, engine: &Engine, library: Option<&Path>, directory: &Path, quick: bool) -> Vec<String> {
         let mut words =
             ["--output-format=json", "--thread=1", "--invalidate=0", "--group_reporting=1"].map(str::to_owned).to_vec();
         words.push("--percentile_list=99:99.9".to_owned());
-        // Of the whole time: where a call is done at once, what counts is in its submission.
+        // The whole latency: if a call completes at once, most of its time is in the submission.
         words.extend(["--lat_percentiles=1", "--clat_percentiles=0"].map(str::to_owned));
         words.push("--random_generator=tausworthe64".to_owned());
         let section = |name: &str, file: &Path, words: &mut Vec<String>| {
@@ -155,7 +154,7 @@ impl Job {
         for (at, file) in self.files().into_iter().enumerate() {
             section("counted", &directory.join(file), &mut words);
             if at > 0 {
-                // One group with the one before, at the same time.
+                // It forms one group with the job before and runs at the same time.
                 words.retain({
                     let last = words.iter().rposition(|word| word == "--new_group=1");
                     let mut index = 0;
@@ -208,7 +207,7 @@ impl Job {
             self.forget_pages(directory)?;
         }
         let mut command = Command::new("sh");
-        // Into the group first, so that all of it is counted there.
+        // The process enters the group first, so that all its memory is counted there.
         let door = bound.map_or(PathBuf::from("/dev/null"), Bound::door);
         command.args(["-c", "echo $$ > \"$0\" && exec timeout -k 5 \"$@\""]).arg(door).args([PATIENCE_S, "fio"]);
         command.args(self.words(engine, library, directory, quick));
@@ -223,7 +222,8 @@ impl Job {
         figures(&output.map_err(|error| format!("fio: {error}"))?)
     }
 
-    /// What an earlier run left in the kernel's page cache is on nobody's account, and would be found.
+    /// Drops the files' pages that an earlier run left in the kernel's page cache. They are charged to no group, and
+    /// this run would find them.
     fn forget_pages(&self, directory: &Path) -> Result<(), String> {
         for name in self.files() {
             let Ok(file) = std::fs::File::open(directory.join(name)) else { continue };
@@ -233,7 +233,7 @@ impl Job {
         Ok(())
     }
 
-    /// Bytes to be read, without leaving any of them in the page cache of this program's group.
+    /// Creates the files to read, without leaving their pages in the page cache of this program's group.
     fn make_files(&self, directory: &Path) -> Result<(), String> {
         for name in self.files() {
             let path = directory.join(name);
@@ -254,7 +254,7 @@ impl Job {
     }
 }
 
-/// The last line that says why.
+/// The last line with an explanation.
 fn complaint(output: &Output) -> String {
     let text = [String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout)].concat();
     let line = text.lines().find(|line| line.contains("rror") || line.starts_with("fio:"));
@@ -267,14 +267,14 @@ fn figures(output: &Output) -> Result<Figures, String> {
         return Err(complaint(output));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    // Notes of engines may stand before it.
+    // Notes of engines may precede it.
     let begin = text.find('{').ok_or_else(|| complaint(output))?;
     let parsed = serde_json::Deserializer::from_str(&text[begin..]).into_iter::<Value>().next();
     let value = parsed.and_then(Result::ok).ok_or_else(|| complaint(output))?;
     of_report(&value).ok_or_else(|| complaint(output))
 }
 
-/// Of the job that counts.
+/// The figures of the measured job.
 fn of_report(report: &Value) -> Option<Figures> {
     let job = report["jobs"].as_array()?.iter().find(|job| job["jobname"] == "counted")?;
     if job["error"].as_i64()? != 0 {
@@ -287,7 +287,7 @@ fn of_report(report: &Value) -> Option<Figures> {
         let of = |way: &Value| way["lat_ns"]["percentile"][which].as_f64();
         ways().filter_map(of).fold(0.0, f64::max) / 1000.0
     };
-    // Percent of each of its threads' time, which all take as long.
+    // The percentage of each of its threads' time; all threads take equally long.
     let busy = (job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?) / 100.0;
     let time_us = job["job_runtime"].as_f64()? * 1000.0;
     let cpu_us = if count > 0.0 { busy * time_us / count } else { 0.0 };
@@ -295,7 +295,7 @@ fn of_report(report: &Value) -> Option<Figures> {
     (count > 0.0).then_some(Figures { rate, p99_us, p99_9_us, cpu_us })
 }
 
-/// Why there are no reads and writes with RWF_DONTCACHE, if so: found out by one of each.
+/// The reason that RWF_DONTCACHE does not work here, found by one read and one write.
 pub(super) fn dontcache(directory: &Path) -> Result<(), String> {
     let path = directory.join("race-dontcache");
     let output = Command::new("fio")
@@ -310,7 +310,7 @@ pub(super) fn dontcache(directory: &Path) -> Result<(), String> {
     Err("this fio, or this kernel, cannot ask for it (fio 3.33 has the flag of an earlier proposal)".to_owned())
 }
 
-/// Says what is lacking, if fio is.
+/// An error that names fio's package, if fio is missing.
 pub(super) fn installed() -> Result<(), String> {
     let output = Command::new("fio").arg("--version").output();
     output.map(drop).map_err(|error| format!("fio: {error}; apt-get install fio"))

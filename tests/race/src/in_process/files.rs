@@ -1,6 +1,6 @@
 //! Very many files of one page each, beside one file of as many pages.
 //!
-//! Owns: the files, as many descriptors as they need.
+//! Owns: the files, enough descriptors for them.
 //! Does not own: the contenders.
 //! Invariants: all pages are cached before anything is measured.
 
@@ -22,7 +22,7 @@ use super::{Stage, own};
 use crate::case::Goal;
 use crate::rounds::{PAGE, Subject, Worker};
 
-/// Answers everything at once: reads are of zeros.
+/// A device that answers everything at once, with zeros for reads.
 struct AtOnce(Limits);
 
 impl Device for AtOnce {
@@ -44,15 +44,15 @@ pub(super) const WORDS: &str = "Nanoseconds of processor time for a cached 4 KiB
     files as the process may have descriptors; more of them in its engine alone, on a device that answers at once.";
 
 const PAGE_BYTES: u64 = PAGE as u64;
-/// At most 1.3 times the cost of one file is wanted.
+/// The goal is at most 1.3 times the cost of one file.
 const ONE_FILE: Goal = Goal { against: "one file", ratio: 1.0 / 1.3 };
-/// Memory of the engine beyond both sets.
+/// Memory of the engine besides both sets.
 const OWN_BYTES: u64 = 64 << 20;
 const IN_A_DIRECTORY: u64 = 4096;
-/// Descriptors of everything else.
+/// Descriptors for everything else.
 const OTHERS: u64 = 2048;
 
-/// Raises what the process may have open, as far as it may.
+/// Raises the limit of open descriptors as far as possible.
 pub(super) fn allow_many() {
     let most = std::fs::read_to_string("/proc/sys/fs/nr_open").ok().and_then(|text| text.trim().parse().ok());
     let to = |limit| Rlimit { current: Some(limit), maximum: Some(limit) };
@@ -66,7 +66,7 @@ fn descriptors() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// The files, which go with it.
+/// The files, which are removed on drop.
 struct Many {
     place: PathBuf,
     paths: Vec<PathBuf>,
@@ -83,7 +83,7 @@ impl Many {
                 std::fs::create_dir_all(&folder)?;
             }
             let path = folder.join(number.to_string());
-            // A hole: nothing but the cache has to find room for it.
+            // The file is a hole, so that only the cache needs room for it.
             File::create(&path)?.set_len(PAGE_BYTES)?;
             many.paths.push(path);
         }
@@ -97,13 +97,13 @@ impl Drop for Many {
     }
 }
 
-/// One of several files, a page of it.
+/// Reads a page of a random file.
 fn read(worker: &mut Worker, files: &[afflux::File]) -> io::Result<()> {
     let file = worker.any(files.len() as u64) as usize;
     files[file].read_exact_at(black_box(worker.page()), 0)
 }
 
-/// As many files as the process may have, up to this many: the library's and the kernel's.
+/// As many files as the process may open, up to this many, for the library and for the kernel.
 pub(super) fn through_the_library(stage: &mut Stage<'_>, most: u64) -> io::Result<()> {
     let count = (descriptors().saturating_sub(OTHERS) / 2).min(most) / 1000 * 1000;
     if count == 0 {
@@ -144,7 +144,7 @@ pub(super) fn through_the_library(stage: &mut Stage<'_>, most: u64) -> io::Resul
     Ok(())
 }
 
-/// So many files in the engine, which needs no descriptors for them.
+/// This many files in the engine, which needs no descriptors for them.
 pub(super) fn in_the_engine(stage: &mut Stage<'_>, count: u64) -> io::Result<()> {
     let name = format!("{count} files, the engine alone");
     if !stage.options.wants(&name) {

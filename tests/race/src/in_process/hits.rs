@@ -1,8 +1,8 @@
-//! What is in memory already: reads, looks, overwrites; and files that get longer.
+//! Pages already in memory: reads, looks, overwrites; and growing files.
 //!
 //! Owns: the cases, their goals.
 //! Does not own: the contenders.
-//! Invariants: a contender that does not find what it was filled with has failed.
+//! Invariants: a contender that does not find its pages has failed.
 
 use std::fs::OpenOptions;
 use std::hint::black_box;
@@ -26,11 +26,11 @@ pub(super) const WORDS: &str = "Nanoseconds of processor time of the calling thr
     caches a new page in the place of the old one; *append*: to a file of each thread's own, 32 MiB from empty. Afflux's \
     knobs for what may be dirty and how long are set so that it writes as little meanwhile as the kernel does.";
 
-/// A copy out of a mapping looks nothing up: at most a tenth more is wanted of us.
+/// A copy out of a mapping needs no lookup: Afflux's goal is at most a tenth more.
 const COPY: Goal = Goal { against: "mmap", ratio: 1.0 / 1.1 };
 const PINNED: Goal = Goal { against: "quick_cache", ratio: 2.0 };
 const OVERWRITE: Goal = Goal { against: "kernel", ratio: 15.0 };
-/// Of a thread in one run.
+/// Appends of a thread in one run.
 const APPENDS: u64 = 8192;
 
 const PAGE_BYTES: u64 = PAGE as u64;
@@ -89,7 +89,7 @@ impl Rig {
         let cache = own::cache(bytes)?;
         let path = stage.options.directory.join("own");
         let own = own::written(&cache, &path, bytes)?;
-        // Its blocks are there as long as it is open.
+        // Its blocks exist as long as it is open.
         std::fs::remove_file(path)?;
         let mapping = Mapping::new(&kernel.file, bytes, true)?;
         Ok(Self { pages: bytes / PAGE_BYTES, _cache: cache, own, kernel, mapping })
@@ -162,13 +162,13 @@ fn with_maps<'a>(mut subjects: Vec<Subject<'a>>, others: [Subject<'a>; 3]) -> Ve
     subjects
 }
 
-/// All cases on a set of so many bytes.
+/// All cases on a set of this many bytes.
 pub(super) fn all(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
     (stage.told)(&format!("making {} for each", size(bytes)));
     let pages = bytes / PAGE_BYTES;
     let maps = Maps::filled(pages);
     let Maps { quick, foyer, moka } = &maps;
-    // Then the overwrites at once, while the kernel has not begun to write back for age.
+    // Then the overwrites at once, before the kernel begins writeback for age.
     let rig = Rig::written(stage, bytes)?;
     for threads in [1, 2] {
         let others = [map_put(quick, pages), map_put(foyer, pages), map_put(moka, pages)];
@@ -187,7 +187,7 @@ pub(super) fn all(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
     rig.own.set_len(0)
 }
 
-/// A set so large that the caches of objects would not find room beside it.
+/// A set so large that the caches of objects do not fit beside it.
 pub(super) fn read_alone(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
     let (needed, available) = (2 * bytes + bytes / 4 + 2 * GIB, available_bytes());
     if available < needed {
@@ -202,7 +202,7 @@ pub(super) fn read_alone(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
     let kernel = KernelFile::allocated(&stage.options.directory.join("large"), bytes)?;
     kernel.read_all()?;
     let cache = own::cache(bytes)?;
-    // The same file: both only read it.
+    // The same file as the kernel's: both only read it.
     let own = cache.open_read(&kernel.path)?;
     own::read_all(&own)?;
     let mapping = Mapping::new(&kernel.file, bytes, false)?;
@@ -215,7 +215,7 @@ pub(super) fn read_alone(stage: &mut Stage<'_>, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// One page that all threads want.
+/// One page that all threads read.
 pub(super) fn one_page(stage: &mut Stage<'_>) -> io::Result<()> {
     let rig = Rig::written(stage, PAGE_BYTES)?;
     let maps = Maps::filled(1);
@@ -231,7 +231,7 @@ pub(super) fn one_page(stage: &mut Stage<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Files that get longer, one of each thread.
+/// Growing files, one for each thread.
 pub(super) fn appends(stage: &mut Stage<'_>) -> io::Result<()> {
     let directory = stage.options.directory.clone();
     let cache = own::cache(256 * MIB)?;

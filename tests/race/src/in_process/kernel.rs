@@ -1,8 +1,8 @@
-//! The kernel's page cache as a contender: a file of its own, and its calls.
+//! The kernel's page cache as a contender: its own file, and its calls.
 //!
-//! Owns: the file, which goes with it.
-//! Does not own: the calls that are measured.
-//! Invariants: the file's bytes are in the page cache when it is there.
+//! Owns: the file, which is removed on drop.
+//! Does not own: the measured calls.
+//! Invariants: the file's bytes are in the page cache when it is ready.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,7 +13,7 @@ use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise, fallocate};
 
 const CHUNK: usize = 1 << 20;
 
-/// A file that is removed when it is dropped.
+/// A file that is removed on drop.
 pub(super) struct KernelFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
@@ -31,7 +31,7 @@ impl KernelFile {
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// A new file of so many bytes, dirty.
+    /// A new dirty file of this many bytes.
     pub(super) fn written(path: &Path, bytes: u64) -> io::Result<Self> {
         let new = Self::open(path)?;
         let chunk = vec![7; CHUNK];
@@ -41,7 +41,7 @@ impl KernelFile {
         Ok(new)
     }
 
-    /// A new file of so many bytes that were never written: reading them asks no disk.
+    /// A new file of this many bytes that were never written: reads of them need no disk.
     pub(super) fn allocated(path: &Path, bytes: u64) -> io::Result<Self> {
         let new = Self::open(path)?;
         fallocate(&new.file, FallocateFlags::empty(), 0, bytes)?;
@@ -60,12 +60,12 @@ impl KernelFile {
         }
     }
 
-    /// The same file past the page cache.
+    /// The same file, opened past the page cache.
     pub(super) fn direct(&self) -> io::Result<File> {
         OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(&self.path)
     }
 
-    /// Forgets its pages, all of which are clean then; reads nothing ahead from then on.
+    /// Drops its pages, all of which are clean by then; disables readahead from then on.
     pub(super) fn forget(&self) -> io::Result<()> {
         self.file.sync_data()?;
         fadvise(&self.file, 0, None, Advice::DontNeed)?;

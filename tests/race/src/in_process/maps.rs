@@ -1,26 +1,26 @@
 //! Caches of objects as contenders: pages by number.
 //!
-//! Owns: what of each is used: a look that shows the page, putting one there.
-//! Does not own: where missing pages come from.
-//! Invariants: each has room for twice the pages that it is filled with, or for as many as it was said to have.
+//! Owns: the operations used of each: a look at a page, an insertion.
+//! Does not own: the source of missing pages.
+//! Invariants: each has room for twice the pages that it is filled with, or for the requested number.
 
 use std::sync::Arc;
 
 use crate::rounds::PAGE;
 
-/// A page as these caches keep it: a look gives a reference that outlives its eviction.
+/// A page as these caches hold it: a look returns a reference that outlives the page's eviction.
 pub(super) type Page = Arc<[u8; PAGE]>;
 
 /// A cache of pages.
 pub(super) trait Map: Sync {
     const NAME: &'static str;
     fn with_room(pages: u64) -> Self;
-    /// Shows the page, if it is there.
+    /// Shows the page, if it is cached.
     fn look<T>(&self, number: u64, see: impl FnOnce(&[u8; PAGE]) -> T) -> Option<T>;
     fn put(&self, number: u64, page: Page);
 }
 
-/// So many pages, of zeros but for the number; twice the room, so that none is evicted.
+/// A cache with this many pages, and room for twice as many, so that none is evicted.
 pub(super) fn filled<M: Map>(pages: u64) -> M {
     let map = M::with_room((2 * pages).max(4096));
     for number in 0..pages {

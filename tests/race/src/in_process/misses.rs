@@ -1,8 +1,8 @@
-//! What is not in memory: every read is one of the disk, and something is evicted for it.
+//! Pages not in memory: every read is a read of the disk, and evicts another page.
 //!
-//! Owns: the case, the order of places, which no cache of this size can know.
+//! Owns: the case, the order of places, from which no cache of this size can profit.
 //! Does not own: the contenders.
-//! Invariants: no page is read again before all others were.
+//! Invariants: no page is read again before all others.
 
 use std::hint::black_box;
 use std::io;
@@ -24,10 +24,10 @@ pub(super) const WORDS: &str = "Nanoseconds on the clock, of each thread, for a 
 
 const PAGE_BYTES: u64 = PAGE as u64;
 const CACHES: u64 = 16;
-/// Pages of a thread in one run of the kernel, whose cache is not bounded.
+/// Pages of a thread in one run of the kernel, whose cache is unbounded.
 const COUNT_MAX: u64 = 4096;
 
-/// Places in an order in which each page comes once: steps of an odd length in a number of pages that is a power of two.
+/// An order of places in which each page comes once: steps of an odd length in a power of two of pages.
 struct Places {
     pages: u64,
     next: AtomicU64,
@@ -59,7 +59,6 @@ fn through<'a, M: Map>(map: &'a M, direct: &'a std::fs::File, places: &'a Places
     .after(|| Ok(()), COUNT_MAX)
 }
 
-/// All cases.
 pub(super) fn run(stage: &mut Stage<'_>) -> io::Result<()> {
     let bytes = if stage.options.quick { 128 * MIB } else { GIB };
     let (pages, cached) = (bytes / PAGE_BYTES, bytes / CACHES);

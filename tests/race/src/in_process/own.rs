@@ -2,18 +2,18 @@
 //!
 //! Owns: its settings.
 //! Does not own: the calls that are measured.
-//! Invariants: nothing is written to the disk because of its age or amount while hits are measured: the kernel with its
-//! defaults would not either, at these sizes and times.
+//! Invariants: dirty pages are not written back for age or amount while hits are measured; neither does the kernel with
+//! its defaults, at these sizes and times.
 
 use std::io;
 use std::path::Path;
 
 use afflux::{Cache, File};
 
-/// Memory beyond what is to be cached.
+/// Memory besides the cached bytes.
 const SPARE_BYTES: u64 = 64 << 20;
 const CHUNK: usize = 1 << 20;
-/// What is dirty stays so: not too old, not too much, not more than the disk writes in a minute, nor written for idleness.
+/// Dirty pages stay dirty: not too old, not too many, at most the disk's writes of a minute, no writeback in idle time.
 const KNOBS: [&str; 5] = [
     "dirty_ratio=90",
     "dirty_background_ratio=100",
@@ -22,14 +22,14 @@ const KNOBS: [&str; 5] = [
     "idle_writeback=0",
 ];
 
-/// A cache for so many bytes.
+/// A cache for this many bytes.
 pub(super) fn cache(bytes: u64) -> io::Result<Cache> {
     let cache = Cache::builder().memory(bytes + bytes / 4 + SPARE_BYTES).build()?;
     KNOBS.iter().try_for_each(|knob| cache.set_text(knob))?;
     Ok(cache)
 }
 
-/// A new file of so many bytes, dirty.
+/// A new dirty file of this many bytes.
 pub(super) fn written(cache: &Cache, path: &Path, bytes: u64) -> io::Result<File> {
     let file = cache.create(path)?;
     file.set_len(0)?;
@@ -40,7 +40,7 @@ pub(super) fn written(cache: &Cache, path: &Path, bytes: u64) -> io::Result<File
     Ok(file)
 }
 
-/// Reads all of a file, so that it is cached.
+/// Reads a whole file, so that it is cached.
 pub(super) fn read_all(file: &File) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     let mut at = 0;

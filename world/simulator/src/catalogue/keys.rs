@@ -1,40 +1,40 @@
-//! The keys of a device file: each once, with unit, range and meaning.
+//! The keys of a device file, each with its unit, range and meaning.
 //!
-//! Owns: which keys each kind of device has.
-//! Does not own: values (`devices/`), reading (`parse`), what a model does with them (`disk::timing`).
+//! Owns: the list of keys of each kind of device.
+//! Does not own: values (`devices/`), reading (`parse`), their effect on a model (`disk::timing`).
 //! Invariants: a key's name ends in its unit unless it counts things.
 
 use crate::document::Unit;
 
-/// What kind of model a device is.
+/// The kind of model behind a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Arms over platters.
     Rotating,
-    /// Flash in whole erase blocks: sticks and cards.
+    /// Flash that is erased in whole blocks: sticks and cards.
     Card,
-    /// Flash dies side by side: solid-state drives.
+    /// Flash dies that work in parallel: solid-state drives.
     Flash,
     /// Calls to a store of objects.
     Store,
-    /// A byte rate.
+    /// A byte rate, as a throttle enforces it.
     Throttled,
 }
 
 /// One key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
-    /// As in the file.
+    /// Its name in the file.
     pub name: &'static str,
-    /// What its number counts.
+    /// The unit of its number.
     pub unit: Unit,
     /// The smallest number allowed.
     pub first: u64,
-    /// The largest.
+    /// The largest number allowed.
     pub last: u64,
-    /// The number if the file has none; without it the key is required.
+    /// The number used if the file has none; without it the key is required.
     pub default: Option<u64>,
-    /// What it means.
+    /// Its meaning, for the user.
     pub doc: &'static str,
 }
 
@@ -147,10 +147,10 @@ const THROTTLED: &[Key] = &[
 ];
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Rotating, Self::Card, Self::Flash, Self::Store, Self::Throttled];
 
-    /// As in the file.
+    /// Its name in the file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rotating => "rotating",
@@ -161,7 +161,7 @@ impl Kind {
         }
     }
 
-    /// The keys of this kind: those of every device and its own.
+    /// The keys of this kind, including those that every device has.
     pub fn keys(self) -> impl Iterator<Item = &'static Key> {
         let own = match self {
             Self::Rotating => ROTATING,

@@ -1,6 +1,6 @@
-//! What is built of a model's numbers.
+//! Builds disks from a model's numbers.
 //!
-//! Owns: the way from keys to the parameters of queues, devices and layouts.
+//! Owns: the translation of keys into the parameters of queues, devices and layouts.
 //! Does not own: the numbers and their checking (`parse`).
 //! Invariants: every key of a kind is used here.
 
@@ -15,7 +15,7 @@ use crate::disk::{Allocation, DiskOptions, Layout};
 const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Model {
-    /// The disk's options: what the engine sees as limits, and the space.
+    /// The disk's options: the limits that the engine sees, and the space.
     pub fn options(&self) -> DiskOptions {
         let volatile_cache = match self.kind {
             Kind::Rotating => self.get("write_cache_bytes") > 0,
@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// The size of the volatile cache, of all disks together, where it is known.
+    /// The size of the volatile cache of all disks together, where it is known.
     fn volatile_bytes_max(&self) -> u64 {
         match self.kind {
             Kind::Rotating => self.get("write_cache_bytes").saturating_mul(self.disks()),

@@ -1,11 +1,11 @@
 //! The devices that a simulation can have: models with their numbers, built in or from a file.
 //!
-//! A device file is TOML: `about`, `kind`, and the keys of its kind, a number a line with its source
-//! in the comment behind it. The files in `devices/` are compiled in.
+//! A device file is TOML: `about`, `kind`, and the keys of its kind. Each number is on its own line, with its source in
+//! the comment behind it. The files in `devices/` are compiled in.
 //!
-//! Owns: the list of built-in devices, finding one by what a user wrote, making a disk of it.
+//! Owns: the list of built-in devices, looking up the device that a user named, making a disk from it.
 //! Does not own: reading files from the host (the command does), the models (`disk::timing`).
-//! Invariants: a model that was read can be made; every number has a unit and a range.
+//! Invariants: a disk can be made from every model that parses; every number has a unit and a range.
 
 mod keys;
 mod make;
@@ -22,7 +22,7 @@ use afflux_engine::settings::did_you_mean;
 use crate::disk::{Disk, DiskOptions};
 use crate::world::World;
 
-/// Name and file of each built-in device.
+/// The name and file of each built-in device.
 const FILES: &[(&str, &str)] = &[
     ("disk", include_str!("../../../../devices/disk.toml")),
     ("disk-82", include_str!("../../../../devices/disk-82.toml")),
@@ -50,7 +50,7 @@ pub fn names() -> Vec<&'static str> {
     FILES.iter().map(|(name, _)| *name).collect()
 }
 
-/// What a user wrote for a device: `NAME` or `FILE`, and `KEY=VALUE` overrides behind commas.
+/// A device as the user names it: `NAME` or `FILE`, then `KEY=VALUE` overrides after commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceChoice {
     /// A built-in device's name, or a path.
@@ -79,12 +79,12 @@ impl DeviceChoice {
         Ok(Self { name, overrides: parts.map(pair).collect::<Result<_, _>>()? })
     }
 
-    /// Whether it names a built-in device. If not, it is the path of a device file.
+    /// True if it names a built-in device. Otherwise the name is the path of a device file.
     pub fn is_builtin(&self) -> bool {
         FILES.iter().any(|(name, _)| *name == self.name)
     }
 
-    /// The model: a built-in one, or `text`, the contents of the file that it names.
+    /// The model: a built-in one, or one parsed from `text`, the contents of the named file.
     ///
     /// # Errors
     /// When there is no such device and no text, the text is malformed, or an override is.
@@ -110,12 +110,12 @@ impl DeviceChoice {
     }
 }
 
-/// Makes a disk of a model. `number` tells it from the world's other disks in the trace.
+/// Makes a disk of a model. `number` identifies it in the trace.
 pub fn make(world: &World, number: u64, model: &Model) -> Arc<Disk> {
     make_with(world, number, model, model.options())
 }
 
-/// [`make`] with other options than the model's own: its times and its layout stay.
+/// Like [`make`], but with other options than the model's own. The model's times and layout stay.
 pub fn make_with(world: &World, number: u64, model: &Model, options: DiskOptions) -> Arc<Disk> {
     Disk::with_timing(world, number, options, model.timing(), Some(model.layout()))
 }

@@ -1,7 +1,7 @@
-//! A device file becomes a model: every number checked, with its source.
+//! Parses a device file into a model: every number is checked and keeps its source.
 //!
-//! Owns: the model's values and where each came from, changing one, what is wrong between two.
-//! Does not own: the list of keys (`keys`), what is built of the values (`make`).
+//! Owns: the model's values and their sources, overrides, contradictions between two values.
+//! Does not own: the list of keys (`keys`), building disks from the values (`make`).
 //! Invariants: a model has a value for each key of its kind, each in its range.
 
 use afflux_engine::settings::did_you_mean;
@@ -10,49 +10,48 @@ use toml::de::{DeTable, DeValue};
 use super::keys::{Key, Kind};
 use crate::document::{self, InputError, Source, Unit};
 
-/// Most zones of a rotating disk.
+/// Most zones that a rotating disk may have.
 const ZONES_MAX: usize = 32;
 
 /// One number of a model.
 #[derive(Clone, Debug)]
 pub struct Parameter {
-    /// Which.
+    /// The key.
     pub key: &'static Key,
     /// The number.
     pub value: u64,
-    /// Where it is from, as the file says; `default` if the file has none.
+    /// Its source, as given in the file; `default` if the file has none.
     pub source: String,
 }
 
 /// A device's numbers.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What users call it.
+    /// The name that users give.
     pub name: String,
-    /// The file it is from.
+    /// The file that the model was read from.
     pub file: String,
-    /// What it is, in a line.
+    /// The device in one line.
     pub about: String,
-    /// Which model.
+    /// The kind of model.
     pub kind: Kind,
     /// Its numbers, in the order of the keys.
     pub parameters: Vec<Parameter>,
     /// Whether requests are sorted and merged before they go to the device.
     pub deadline: bool,
-    /// Whether space is given out in the order of submission, not by the chunk.
+    /// Whether space is allocated in the order of submission rather than by the chunk.
     pub allocate_at_submission: bool,
-    /// Of a rotating disk: share of the capacity in thousandths and bytes in a second, from the outer
-    /// edge; and where that is from.
+    /// Zones of a rotating disk from the outer edge: share of the capacity in thousandths, and bytes per second.
     pub zones: Vec<(u64, u64)>,
-    /// Where the zones are from.
+    /// The source of the zones' figures.
     pub zones_source: String,
 }
 
 impl Model {
-    /// Reads a device file. `file` is for messages.
+    /// Parses a device file. `file` is used in messages.
     ///
     /// # Errors
-    /// When it is not TOML, a key is unknown, missing, or its value not what the key allows.
+    /// When the text is not TOML, a key is unknown or missing, or a value is not allowed.
     pub fn parse(name: &str, file: &str, text: &str) -> Result<Self, InputError> {
         let source = Source { file, text };
         let document = source.parse()?;
@@ -123,7 +122,7 @@ impl Model {
         found.unwrap_or_else(|| unreachable!("{} has no key {key}", self.kind.name())).value
     }
 
-    /// What two values together do not allow: the key and why.
+    /// The key and the reason, if two values contradict each other.
     fn contradiction(&self) -> Option<(&'static str, String)> {
         let block = self.get("block_bytes");
         if block != 512 && block != 4096 {
@@ -144,11 +143,11 @@ impl Model {
         None
     }
 
-    /// Changes one value, as an override on the command line does. `rate` is the byte rate that limits
-    /// the device from outside.
+    /// Changes one value, as an override on the command line does. `rate` stands for the byte rate that limits the
+    /// device as a whole.
     ///
     /// # Errors
-    /// When there is no such key, or the value is not allowed.
+    /// When the key does not exist, or the value is not allowed.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), InputError> {
         let error = |what: String| InputError {
             file: format!("device {}", self.name),

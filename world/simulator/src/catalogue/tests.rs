@@ -94,7 +94,7 @@ fn a_users_file_is_read_and_its_mistakes_are_named_with_their_place() {
     }
 }
 
-/// A disk, frames for its requests, and who waits for how many to be left.
+/// A disk, frames for its requests, and the number of open requests with the task that waits for some to end.
 struct Bench {
     world: World,
     disk: Arc<Disk>,
@@ -138,7 +138,7 @@ impl Bench {
     }
 }
 
-/// Writes and reads at random positions with syncs between; gives the trace's hash.
+/// Runs writes and reads at random positions with syncs between them; returns the trace's hash.
 fn run(model: &Model, seed: u64) -> u64 {
     let bench = Bench::new(model, WorldOptions::seed(seed));
     let files = [bench.disk.create_file(), bench.disk.create_file()];
@@ -173,8 +173,8 @@ fn the_same_seed_gives_the_same_run_on_every_device() {
     }
 }
 
-/// Bytes in a second of a stream of writes to one file with many outstanding, or of random ones of
-/// 4 KiB with one outstanding; and a sync at the end.
+/// Bytes per second of a stream of writes to one file with many requests outstanding, or of random 4 KiB writes with
+/// one outstanding. Both end with a sync.
 fn written_per_second(name: &str, requests: u64, random: bool) -> u64 {
     let model = DeviceChoice::parse(name).unwrap().model(None).unwrap();
     let bench = Bench::new(&model, WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
@@ -211,7 +211,7 @@ fn streams_run_at_the_rates_that_the_files_name() {
         let rate = written_per_second(name, requests, false);
         assert!((low..=high).contains(&rate), "{name}: {rate} B/s");
     }
-    // Writes at random: a card's cost a flash block each, a disk's a seek, those of flash little.
+    // Each random write costs a card a flash block and a disk a seek; it costs flash little.
     for (name, low, high) in
         [("sd-card", 5_000, 20_000), ("disk-82", 300_000, 1_500_000), ("sata-ssd", 50_000_000, u64::MAX)]
     {

@@ -1,8 +1,8 @@
-//! A table of costs as a file, both ways.
+//! Parses and writes a table of costs.
 //!
-//! Owns: what a file may say, the errors that tell where it says something else.
+//! Owns: the file's syntax, errors with their line.
 //! Does not own: the table (`costs`).
-//! Invariants: what was read and written again is the same table.
+//! Invariants: a table that is written and parsed again is the same.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{COST_NS_MAX, Cost, CostOf, CostTable};
 
-/// What is wrong with a table of costs.
+/// An error in a table of costs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
 pub struct CostError {
@@ -20,11 +20,11 @@ pub struct CostError {
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What it says, and what is allowed.
+    /// The text found and the values allowed.
     pub what: String,
 }
 
-/// A file while it is read.
+/// A file that is being parsed.
 struct Reading<'a> {
     file: &'a str,
     text: &'a str,
@@ -84,7 +84,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reads decimal digits with at most three behind the point; nothing if it is more than allowed.
+/// Parses decimal digits with at most three after the point; `None` if the value is more than allowed.
 fn picoseconds(digits: &str) -> Option<u64> {
     let (whole, decimals) = digits.split_once('.').unwrap_or((digits, ""));
     if decimals.len() > 3 || !decimals.bytes().all(|digit| digit.is_ascii_digit()) {

@@ -1,9 +1,9 @@
-//! The objects of a tree in memory, and what each call does to them.
+//! The objects of a tree in memory, and the effect of each call on them.
 //!
 //! Owns: objects, their names, times and numbers.
 //! Does not own: when calls run (`directory`), file bytes (the disk).
-//! Invariants: every entry and every node names an object that is there. One lock over all of it is
-//! held for one call's work, in no await.
+//! Invariants: every entry and every node names an existing object. One lock guards all objects; a call holds it for
+//! its own work and never across an await.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub(super) struct Object {
 }
 
 pub(super) enum Body {
-    /// With how often its bytes had been changed when last looked at: their writing moves the times.
+    /// Keeps how often the file's bytes had been changed when it was last looked at: writes move its times.
     Regular {
         file: DiskFileId,
         seen: u64,
@@ -80,7 +80,7 @@ impl Drop for MemoryNode {
 
 impl Objects {
     /// # Panics
-    /// When there is no such object: an entry or a node keeps it.
+    /// When the object does not exist, which an entry or a node rules out.
     pub(super) fn get(&mut self, number: u64) -> &mut Object {
         let Some(object) = self.by_number.get_mut(&number) else { panic!("object {number} is gone") };
         object
@@ -127,7 +127,7 @@ impl Shared {
         Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns))))
     }
 
-    /// Frees an object that nothing holds any more.
+    /// Frees an object that nothing refers to any more.
     pub(super) fn reap(&self, objects: &mut Objects, number: u64) {
         let object = objects.get(number);
         if object.links > 0 || object.nodes > 0 {
@@ -151,7 +151,7 @@ impl Shared {
                     *seen = changes;
                     object.mtime = now;
                     object.ctime = now;
-                    // As hosts do to a server without privileges.
+                    // Hosts do the same for a server without privileges.
                     let group = if object.mode & 0o010 != 0 { 0o2000 } else { 0 };
                     object.mode &= !(0o4000 | group);
                 }
@@ -214,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Takes one name from an object, or gives it one.
+    /// Removes one name from an object, or adds one.
     pub(super) fn relink(&self, objects: &mut Objects, number: u64, more: bool) {
         let object = objects.get(number);
         let directory = matches!(object.body, Body::Directory { .. });
@@ -262,7 +262,7 @@ impl Shared {
 
     pub(super) fn set(&self, objects: &mut Objects, number: u64, change: &AttributeChange) {
         assert!(change.size.is_none(), "sizes are the engine's");
-        // Writing back that came before is not to move the times afterwards.
+        // Writeback before this call must not move the times afterwards.
         self.stat(objects, number);
         let now = self.now();
         let object = objects.get(number);

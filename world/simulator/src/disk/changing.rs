@@ -1,8 +1,8 @@
-//! Which bytes requests in flight change, so that two whose order matters are found at once.
+//! The bytes that requests in flight change, to find two requests whose order matters.
 //!
 //! Owns: the ranges, by file.
-//! Does not own: the requests (`state`), what becomes of one that conflicts (`mod`).
-//! Invariants: the ranges of a file do not overlap: a request that would is refused.
+//! Does not own: the requests (`state`), the handling of a conflict (`mod`).
+//! Invariants: the ranges of a file do not overlap, because a conflicting request is refused.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::DiskFileId;
 
 #[derive(Default)]
 pub(super) struct Changing {
-    /// File and first byte, to the byte after the last, and what changes them.
+    /// From file and first byte to the byte after the last, and the operation that changes them.
     ranges: BTreeMap<(u64, u64), (u64, Operation)>,
 }
 
@@ -27,8 +27,8 @@ fn touched(operation: Operation, block: u64) -> Option<(u64, u64)> {
 }
 
 impl Changing {
-    /// An operation in flight whose order to this one of the same file, which is open while both are in
-    /// flight, matters to what the file will hold.
+    /// An operation in flight on the same file that conflicts with this one: their order, which is undefined while both
+    /// are in flight, decides the file's contents.
     pub(super) fn conflict(&self, file: DiskFileId, operation: Operation, block: u64) -> Option<Operation> {
         let (start, end) = touched(operation, block)?;
         let (_, (other_end, other)) = self.ranges.range((file.0, 0)..(file.0, end)).next_back()?;

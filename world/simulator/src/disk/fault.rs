@@ -1,8 +1,8 @@
-//! Faults: which requests of a disk fail, wait, or get lost, and how often.
+//! Faults: rules by which a disk's requests fail, wait or get lost.
 //!
-//! Owns: the rules in force and what each still has to give.
-//! Does not own: carrying them out (`mod`).
-//! Invariants: the first rule that matches a request decides it; a rule with nothing left is gone.
+//! Owns: the rules in force and their remaining counts.
+//! Does not own: carrying out a fault (`mod`).
+//! Invariants: the first rule that matches a request decides it; an exhausted rule is removed.
 
 use afflux_engine::{DeviceError, Operation};
 
@@ -11,7 +11,7 @@ use crate::random::Random;
 use super::DiskFileId;
 use super::timing::Span;
 
-/// Which operations a fault meets.
+/// The operations that a fault meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultTarget {
     /// Reads.
@@ -28,13 +28,13 @@ pub enum FaultTarget {
     Any,
 }
 
-/// What happens to a request that a fault meets.
+/// The fate of a request that a fault meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultWhat {
     /// It fails; of a write, some sectors may have been written.
     Error(DeviceError),
-    /// A sync fails, and of what was written since the last one some sectors are gone, as on a host
-    /// that drops what it could not write and tells it once. Other requests fail as by `Error`.
+    /// A sync fails, and some sectors written since the last sync are lost. Hosts that drop unwritable pages and report
+    /// the error once do the same. Other requests fail as with `Error`.
     ErrorLosing(DeviceError),
     /// It is dropped without an answer; of a write, some sectors may have been written.
     Lost,
@@ -43,52 +43,52 @@ pub enum FaultWhat {
         /// The additional latency in nanoseconds.
         ns: u64,
     },
-    /// It is not carried out before [`Disk::release`](super::Disk::release).
+    /// It is not carried out before a [`Disk::release`](super::Disk::release).
     Hang,
 }
 
 /// One rule.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Which operations.
+    /// The operations.
     pub target: FaultTarget,
-    /// Which file; all of them if `None`.
+    /// The file; all files if `None`.
     pub file: Option<DiskFileId>,
     /// First byte of the range that a request must touch. Syncs have no range: they always match.
     pub offset: u64,
-    /// Bytes in that range; [`u64::MAX`] is to the end.
+    /// Length of that range in bytes; [`u64::MAX`] reaches to the end.
     pub len: u64,
-    /// Requests that match and are let through before the first strike.
+    /// Matching requests that pass before the first strike.
     pub skip: u64,
-    /// How often it strikes; `None` is for good.
+    /// How often it strikes; `None` is without limit.
     pub times: Option<u64>,
     /// Of 1,000 requests that match, how many it strikes.
     pub per_mille: u64,
-    /// What happens.
+    /// The fate of the request.
     pub what: FaultWhat,
 }
 
 impl Fault {
-    /// A rule for every request of `target`, for good.
+    /// A rule for every request of `target`, without limit.
     pub fn always(target: FaultTarget, what: FaultWhat) -> Self {
         Self { target, file: None, offset: 0, len: u64::MAX, skip: 0, times: None, per_mille: 1000, what }
     }
 
-    /// The same rule for one file alone.
+    /// The same rule for one file only.
     #[must_use]
     pub fn on(mut self, file: DiskFileId) -> Self {
         self.file = Some(file);
         self
     }
 
-    /// The same rule, striking so often and then no more.
+    /// The same rule, for at most this many strikes.
     #[must_use]
     pub fn times(mut self, times: u64) -> Self {
         self.times = Some(times);
         self
     }
 
-    /// The same rule, letting so many requests through first.
+    /// The same rule, after this many requests have passed.
     #[must_use]
     pub fn after(mut self, skip: u64) -> Self {
         self.skip = skip;
@@ -124,19 +124,19 @@ impl Fault {
     }
 }
 
-/// When and where on the medium a rule holds.
+/// The times and places on the medium at which a rule holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FaultWindow {
     /// First instant, in virtual nanoseconds.
     pub from_ns: u64,
-    /// The instant from which on it holds no more; [`u64::MAX`] is never.
+    /// The instant from which it no longer holds; [`u64::MAX`] is never.
     pub until_ns: u64,
-    /// How often a period begins within that, counted from `from_ns`; 0 if it holds all the time.
+    /// Interval between the starts of periods, counted from `from_ns`; 0 if it holds all the time.
     pub every_ns: u64,
     /// How long in each period it holds.
     pub lasting_ns: u64,
-    /// First byte and length of a range of the medium that a request must touch. Requests without a
-    /// place on the medium touch none.
+    /// First byte and length of a range of the medium that a request must touch. A request without a place on the
+    /// medium touches none.
     pub medium: Option<(u64, u64)>,
 }
 
@@ -172,7 +172,7 @@ impl Faults {
         self.rules.clear();
     }
 
-    /// What happens to this request, if anything does. `spans` is where on the medium it is.
+    /// The fault for this request, if a rule strikes it. `spans` are the request's places on the medium.
     pub(crate) fn strike(
         &mut self,
         now_ns: u64,

@@ -1,7 +1,7 @@
-//! One file on a simulated disk: what a read gives, what survives a power loss, and what is between.
+//! One file on a simulated disk: its live bytes, its durable bytes, and the changes between the two.
 //!
 //! Owns: the live image, the durable image, the log of completed changes that are not durable yet.
-//! Does not own: when a change happens and whether it fails (`mod`, `fault`).
+//! Does not own: the time and the failure of a change (`mod`, `fault`).
 //! Invariants: the durable image with the whole log applied, in order, is the live image.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ use super::image::{IMAGE_BLOCK_BYTES, Image, WHOLE_PAGES, kept_before, kept_len,
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    /// With the kept ones of its bytes.
+    /// Carries the kept bytes of the write.
     Write {
         offset: u64,
         len: u64,
@@ -45,7 +45,7 @@ impl Change {
         if let Self::Write { len, .. } = self { *len } else { 0 }
     }
 
-    /// The range that a write fills or a reservation takes; `None` for changes that take something away.
+    /// The range that a write fills or a reservation takes; `None` for changes that remove something.
     fn adds_to(&self) -> Option<(u64, u64)> {
         match self {
             Self::Write { offset, len, .. } | Self::Reserve { offset, len } => Some((*offset, *len)),
@@ -54,8 +54,8 @@ impl Change {
     }
 }
 
-/// The pieces of a write that tear apart: sectors, or pages where those are known by stamps alone. Each
-/// as offset, length and kept bytes.
+/// The pieces of a write that tear apart: sectors, or pages on a disk that keeps stamps only. Each has an offset, a
+/// length and its kept bytes.
 pub(crate) fn torn(
     offset: u64,
     len: u64,
@@ -70,32 +70,32 @@ pub(crate) fn torn(
     })
 }
 
-/// The log is looked through for what shares a chunk with changes that get durable if those are at least
-/// one in so many: a cache that gives up its oldest write each time does not go through all of it.
+/// The log is searched for chunks shared with newly durable changes only if at least one change in this many becomes
+/// durable. So a cache that gives up its oldest write each time does not search the whole log.
 const LOOKED_THROUGH_FOR: u64 = 8;
 
 pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,
     log: VecDeque<Change>,
-    /// Bytes of the writes in the log, rewritten ones twice.
+    /// Bytes of the writes in the log; a rewritten byte counts twice.
     volatile_bytes: u64,
-    /// Changes that have left the log, so that a place in the log has a lasting number.
+    /// Changes that have left the log. With this offset each change has a lasting number.
     log_start: u64,
     /// How often the bytes or the size were changed.
     pub(crate) changes: u64,
-    /// Requests of this file that did not succeed.
+    /// Failed requests of this file.
     pub(crate) failures: u64,
 }
 
 impl DiskFile {
-    /// An empty file, of whose pages so many bytes are kept.
+    /// An empty file that keeps this many bytes of each page.
     pub(crate) fn new(kept_bytes: u64) -> Self {
         let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
         Self { live, durable, log: VecDeque::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
     }
 
-    /// A change happens. On a disk without a volatile cache what is written is durable at once.
+    /// Applies a change. Without a volatile cache it is durable at once.
     pub(crate) fn change(&mut self, change: Change, volatile_cache: bool) {
         change.apply(&mut self.live);
         self.changes += u64::from(!matches!(change, Change::Reserve { .. }));
@@ -106,7 +106,7 @@ impl DiskFile {
         }
     }
 
-    /// It gets the whole pages of a size that is ahead of what was written.
+    /// Grows the file to the whole pages of a size that is ahead of its written bytes.
     pub(crate) fn make_longer(&mut self, accepted: u64, volatile_cache: bool) {
         let size = accepted - accepted % IMAGE_BLOCK_BYTES;
         if size > self.live.size() {
@@ -114,7 +114,7 @@ impl DiskFile {
         }
     }
 
-    /// Somebody else changes the file: durable at once.
+    /// A program other than the engine changes the file; the change is durable at once.
     pub(crate) fn change_behind(&mut self, size: u64, offset: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
             let kept = kept_of(offset, bytes, self.live.kept_bytes());
@@ -124,12 +124,12 @@ impl DiskFile {
         self.make_durable(u64::MAX);
     }
 
-    /// Bytes that were written and that a power loss may take.
+    /// Written bytes that a power loss may take.
     pub(crate) fn volatile_bytes(&self) -> u64 {
         self.volatile_bytes
     }
 
-    /// The number of the next change: a sync that is asked for now covers all before it.
+    /// The number of the next change. A sync submitted now covers all changes before it.
     pub(crate) fn log_end(&self) -> u64 {
         self.log_start + self.log.len() as u64
     }
@@ -144,8 +144,7 @@ impl DiskFile {
         if few || synced.iter().chain(&self.log).any(|change| change.adds_to().is_none()) {
             return synced.iter().for_each(|change| change.apply(&mut self.durable));
         }
-        // A chunk that nothing after the sync has changed is by now what it is in the live image: shared
-        // with it instead of copied.
+        // A chunk without later changes already equals that of the live image: it is shared instead of copied.
         let chunks_of = |change: &Change, image: &Image| {
             change.adds_to().map_or(0..0, |(offset, len)| image.chunks_of(offset, len))
         };
@@ -165,8 +164,7 @@ impl DiskFile {
         }
     }
 
-    /// Of the data written and not yet durable, some sectors are as they were before. Sizes and layout
-    /// stay.
+    /// Some sectors that are written and not yet durable return to their old contents. Sizes and layout stay.
     pub(crate) fn lose_writes(&mut self, sector_bytes: u64, random: &mut Random) {
         let mut live = self.durable.clone();
         for change in std::mem::take(&mut self.log) {
@@ -190,8 +188,8 @@ impl DiskFile {
         self.changes += 1;
     }
 
-    /// Power is lost: of the log, the first changes of size and layout survive up to a point drawn,
-    /// and of each write any sectors.
+    /// Power is lost. Changes of size and layout survive up to a random point of the log. Of each write any sectors
+    /// survive.
     pub(crate) fn lose_power(&mut self, sector_bytes: u64, random: &mut Random) {
         let layout_until = random.below(self.log.len() as u64 + 1) as usize;
         for (at, change) in std::mem::take(&mut self.log).into_iter().enumerate() {

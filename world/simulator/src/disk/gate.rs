@@ -1,13 +1,12 @@
-//! Who may write to a file next to whom, where the file system has writes that make it longer alone.
+//! Admission of writes on file systems that run a write beyond the file's end alone.
 //!
-//! ext4 carries out a direct write beyond the file's end with the file's lock held until it is done
-//! (Linux 6.18, fs/ext4/file.c: it is waited for; measured: a queue of 16 such writes was as fast as one at
-//! a time, 2.3 times slower than into a file that was long enough). Writes inside the file go on together,
-//! but begin after it.
+//! ext4 holds the file's lock during a direct write beyond the file's end (Linux 6.18, fs/ext4/file.c, which waits for
+//! the write). Measured: a queue of 16 such writes was as fast as one at a time, and 2.3 times slower than in a file
+//! that was long enough. Writes inside the file run in parallel, but begin after such a write.
 //!
-//! Owns: which write of each file is alone, and those that wait for it, in order.
-//! Does not own: sizes; when a write ends.
-//! Invariants: a request is let in once; with nobody alone nobody waits.
+//! Owns: the exclusive write of each file, and the queue behind it.
+//! Does not own: sizes; the end of a write.
+//! Invariants: a request is admitted once; requests wait only behind an exclusive write.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,14 +16,14 @@ struct Waiting {
     queue: VecDeque<u64>,
 }
 
-/// The gates of all files of a disk. Closed gates only: a file that nobody writes alone has none.
+/// The gates of all files of a disk. Only closed gates are kept, so a file without an exclusive write has none.
 #[derive(Default)]
 pub(super) struct Gates {
     files: BTreeMap<u64, Waiting>,
 }
 
 impl Gates {
-    /// A write wants to begin: whether it may. If not it is let in later by [`Gates::left`].
+    /// True if a write may begin. Otherwise [`Gates::left`] returns it later.
     pub(super) fn enter(&mut self, file: u64, id: u64, alone: bool) -> bool {
         match self.files.get_mut(&file) {
             Some(waiting) => {
@@ -40,7 +39,7 @@ impl Gates {
         }
     }
 
-    /// A request has ended: those of its file that waited for it, in order, to try again.
+    /// A request has ended. Returns the requests that waited for it, in order, to try again.
     pub(super) fn left(&mut self, file: u64, id: u64) -> VecDeque<u64> {
         match self.files.get(&file) {
             Some(waiting) if waiting.alone == Some(id) => {
@@ -50,7 +49,6 @@ impl Gates {
         }
     }
 
-    /// All requests are gone.
     pub(super) fn clear(&mut self) {
         self.files.clear();
     }

@@ -1,25 +1,25 @@
 //! The bytes of one file: sparse pages and a size.
 //!
-//! Of each page an image keeps the first bytes: all 4096, or the 16 of a stamp. Kept bytes are numbered
-//! without gaps, so that a range of the file is one run of them. They are held in chunks of many pages
-//! where pages are small. A clone shares its chunks until one of the two changes them.
+//! An image keeps the first bytes of each page: all 4096, or the 16 of a stamp. Kept bytes are numbered without gaps,
+//! so that a range of the file is one run of them. Chunks of many pages hold stamps; whole pages have a chunk each. A
+//! clone shares its chunks until one of the two images changes them.
 //!
-//! Owns: the kept bytes, which pages take up space, how a file's offset maps to kept bytes.
-//! Does not own: durability (two images and a log make that, `file`), faults, timing.
-//! Invariants: every byte at or past the size is zero, in pages that take up space too. A chunk without
-//! bytes reads as zeros. What was not kept reads as zeros.
+//! Owns: the kept bytes, the pages that take up space, the mapping from a file's offset to kept bytes.
+//! Does not own: durability (`file` builds it from two images and a log), faults, timing.
+//! Invariants: every byte at or past the size is zero, even in pages that take up space. Chunks without bytes, and
+//! bytes that are not kept, read as zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes in one page of an image: what space is counted in.
+/// Bytes in one page of an image, the unit in which space is counted.
 pub(crate) const IMAGE_BLOCK_BYTES: u64 = 4096;
-/// Bytes kept of each page where pages are whole.
+/// Bytes kept of each page if pages are whole.
 pub(crate) const WHOLE_PAGES: u64 = IMAGE_BLOCK_BYTES;
-/// Bytes kept of each page where it is known by its stamp.
+/// Bytes kept of each page if only its stamp is kept.
 pub(crate) const STAMPS: u64 = afflux_frames::STAMP_BYTES as u64;
-/// Pages in a chunk, where pages are stamps: 8 KiB of them.
+/// Pages in a chunk of stamps: 8 KiB.
 const CHUNK_PAGES_MAX: u64 = 512;
 
 /// How many kept bytes are before file offset `at`.
@@ -32,7 +32,7 @@ pub(crate) fn kept_len(offset: u64, len: u64, kept_bytes: u64) -> usize {
     (kept_before(offset.saturating_add(len), kept_bytes) - kept_before(offset, kept_bytes)) as usize
 }
 
-/// The kept ones of `bytes`, which are at `offset` of a file.
+/// The part of `bytes`, at `offset` of a file, that is kept.
 pub(crate) fn kept_of(offset: u64, bytes: &[u8], kept_bytes: u64) -> Vec<u8> {
     if kept_bytes == WHOLE_PAGES {
         return bytes.to_vec();
@@ -45,7 +45,7 @@ pub(crate) fn kept_of(offset: u64, bytes: &[u8], kept_bytes: u64) -> Vec<u8> {
     kept
 }
 
-/// A range of a file cut at the multiples of `unit`: offset and length of each piece.
+/// A range of a file, cut at the multiples of `unit`: offset and length of each piece.
 pub(crate) fn pieces(offset: u64, len: u64, unit: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + len;
     let mut at = offset;
@@ -57,17 +57,17 @@ pub(crate) fn pieces(offset: u64, len: u64, unit: u64) -> impl Iterator<Item = (
     })
 }
 
-/// Pages that follow each other.
+/// Consecutive pages.
 #[derive(Clone, Default)]
 struct Chunk {
-    /// The kept bytes of all its pages; none while nothing was written.
+    /// The kept bytes of all its pages; empty until the first write.
     bytes: Vec<u8>,
-    /// One bit a page: it takes up space.
+    /// One bit a page: the page takes up space.
     present: [u64; CHUNK_PAGES_MAX as usize / 64],
 }
 
 impl Chunk {
-    /// Calls `word` with each word of the bitmap that pages `range` have a part in, and that part.
+    /// The words of the bitmap that overlap pages `range`: index of the word, and mask of the overlap.
     fn words(range: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
         (range.start / 64..range.end.div_ceil(64)).map(move |word| {
             let (from, to) = (range.start.max(word * 64) % 64, range.end.min(word * 64 + 64) - word * 64);
@@ -80,7 +80,7 @@ impl Chunk {
         Self::words(range).map(|(word, mask)| u64::from((self.present[word] & mask).count_ones())).sum()
     }
 
-    /// Makes pages take up space or not; returns how many did not do so before, or did.
+    /// Sets whether pages take up space; returns the number of pages that changed.
     fn mark(&mut self, range: Range<u64>, present: bool) -> u64 {
         let mut changed = 0;
         for (word, mask) in Self::words(range) {
@@ -106,7 +106,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// An empty file, of whose pages so many bytes are kept.
+    /// An empty file that keeps this many bytes of each page.
     pub(crate) fn new(kept_bytes: u64) -> Self {
         let chunk_pages = if kept_bytes == WHOLE_PAGES { 1 } else { CHUNK_PAGES_MAX };
         Self { kept_bytes, chunk_pages, chunks: BTreeMap::new(), blocks: 0, size: 0 }
@@ -125,20 +125,20 @@ impl Image {
         self.blocks
     }
 
-    /// The chunks that a range has a part in.
+    /// The chunks that overlap a range.
     pub(crate) fn chunks_of(&self, offset: u64, len: u64) -> Range<u64> {
         let chunk_bytes = self.chunk_pages * IMAGE_BLOCK_BYTES;
         offset / chunk_bytes..offset.saturating_add(len).div_ceil(chunk_bytes)
     }
 
-    /// The pages of a chunk that a range of file pages has a part in, counted from the chunk's first.
+    /// The pages of a chunk that overlap a range of file pages, counted from the chunk's first.
     fn pages_in(&self, chunk: u64, pages: &Range<u64>) -> Range<u64> {
         let first = chunk * self.chunk_pages;
         pages.start.max(first) - first..(pages.end.max(first) - first).min(self.chunk_pages)
     }
 
-    /// The kept bytes of a chunk that are in a range, counted from the chunk's first, and where in the
-    /// range's kept bytes they begin.
+    /// The kept bytes of a chunk inside a range, counted from the chunk's first, and their start among the range's kept
+    /// bytes.
     fn bytes_in(&self, chunk: u64, offset: u64, len: u64) -> (Range<usize>, usize) {
         let chunk_kept = self.chunk_pages * self.kept_bytes;
         let first = chunk * chunk_kept;
@@ -148,7 +148,7 @@ impl Image {
         (range, (first.max(from) - from) as usize)
     }
 
-    /// Pages that `offset..offset + len` would newly take up.
+    /// Pages that `offset..offset + len` would newly occupy.
     pub(crate) fn blocks_missing(&self, offset: u64, len: u64) -> u64 {
         let pages = offset / IMAGE_BLOCK_BYTES..offset.saturating_add(len).div_ceil(IMAGE_BLOCK_BYTES);
         if len == 0 {
@@ -186,7 +186,7 @@ impl Image {
         }
     }
 
-    /// Puts the kept bytes of a range in place and makes the file at least so large that it has them.
+    /// Stores the kept bytes of a range and grows the file to include it.
     pub(crate) fn write_kept(&mut self, offset: u64, len: u64, kept: &[u8]) {
         if len == 0 {
             return;
@@ -212,13 +212,13 @@ impl Image {
         self.size = size;
     }
 
-    /// Zeroes a range without a change of size; whole pages stop taking up space.
+    /// Zeroes a range without changing the size; whole pages no longer take up space.
     pub(crate) fn punch(&mut self, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         self.clear(offset, len, offset.div_ceil(IMAGE_BLOCK_BYTES)..end / IMAGE_BLOCK_BYTES);
     }
 
-    /// Zeroes a range; of its pages, those in `freed` stop taking up space.
+    /// Zeroes a range; the pages in `freed` no longer take up space.
     fn clear(&mut self, offset: u64, len: u64, freed: Range<u64>) {
         let indexes: Vec<u64> = self.chunks.range(self.chunks_of(offset, len)).map(|(index, _)| *index).collect();
         for index in indexes {
@@ -245,7 +245,7 @@ impl Image {
         }
     }
 
-    /// Takes a chunk of another image of the same kind as its own: the two share it.
+    /// Shares a chunk of another image of the same kind.
     pub(crate) fn share_chunk(&mut self, index: u64, from: &Self) {
         let pages = 0..self.chunk_pages;
         if let Some(old) = self.chunks.remove(&index) {

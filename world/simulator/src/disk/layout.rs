@@ -1,37 +1,36 @@
-//! Where on the medium a file's bytes are.
+//! Places of files' bytes on the medium.
 //!
-//! Space is given out as files are first written, in one of two ways. Delayed: the aligned chunk
-//! around the write goes to the file at once, so that files written side by side stay in pieces of a
-//! chunk, as delayed and preallocating file systems have it (ext4). At submission: exactly the bytes
-//! written, in the order in which they come, so that interleaved writers fragment their files. Either
-//! way the next free range after the last one given out is used, large enough ones first. What was
-//! there before the run is laid out in one piece a file. What no request ever wrote has no place: a
-//! read of it costs nothing on the medium.
+//! Space is allocated when files are first written, in one of two ways. Delayed: the file gets the aligned chunk around
+//! the write at once, as on file systems that delay and preallocate (ext4). Files written side by side then consist of
+//! pieces of a chunk. At submission: the file gets exactly the bytes written, in the order of submission, so that
+//! interleaved writers fragment their files. Either way the next free range after the last one allocated is used, large
+//! enough ones first. A file from before the run lies in one piece. Bytes never written have no place, and a read of
+//! them costs nothing on the medium.
 //!
 //! Owns: the extents of each file, the free ranges.
-//! Does not own: how much may be written (`state` counts blocks); names and metadata of a
-//! file system, which have no place here (what its journal costs a sync, `timing::throttled` knows).
-//! Invariants: extents of files do not overlap while there is free space; a full medium shares places
-//! rather than fail, since space is counted elsewhere.
+//! Does not own: the limit on space (`state` counts blocks); names and metadata of a file system, which have no place
+//! here (`timing::throttled` has the journal's cost of a sync).
+//! Invariants: extents of files do not overlap while there is free space; a full medium shares places instead of
+//! failing, since `state` counts space.
 
 use std::collections::BTreeMap;
 
 use super::timing::Span;
 
-/// What space is given out in.
+/// Unit of allocation.
 const UNIT_BYTES: u64 = 4096;
-/// Free ranges that are looked at for one that is large enough.
+/// Free ranges that are tried before settling for one that is too small.
 const LOOKS_MAX: usize = 64;
 
-/// How space is given out.
+/// How space is allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Allocation {
-    /// A chunk at a time.
+    /// Allocates a chunk at a time.
     Delayed {
         /// Its size: a multiple of 4096.
         chunk_bytes: u64,
     },
-    /// What is written, as it is submitted.
+    /// Allocates exactly the bytes written, at submission.
     AtSubmission,
 }
 
@@ -93,8 +92,8 @@ impl Layout {
         Self { allocation, files: BTreeMap::new(), free: BTreeMap::from([(0, capacity)]), cursor: 0, capacity }
     }
 
-    /// Adds the places of a range to `spans`, in the order of the file's bytes; parts that follow each
-    /// other are one. What has no place is left out.
+    /// Adds the places of a range to `spans`, in the order of the file's bytes; adjacent places become one. Bytes
+    /// without a place are left out.
     pub(crate) fn find(&self, file: u64, offset: u64, len: u64, spans: &mut Vec<Span>) {
         let Some(map) = self.files.get(&file) else { return };
         let end = offset.saturating_add(len);
@@ -112,7 +111,7 @@ impl Layout {
         }
     }
 
-    /// Gives a range that is about to be written its place, where it has none.
+    /// Allocates places for the parts of a range that have none, before it is written.
     pub(crate) fn allocate(&mut self, file: u64, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
         while let Some((from, _)) = self.files.entry(file).or_default().first_hole(offset, end) {
@@ -127,8 +126,8 @@ impl Layout {
         }
     }
 
-    /// Lays a range out in one piece, or as few as there can be. Of one that is larger than the medium
-    /// only so much has a place.
+    /// Lays a range out in as few pieces as possible. If it is larger than the medium, only that much of it has a
+    /// place.
     pub(crate) fn lay_out(&mut self, file: u64, offset: u64, len: u64) {
         let len = len.min(self.capacity);
         let start = offset / UNIT_BYTES * UNIT_BYTES;
@@ -159,7 +158,7 @@ impl Layout {
         Extent { position: start, len: taken }
     }
 
-    /// Frees what lies in a range of a file. `whole` units alone are freed.
+    /// Frees the places in a range of a file. Only whole units are freed.
     pub(crate) fn free(&mut self, file: u64, offset: u64, len: u64) {
         let start = offset.div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES);
         let end = offset.saturating_add(len) / UNIT_BYTES * UNIT_BYTES;
@@ -186,14 +185,14 @@ impl Layout {
         freed.into_iter().for_each(|(position, len)| self.give_back(position, len));
     }
 
-    /// Frees all that a file has.
+    /// Frees all places of a file.
     pub(crate) fn remove(&mut self, file: u64) {
         for extent in self.files.remove(&file).into_iter().flat_map(|map| map.extents.into_values()) {
             self.give_back(extent.position, extent.len);
         }
     }
 
-    /// A range is free again, with those next to it as one. Shared places are freed once.
+    /// Frees a range and joins it with its free neighbours. Shared places are freed once.
     fn give_back(&mut self, position: u64, len: u64) {
         let (mut start, mut end) = (position, position + len);
         while let Some((at, free)) = self.free.range(..=end).next_back().map(|(at, free)| (*at, *free)) {

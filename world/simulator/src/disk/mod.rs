@@ -1,16 +1,15 @@
 //! A simulated disk: files on a medium, a volatile write cache, and faults.
 //!
-//! When a request starts and ends is a model's business (`timing`): by default a latency, a rate and
-//! an order drawn from the seed; or one of the devices in the catalogue. What a request does to the
-//! file happens as it ends. A write's bytes are fetched in pieces, some when its transfer starts and
-//! the others when it ends, and a read's memory holds rubbish in between, as with a real disk's DMA.
+//! A model (`timing`) decides when a request starts and ends. The default model has a latency, a rate and an order
+//! drawn from the seed; the others are the devices of the catalogue. A request takes effect on the file as it ends. As
+//! with a real disk's DMA, some pieces of a write are fetched when its transfer starts and the others when it ends, and
+//! a read's memory holds rubbish in between.
 //!
 //! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
-//! Does not own: names (`directory`), the engine's view of any file; when things happen (`timing`),
-//! where on the medium a file is (`layout`).
-//! Invariants: each request is answered once, with no lock held, or dropped where a fault says so. A
-//! request that breaks the contract of `afflux_engine::Request`, or whose memory changes while it is being
-//! written, fails the world's run with a message.
+//! Does not own: names (`directory`), the engine's view of any file, time (`timing`), places on the medium (`layout`).
+//! Invariants: each request is answered once, with no lock held, or dropped by a fault. A request that breaks the
+//! contract of `afflux_engine::Request`, or whose memory changes while it is being written, fails the world's run with a
+//! message.
 
 mod changing;
 mod fault;
@@ -48,34 +47,34 @@ pub use timeline::DiskWait;
 use timeline::Timeline;
 use timing::{AnyOrder, Event, Timing};
 
-/// What a disk is made from.
+/// Options of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskOptions {
     /// 512 or 4096.
     pub block_bytes: u32,
     /// Most bytes a request may carry.
     pub request_bytes_max: u32,
-    /// Most data requests in flight.
+    /// Most data requests in flight at once.
     pub depth: u32,
     /// The largest file.
     pub file_bytes_max: u64,
     /// Whether completed writes wait for a sync to be durable.
     pub volatile_cache: bool,
-    /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
-    /// drive's cache has no room for them. [`u64::MAX`]: all wait.
+    /// Most bytes of completed writes that wait for a sync. Beyond that the oldest writes become durable, as when a
+    /// drive's cache is full. [`u64::MAX`]: no limit.
     pub volatile_bytes_max: u64,
-    /// What each request takes before its bytes pass, in nanoseconds.
+    /// Time of each request before its bytes pass, in nanoseconds.
     pub latency_ns: u64,
-    /// Bytes that pass in a second; at least 1.
+    /// Bytes that pass per second; at least 1.
     pub bytes_per_second: u64,
     /// Bytes that all files together may take up, in whole blocks of 4096.
     pub capacity_bytes: u64,
-    /// Of 1,000 requests, how many are carried out before `submit` returns.
+    /// Of 1,000 requests, the number that complete before `submit` returns.
     pub inline_per_mille: u64,
-    /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
+    /// Whether a write that extends its file holds up later writes, as on ext4.
     pub longer_alone: bool,
-    /// Whether a file is as long as was accepted as soon as a write that makes it longer comes, before anything
-    /// of it is written: the most that a device may do with [`Request::file_bytes`].
+    /// Whether a file gets its whole accepted size as soon as an extending write arrives, before any byte is written. A
+    /// device may do no more than this with [`Request::file_bytes`].
     pub longer_ahead: bool,
 }
 
@@ -103,7 +102,7 @@ impl Default for DiskOptions {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct DiskFileId(pub u64);
 
-/// What a disk's [`Backing`] holds.
+/// Identifies a file in a disk's [`Backing`].
 struct SimFile {
     disk: u64,
     file: DiskFileId,
@@ -132,16 +131,16 @@ fn words(operation: Operation) -> [u64; 3] {
 }
 
 impl Disk {
-    /// An empty disk in `world`. `number` tells it from the world's other disks in the trace.
+    /// An empty disk in `world`. `number` identifies it in the trace.
     ///
     /// # Panics
-    /// When the options name sizes that no device may have.
+    /// When the options have sizes that no device may have.
     pub fn new(world: &World, number: u64, options: DiskOptions) -> Arc<Self> {
         let timing = Timing::AnyOrder(AnyOrder::new(options.latency_ns, options.bytes_per_second));
         Self::with_timing(world, number, options, timing, None)
     }
 
-    /// As [`Disk::new`], with another model and a medium that files have places on.
+    /// Like [`Disk::new`], with another model and a medium on which files have places.
     pub(crate) fn with_timing(
         world: &World,
         number: u64,
@@ -215,17 +214,17 @@ impl Disk {
         DiskFileId(file)
     }
 
-    /// The file as this disk wants to be told of it. Each call makes a new one.
+    /// The file as a backing for an engine. Each call makes a new one.
     pub fn backing(&self, file: DiskFileId) -> Backing {
         Backing::new(Arc::new(SimFile { disk: self.number, file }))
     }
 
-    /// Which file of this disk a backing is.
+    /// The file of this disk that a backing stands for.
     pub fn file_of(&self, backing: &Backing) -> Option<DiskFileId> {
         backing.get::<SimFile>().filter(|own| own.disk == self.number).map(|own| own.file)
     }
 
-    /// Forgets a file and frees its space. Requests for it fail as stale from now on.
+    /// Removes a file and frees its space. Later requests for it fail as stale.
     pub fn remove_file(&self, file: DiskFileId) {
         let mut state = self.lock();
         state.files.remove(&file.0);
@@ -281,93 +280,92 @@ impl Disk {
         state.count_blocks();
     }
 
-    /// Makes a file so long behind the engine's back, without a place for any of it: all holes.
+    /// Makes a file this long behind the engine's back, all of it a hole.
     pub fn make_sparse(&self, file: DiskFileId, size: u64) {
         if let Some(file) = self.lock().files.get_mut(&file.0) {
             file.change_behind(size, 0, &[]);
         }
     }
 
-    /// Gives the first `bytes` of a file their place on the medium, in one piece if there is one, as
-    /// files have it that were there before. Nothing is read, written or counted as space.
+    /// Gives the first `bytes` of a file a place on the medium, as a file from before the run has. The place is in one
+    /// piece if possible. Nothing is read, written or counted as space.
     pub fn lay_out(&self, file: DiskFileId, bytes: u64) {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
-    /// Bytes that were written and that no sync of their file has made durable; what was written twice counts
-    /// twice. 0 without a volatile cache.
+    /// Written bytes that no sync of their file has made durable. Bytes written twice count twice. 0 without a volatile
+    /// cache.
     pub fn volatile_bytes(&self) -> u64 {
         self.lock().files.values().map(DiskFile::volatile_bytes).sum()
     }
 
-    /// What it did so far.
+    /// The figures so far.
     pub fn figures(&self) -> DiskFigures {
         let now_ns = self.shared.now_ns();
         self.lock().service.figures(now_ns)
     }
 
-    /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
+    /// Places of requests on the medium: at most 20,000 requests, evenly thinned.
     pub fn offsets(&self) -> Vec<OffsetSample> {
         self.lock().service.offsets().to_vec()
     }
 
-    /// The wait of a call on a file that began and ended at these instants, for reads of the file or for its other requests.
-    /// Only the last requests are known.
+    /// The wait of a call on a file that began and ended at these instants. `reads` selects reads of the file or its
+    /// other requests. Only the latest requests are known.
     pub fn waited(&self, file: DiskFileId, reads: bool, began_and_ended_ns: (u64, u64)) -> DiskWait {
         self.lock().timeline.waited(file.0, reads, began_and_ended_ns)
     }
 
-    /// Adds a fault; those added before come first.
+    /// Adds a fault; faults added earlier take precedence.
     pub fn add_fault(&self, fault: Fault) {
         self.add_fault_within(fault, FaultWindow::default());
     }
 
-    /// Adds a fault that holds at times or in places only; those added before come first.
+    /// Adds a fault limited to some times or places; faults added earlier take precedence.
     pub fn add_fault_within(&self, fault: Fault, window: FaultWindow) {
         self.lock().faults.add(fault, window);
     }
 
-    /// Ends all faults, but not what they have done to requests already submitted.
+    /// Ends all faults. Requests already submitted keep their fate.
     pub fn clear_faults(&self) {
         self.lock().faults.clear();
     }
 
-    /// Requests of `file` that did not succeed, since the beginning.
+    /// Failed requests of `file` since the beginning.
     pub fn failures(&self, file: DiskFileId) -> u64 {
         self.lock().files.get(&file.0).map_or(0, |file| file.failures)
     }
 
-    /// Requests of any file that did not succeed, since the beginning.
+    /// Failed requests of all files since the beginning.
     pub fn failures_of_all(&self) -> u64 {
         self.lock().failures
     }
 
-    /// Writes and syncs of any file that did not succeed.
+    /// Failed writes and syncs of all files.
     pub fn write_failures(&self) -> WriteFailures {
         self.lock().write_failures
     }
 
-    /// Whether it is between [`Disk::hang`] and [`Disk::release`], or holds a request that a fault
-    /// made hang.
+    /// True between [`Disk::hang`] and [`Disk::release`], or while a fault makes a request hang.
     pub fn is_hung(&self) -> bool {
         let state = self.lock();
         state.service.is_hung() || state.pending.values().any(|pending| pending.phase == Phase::Held)
     }
 
-    /// The longest that it had requests and ended none.
+    /// The longest time in which the disk had requests and ended none.
     pub fn longest_silence_ns(&self) -> u64 {
         let state = self.lock();
         let now_ns = self.shared.now_ns();
         if state.pending.is_empty() { state.silence.longest_ns } else { state.silence.longest_at(now_ns) }
     }
 
-    /// Ends nothing any more until [`Disk::release`]. Its own time stands still meanwhile.
+    /// Stops the disk until [`Disk::release`]: no request ends, and the device's own time stands still.
     pub fn hang(&self) {
         let now_ns = self.shared.now_ns();
         self.lock().service.hang(now_ns);
     }
 
-    /// Goes on, with requests that a fault made hang too.
+    /// Ends a hang, including requests that a fault made hang.
     pub fn release(&self) {
         let mut state = self.lock();
         let now_ns = self.shared.now_ns();
@@ -380,7 +378,7 @@ impl Disk {
         self.wake_at(&mut state, now_ns);
     }
 
-    /// From now on all takes so many times as long as its model says; 1 is as it was made.
+    /// From now on everything takes this many times as long as the model says; 1 restores the model's speed.
     pub fn slow_down(&self, times: u64) {
         let mut state = self.lock();
         let now_ns = self.shared.now_ns();
@@ -393,12 +391,12 @@ impl Disk {
         self.lock().capacity_bytes = capacity_bytes;
     }
 
-    /// Bytes that all files together may take up, as it was made.
+    /// The space for all files together that the disk was made with.
     pub fn capacity_bytes(&self) -> u64 {
         self.options.capacity_bytes
     }
 
-    /// As many bytes again as it was made with.
+    /// Restores the space that the disk was made with.
     pub fn restore_capacity(&self) {
         self.set_capacity(self.options.capacity_bytes);
     }
@@ -413,8 +411,8 @@ impl Disk {
         self.lock().data_in_flight_max
     }
 
-    /// Power is lost: requests in flight are dropped, some of their sectors written; of what is not
-    /// durable, each sector survives or not, as drawn.
+    /// Power is lost. Requests in flight are dropped with some of their sectors written. Each sector that is not
+    /// durable survives or not, at random.
     pub fn crash(&self) {
         let lost = {
             let mut state = self.lock();
@@ -437,8 +435,8 @@ impl Disk {
         drop(lost);
     }
 
-    /// The process that submitted all requests in flight is gone: they are carried out, and answered
-    /// to nobody. Faults they were dealt still hold.
+    /// The submitting process is gone. Requests in flight are carried out without an answer; faults already drawn for
+    /// them hold.
     pub fn kill_process(&self) {
         let orphans = {
             let mut state = self.lock();
@@ -455,7 +453,7 @@ impl Disk {
         drop(orphans);
     }
 
-    /// The world ends: what is in flight is dropped.
+    /// The world ends: requests in flight are dropped.
     fn abandon(&self) {
         let lost = std::mem::take(&mut self.lock().pending);
         drop(lost);
@@ -477,7 +475,7 @@ impl Disk {
         );
     }
 
-    /// Gives a request to the timing; `located`: nothing has changed since its place was looked up.
+    /// Gives a request to the timing. `located` means that nothing has changed since its place was looked up.
     fn hand_over(&self, state: &mut State, id: u64, located: bool) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
         if let (Operation::Write { offset, len }, Some(file), true) =
@@ -502,14 +500,14 @@ impl Disk {
         self.wake_at(state, now_ns);
     }
 
-    /// Sees to it that the timing runs at this instant.
+    /// Makes the timing run at this instant.
     fn wake_at(&self, state: &mut State, at_ns: u64) {
         if state.service.wants_wake(at_ns) {
             self.call_at(at_ns, move |disk| disk.pump(at_ns));
         }
     }
 
-    /// Runs the timing: requests start, and end with their effects, and are answered.
+    /// Runs the timing: starts requests, ends them with their effects, and answers them.
     fn pump(&self, woken_ns: u64) {
         let mut ended;
         {
@@ -551,7 +549,7 @@ impl Disk {
         self.lock().ended = ended;
     }
 
-    /// A request's effect happens and is counted. It is not among those in flight any more.
+    /// Applies and counts a request's effect. The request is no longer in flight.
     fn end(&self, state: &mut State, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
         let instants = (pending.submitted_ns, pending.started_ns, now_ns);
         state.timeline.ended(id, (pending.file.0, pending.operation), instants);
@@ -593,7 +591,7 @@ impl Disk {
         }
     }
 
-    /// What of the contract a request breaks, if any of it.
+    /// The clause of the contract that a request breaks, if any.
     fn breach(&self, state: &State, file: DiskFileId, request: &Request, direct: bool) -> Option<String> {
         let block = u64::from(self.options.block_bytes);
         let operation = request.operation();
@@ -644,9 +642,9 @@ impl Device for Disk {
 }
 
 impl Disk {
-    /// Takes a request of a program that reads and writes past the cache. It waits in the same queue as the engine's,
-    /// but does not count among those that the engine may have in flight, and it may be of bytes that others write:
-    /// programs may do that, and the last to end wins.
+    /// Takes a direct request of a program, past the cache. It shares the queue with the engine's requests but does not
+    /// count towards their limit in flight. It may overlap other writes in flight, as programs may do; the last to end
+    /// wins.
     pub fn submit_direct(&self, request: Request) {
         self.take(request, true);
     }

@@ -1,8 +1,8 @@
 //! A disk's timing, medium and figures, and the clock they go by.
 //!
-//! Owns: the device's own time, which stands still while it hangs and may pass slowly; when it wants to run next.
+//! Owns: the device's own time, which stands still during a hang and may pass slowly; the instant of its next run.
 //! Does not own: the requests' effects (`state`), the calls into the world (`mod`).
-//! Invariants: the timing runs at no instant twice without cause; a device that hangs does nothing.
+//! Invariants: the timing does not run twice at an instant without cause; a hung device does nothing.
 
 use afflux_engine::{FILE_BYTES_MAX, Operation};
 
@@ -16,20 +16,20 @@ pub(super) struct Service {
     timing: Timing,
     layout: Option<Layout>,
     statistics: Statistics,
-    /// A file got blocks or size since the last flush. The journal's transaction is all files' together.
+    /// A file got blocks or size since the last flush. All files share the journal's transaction.
     journal_owes: bool,
-    /// How long the device has hung in all.
+    /// Total time that the device has hung.
     stalled_ns: u64,
     hung_since_ns: Option<u64>,
-    /// Instants of the device's own time: from this one of the world's on, and this one of its own, the world's time
-    /// passes so many times as fast.
+    /// The world's instant and the device's own instant since which the device's time passes `slowness` times as
+    /// slowly.
     slow_since_ns: (u64, u64),
     slowness: u64,
-    /// When a call that runs the timing is due; `u64::MAX` if there is none.
+    /// The instant of the scheduled run of the timing; `u64::MAX` if there is none.
     wake_ns: u64,
-    /// Where the request last located is. Kept for its memory.
+    /// Places of the request located last. Kept for its memory.
     spans: Vec<Span>,
-    /// In the order in which they happened, last first.
+    /// In the order in which they happened, latest first.
     events: Vec<Event>,
 }
 
@@ -55,14 +55,14 @@ impl Service {
         own_since_ns + (self.hung_since_ns.unwrap_or(now_ns) - self.stalled_ns - since_ns) / self.slowness
     }
 
-    /// The world's instant of one of the device's own.
+    /// The world's instant for an instant of the device's own time.
     fn world_ns(&self, own_ns: u64) -> u64 {
         let (since_ns, own_since_ns) = self.slow_since_ns;
         let slowed_ns = own_ns.saturating_sub(own_since_ns).saturating_mul(self.slowness);
         since_ns.saturating_add(slowed_ns).saturating_add(self.stalled_ns)
     }
 
-    /// From now on all takes so many times as long as the model says.
+    /// From now on everything takes this many times as long as the model says.
     pub(super) fn slow_down(&mut self, now_ns: u64, times: u64) {
         let own_ns = self.own_ns(now_ns);
         let unstalled_ns = self.hung_since_ns.unwrap_or(now_ns) - self.stalled_ns;
@@ -83,7 +83,7 @@ impl Service {
         }
     }
 
-    /// Whether a call at this instant has to be asked for; if so it is taken as asked for.
+    /// True if a run has to be scheduled for this instant; it then counts as scheduled.
     pub(super) fn wants_wake(&mut self, at_ns: u64) -> bool {
         let wants = at_ns < self.wake_ns;
         if wants {
@@ -92,7 +92,7 @@ impl Service {
         wants
     }
 
-    /// A call that was asked for comes. False if another has taken its place, or the device hangs.
+    /// A scheduled run comes. False if an earlier one has replaced it, or the device hangs.
     pub(super) fn woken(&mut self, at_ns: u64) -> bool {
         if at_ns != self.wake_ns {
             return false;
@@ -101,7 +101,7 @@ impl Service {
         !self.is_hung()
     }
 
-    /// Gives what is about to be written its place.
+    /// Allocates places for a write.
     pub(super) fn allocate(&mut self, file: DiskFileId, operation: Operation) {
         let Some(layout) = &mut self.layout else { return };
         if let Operation::Write { offset, len } = operation
@@ -111,7 +111,7 @@ impl Service {
         }
     }
 
-    /// Finds where the bytes of a request are.
+    /// Finds the places of a request's bytes.
     pub(super) fn locate(&mut self, file: DiskFileId, operation: Operation) {
         self.spans.clear();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
@@ -122,7 +122,7 @@ impl Service {
         }
     }
 
-    /// Where the request last located is.
+    /// The places of the request located last.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -139,14 +139,14 @@ impl Service {
         self.timing.accept(self.own_ns(now_ns), id, file.0, work, &self.spans);
     }
 
-    /// Runs the timing until now, and says when to run it next.
+    /// Runs the timing until now; returns the instant of its next run.
     pub(super) fn run(&mut self, now_ns: u64, random: &mut Random) -> Option<u64> {
         let next_ns = self.timing.run(self.own_ns(now_ns), random, &mut self.events);
         self.events.reverse();
         next_ns.map(|next_ns| self.world_ns(next_ns))
     }
 
-    /// What happened first of what has not been asked for yet.
+    /// The earliest event not yet taken.
     pub(super) fn pop_event(&mut self) -> Option<Event> {
         self.events.pop()
     }
@@ -160,7 +160,7 @@ impl Service {
         self.statistics.depth(now_ns, count);
     }
 
-    /// A request has ended, and so many are left.
+    /// A request has ended; `count` requests are left.
     pub(super) fn ended(
         &mut self,
         now_ns: u64,

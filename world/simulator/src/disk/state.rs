@@ -1,8 +1,8 @@
-//! Requests in flight, and what their ends do to the files.
+//! Requests in flight, and the effects of their ends on the files.
 //!
-//! Owns: the disk's state under its lock; the fate that a request was dealt, the effect it has.
-//! Does not own: when things happen and who is told (`mod`); which requests fail (`fault`).
-//! Invariants: nothing here waits, answers a request, or lets the lock go.
+//! Owns: the disk's state under its lock; the fate and the effect of each request.
+//! Does not own: time and answers (`mod`); the choice of requests that fail (`fault`).
+//! Invariants: nothing here waits, answers a request, or releases the lock.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ use super::timeline::Timeline;
 use super::{Disk, DiskFileId, DiskOptions};
 use crate::random::Random;
 
-/// For how long a disk that had requests ended none.
+/// The longest time in which a disk had requests and ended none.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Silence {
     since_ns: u64,
@@ -26,37 +26,37 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// There are requests now.
+    /// The disk has requests from now on.
     pub(super) fn begins(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
     }
 
-    /// One has ended.
+    /// A request has ended.
     pub(super) fn ended(&mut self, now_ns: u64) {
         self.longest_ns = self.longest_at(now_ns);
         self.since_ns = now_ns;
     }
 
-    /// The longest, if it has requests.
+    /// The longest time until now; the disk must have requests.
     pub(super) fn longest_at(&self, now_ns: u64) -> u64 {
         self.longest_ns.max(now_ns.saturating_sub(self.since_ns))
     }
 }
 
-/// What a read's memory holds before its bytes arrive.
+/// The contents of a read's memory before its bytes arrive.
 const RUBBISH: u8 = 0xdb;
-/// Pieces in which request memory is fetched, where pages are whole; stamps are fetched one by one.
+/// Pieces in which request memory is fetched if pages are whole; stamps are fetched one by one.
 const PIECE_BYTES: u64 = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// It is not handed to the timing before this instant.
+    /// The timing does not get it before this instant.
     Waiting { ready_ns: u64 },
     /// The timing has it.
     Queued,
     /// Its bytes pass.
     Transfer,
-    /// Not before a release.
+    /// Held until a release.
     Held,
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Phase {
 pub(super) enum Outcome {
     Done,
     Error(DeviceError),
-    /// A sync takes with it what it should have made durable.
+    /// The sync fails and loses writes that it should have made durable.
     Losing(DeviceError),
     Lost,
 }
@@ -73,70 +73,70 @@ pub(super) struct Pending {
     pub(super) request: Request,
     pub(super) file: DiskFileId,
     pub(super) operation: Operation,
-    /// Of a program that goes past the cache, and not of the engine.
+    /// Submitted by a program past the cache, not by the engine.
     pub(super) direct: bool,
     pub(super) phase: Phase,
     pub(super) outcome: Outcome,
     pub(super) submitted_ns: u64,
-    /// When the timing began with it.
+    /// The instant at which the timing started it.
     pub(super) started_ns: Option<u64>,
-    /// The end of the file's log when the request was submitted: what a sync covers.
+    /// The end of the file's log at submission, up to which a sync covers changes.
     pub(super) log_end: u64,
     /// How many bytes of each page the disk keeps.
     pub(super) kept_bytes: u64,
-    /// Of a write: its kept bytes when it was submitted, to compare with.
+    /// For a write: its kept bytes at submission, for comparison.
     pub(super) submitted: Vec<u8>,
-    /// Of a write: the kept bytes fetched so far, and which pieces those are.
+    /// For a write: the kept bytes fetched so far, and the pieces that they fill.
     pub(super) fetched: Vec<u8>,
     pub(super) fetched_pieces: Vec<bool>,
-    /// Where on the medium it begins, if it has a place there.
+    /// Its first place on the medium, if it has one.
     pub(super) position: Option<u64>,
 }
 
-/// A request whose effect has happened and which is to be answered.
+/// A request that has taken effect and waits for its answer.
 pub(super) struct Ended {
     pub(super) pending: Box<Pending>,
     pub(super) outcome: Outcome,
-    /// Of a read: the kept bytes to put into its memory.
+    /// For a read: the kept bytes for its memory.
     pub(super) read: Vec<u8>,
-    /// Of a write: where its memory is not what was submitted.
+    /// For a write: the first byte at which its memory differs from the submitted bytes.
     pub(super) changed: Option<usize>,
 }
 
 pub(super) struct State {
-    /// How many bytes of each page the files keep.
+    /// Kept bytes of each page.
     pub(super) kept_bytes: u64,
-    /// Pages that take up space, of all files.
+    /// Pages that take up space, in all files.
     pub(super) blocks: u64,
     pub(super) files: BTreeMap<u64, DiskFile>,
     pub(super) files_made: u64,
-    /// Writes in the volatile cache, the oldest first: file, place in its log, bytes. Kept where the cache
-    /// has a size. A sync of a file leaves them here: they are durable already when their time comes.
+    /// Writes in the volatile cache, oldest first: file, place in its log, bytes. Used only if the cache has a size. A
+    /// sync leaves its writes in this queue; such writes are already durable when the cache drops them.
     pub(super) cached: VecDeque<(u64, u64, u64)>,
     pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Box<Pending>>,
-    /// Those that a run of the timing ends. Empty otherwise: kept for its memory.
+    /// Requests that end in a run of the timing. Empty otherwise; kept for its memory.
     pub(super) ended: Vec<(u64, Ended)>,
-    /// What of the files those in `pending` change.
+    /// The bytes that the requests in `pending` change.
     pub(super) changing: Changing,
     pub(super) requests: u64,
     pub(super) gates: Gates,
     pub(super) service: Service,
     pub(super) faults: Faults,
     pub(super) capacity_bytes: u64,
-    /// Requests that did not succeed.
+    /// Failed requests.
     pub(super) failures: u64,
     /// Writes and syncs.
     pub(super) write_failures: WriteFailures,
     pub(super) random: Random,
-    /// Data requests in flight now, and the most there ever were.
+    /// Data requests in flight now, and the most that ever were.
     pub(super) data_in_flight: u32,
     pub(super) data_in_flight_max: u32,
     pub(super) silence: Silence,
     pub(super) timeline: Timeline,
 }
 
-/// What request memory is fetched in.
+/// The unit in which request memory is fetched.
 fn piece_bytes(kept_bytes: u64) -> u64 {
     if kept_bytes == WHOLE_PAGES { PIECE_BYTES } else { IMAGE_BLOCK_BYTES }
 }
@@ -175,7 +175,7 @@ impl Pending {
         }
     }
 
-    /// Where the bytes fetched are not those that were submitted, from the request's first byte on.
+    /// The first byte, counted from the request's start, at which fetched and submitted bytes differ.
     fn changed(&self) -> Option<usize> {
         let Operation::Write { offset, .. } = self.operation else { return None };
         if self.fetched == self.submitted {
@@ -193,14 +193,14 @@ impl Pending {
     }
 }
 
-/// Writes and syncs of a disk that did not succeed.
+/// Failed writes and syncs of a disk.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct WriteFailures {
     /// Since the beginning.
     pub all: u64,
-    /// Since the last that succeeded.
+    /// Since the last success.
     pub in_row: u64,
-    /// When the last one failed.
+    /// The time of the last failure.
     pub last_ns: Option<u64>,
 }
 
@@ -215,7 +215,7 @@ impl WriteFailures {
 }
 
 impl State {
-    /// Data requests may be submitted again; the effect happens.
+    /// Applies the effect of a request that ends, and frees its slot for data requests.
     pub(super) fn end(&mut self, mut pending: Box<Pending>, options: &DiskOptions) -> Ended {
         if is_data(pending.operation) && !pending.direct {
             self.data_in_flight = self.data_in_flight.saturating_sub(1);
@@ -242,12 +242,12 @@ impl State {
         (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(self.blocks)
     }
 
-    /// Counts anew what takes up space, after changes that are not a request's.
+    /// Recounts the space in use, after changes outside of requests.
     pub(super) fn count_blocks(&mut self) {
         self.blocks = self.files.values().map(|file| file.live.blocks()).sum();
     }
 
-    /// Carries a request out, or as much of it as a failing one does. `whole` is false at a power loss.
+    /// Carries a request out, or a part of it if it fails. `whole` is false at a power loss.
     pub(super) fn apply(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
         let blocks = |state: &Self| state.files.get(&pending.file.0).map_or(0, |file| file.live.blocks());
         let before = blocks(self);
@@ -257,7 +257,7 @@ impl State {
         outcome
     }
 
-    /// A write is in the volatile cache: the oldest that have no room in it any more are durable.
+    /// Puts a write into the volatile cache. The oldest writes that no longer fit become durable.
     fn cache(&mut self, file: u64, log_end: u64, len: u64, options: &DiskOptions) {
         if !options.volatile_cache || options.volatile_bytes_max == u64::MAX {
             return;
@@ -302,7 +302,7 @@ impl State {
             }
             Operation::Sync if done => file.make_durable(pending.log_end),
             Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
-                // The log is numbered anew: a later sync in flight covers what is left of it.
+                // This rewrites the log, so the end noted by a later sync in flight falls elsewhere in it.
                 file.lose_writes(options.block_bytes.into(), &mut self.random);
             }
             Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
@@ -320,7 +320,7 @@ impl State {
 }
 
 impl State {
-    /// Draws a request's fate and notes what it is to be compared with.
+    /// Draws a request's fate and notes its bytes for comparison.
     pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Box<Pending> {
         let operation = request.operation();
         let mut phase = Phase::Waiting { ready_ns: now_ns };
@@ -373,8 +373,8 @@ impl State {
 }
 
 impl Disk {
-    /// From now on files keep 16 bytes of each page, for caches whose frames do
-    /// ([`afflux_frames::Frames::new_stamped`]); torn writes and power losses then spare or take whole pages.
+    /// From now on files keep 16 bytes of each page, for caches with stamped frames ([`afflux_frames::Frames::new_stamped`]).
+    /// Torn writes and power losses then spare or take whole pages.
     ///
     /// # Panics
     /// When the disk has files already.
@@ -384,13 +384,13 @@ impl Disk {
         state.kept_bytes = STAMPS;
     }
 
-    /// How often the file's bytes or size were changed.
+    /// The number of changes to the file's bytes or size.
     pub fn change_count(&self, file: DiskFileId) -> u64 {
         self.lock().files.get(&file.0).map_or(0, |file| file.changes)
     }
 
-    /// The file's bytes of a range as a read would find them, those that the disk keeps, one after the
-    /// other: all, or the first 16 of each page after [`Disk::keep_stamps`].
+    /// The kept bytes of a range of the file, as a read would find them: all bytes, or the first 16 of each page after
+    /// [`Disk::keep_stamps`].
     pub fn kept_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
         self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_kept(offset, len))
     }

@@ -1,10 +1,10 @@
-//! What a disk did, for figures.
+//! A disk's figures.
 //!
-//! Owns: the counting, and where on the medium requests were, thinned to a bounded number.
-//! Does not own: what a timing counts itself (`timing::Counts`); how figures are shown.
+//! Owns: the counters, and a bounded sample of requests' places on the medium.
+//! Does not own: a timing's own counts (`timing::Counts`); the display of figures.
 //! Invariants: the points kept are evenly spaced in the order of requests.
 
-/// Most points that are kept of where the device worked.
+/// Most samples of requests' places.
 const OFFSETS_MAX: usize = 20_000;
 
 /// A device's figures since the beginning.
@@ -12,7 +12,7 @@ const OFFSETS_MAX: usize = 20_000;
 pub struct DiskFigures {
     /// Time with at least one request in flight, in nanoseconds.
     pub busy_ns: u64,
-    /// Requests in flight, multiplied by how long: divided by the time, the mean queue depth.
+    /// The integral of requests in flight over time; divided by the time it is the mean queue depth.
     pub depth_ns: u128,
     /// Requests in flight now.
     pub depth: u64,
@@ -22,9 +22,9 @@ pub struct DiskFigures {
     pub bytes: (u64, u64),
     /// Syncs that ended.
     pub syncs: u64,
-    /// Head movements, or flash blocks that had to be merged; 0 where the model has neither.
+    /// Head movements, or merges of flash blocks; 0 in models that have neither.
     pub seeks: u64,
-    /// How often two writes that followed each other, as the device saw them, were of different files.
+    /// Pairs of consecutive writes, in the device's order, that were of different files.
     pub file_switches: u64,
     /// Requests that were merged into others before they went to the device.
     pub merges: u64,
@@ -37,7 +37,7 @@ pub struct DiskFigures {
 /// One request on the medium.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OffsetSample {
-    /// When it ended.
+    /// The time of its end.
     pub at_ns: u64,
     /// First byte on the medium.
     pub offset: u64,
@@ -47,10 +47,10 @@ pub struct OffsetSample {
 
 pub(crate) struct Statistics {
     figures: DiskFigures,
-    /// Until when busy and depth time is counted.
+    /// Busy and depth time is counted up to this instant.
     counted_ns: u64,
     offsets: Vec<OffsetSample>,
-    /// Of so many requests one is kept.
+    /// One of this many requests is sampled.
     every: u64,
     seen: u64,
 }
@@ -69,7 +69,7 @@ impl Statistics {
         }
     }
 
-    /// So many requests are in flight from now on.
+    /// This many requests are in flight from now on.
     pub(crate) fn depth(&mut self, now_ns: u64, depth: u64) {
         self.pass_time(now_ns);
         self.figures.depth = depth;

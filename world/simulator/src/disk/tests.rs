@@ -101,7 +101,7 @@ fn only_a_sync_makes_what_was_written_before_it_durable() {
     let bench = Bench::new(1, DiskOptions::default());
     bench.ask(Operation::Write { offset: 0, len: 512 }, &[1; 512]).0.unwrap();
     assert_eq!(bench.disk.durable(bench.file), []);
-    // Submitted before the write has ended, so not covering it.
+    // The sync is submitted before the write has ended, so it does not cover the write.
     let sync = bench.send(Operation::Sync, &[]);
     let write = bench.write(512, &[2; 512]);
     bench.settle();
@@ -222,7 +222,7 @@ fn two_requests_whose_order_matters_must_not_be_in_flight_together() {
 fn memory_that_changes_while_it_is_written_fails_the_run() {
     let bench = Bench::new(1, DiskOptions::default());
     bench.write(0, &[1; 4096]);
-    // The frames of a probe cannot be reached from here, so what they are compared with is changed.
+    // A probe's frames cannot be reached from here, so the test changes the bytes that they are compared with.
     bench.disk.lock().pending.values_mut().for_each(|pending| pending.submitted[700] ^= 1);
     let error = bench.world.run(std::future::pending::<()>()).unwrap_err().to_string();
     assert!(error.contains("memory changed while in flight, at byte 700"), "{error}");
@@ -233,7 +233,7 @@ fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
     let bench = Bench::new(1, DiskOptions::default());
     let write = |offset| bench.ask(Operation::Write { offset, len: 512 }, &[3; 512]).0;
     let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(IO));
-    // In the first half of each period of two seconds, from second 2 to 8. Each ask takes a second.
+    // The fault holds in the first half of each two-second period, from second 2 to 8. Each request takes a second.
     let second = Nanos::SECOND;
     let window = FaultWindow {
         from_ns: 2 * second,
@@ -245,7 +245,7 @@ fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
     bench.disk.add_fault_within(fault.clone(), window);
     let results: Vec<bool> = (0..10).map(|_| write(0).is_ok()).collect();
     assert_eq!(results, [true, true, false, true, false, true, false, true, true, true]);
-    // Without a layout the medium's positions are the file's.
+    // Without a layout, positions on the medium are the file's offsets.
     bench.disk.add_fault_within(fault, FaultWindow { medium: Some((4096, 1)), ..FaultWindow::default() });
     assert_eq!([write(3584), write(4096), write(4608)], [Ok(()), Err(IO), Ok(())]);
     let sync = bench.ask(Operation::Sync, &[]).0;
@@ -272,7 +272,7 @@ fn a_script_arms_a_disk_and_time_does_the_rest() {
     assert!(bench.answer(hung).is_some_and(|answer| answer.0.is_ok() && answer.2 >= 3_500_000_000));
     bench.settle();
     bench.settle();
-    // Second 6: full, for new space.
+    // At second 6 the disk is full for new space.
     assert_eq!(bench.ask(Operation::Write { offset: 1 << 20, len: 512 }, &[1; 512]).0, Err(DeviceError::NoSpace));
     bench.settle();
     assert_eq!(bench.ask(Operation::Write { offset: 1 << 20, len: 512 }, &[1; 512]).0, Ok(()));

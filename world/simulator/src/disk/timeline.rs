@@ -11,14 +11,14 @@ use afflux_engine::Operation;
 /// Requests that are kept: some minutes of a disk, some seconds of a fast drive.
 const KEPT: usize = 1 << 16;
 
-/// The parts of a call's wait at the disk, in nanoseconds. For the rest of its time the disk had no request of the call.
+/// The parts of a call's wait at the disk, in nanoseconds. In the rest of its time the disk had no request of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DiskWait {
-    /// The call's request was in the queue, and the disk was at work for a request that had come later.
+    /// The call's request was in the queue while the disk worked on a request that had come later.
     pub elevator_ns: u64,
-    /// The call's request was in the queue otherwise.
+    /// The rest of the request's time in the queue.
     pub queue_ns: u64,
-    /// The disk was at work for the call's request.
+    /// The disk worked on the call's request.
     pub disk_ns: u64,
 }
 
@@ -36,7 +36,7 @@ struct Passage {
 pub(super) struct Timeline {
     /// In the order of their ends.
     passages: VecDeque<Passage>,
-    /// When the disk began a request, and its number.
+    /// The start of each request, and its number.
     starts: VecDeque<(u64, u64)>,
 }
 
@@ -52,7 +52,7 @@ impl Timeline {
         push(&mut self.starts, (now_ns, id));
     }
 
-    /// A request has ended. One that never began was no work: it was all the disk's.
+    /// A request has ended. A request without a start was no work, so all its time is the disk's.
     pub(super) fn ended(
         &mut self,
         id: u64,
@@ -64,8 +64,8 @@ impl Timeline {
         push(&mut self.passages, Passage { id, file, reads, submitted_ns, started_ns, ended_ns });
     }
 
-    /// The wait of a call on a file that began and ended at these instants. The walk goes back from the end: to the request
-    /// that ended last, and from its submission to the request that ended last before.
+    /// The wait of a call on a file that began and ended at these instants. The walk goes back from the end: to the
+    /// request that ended last, and from its submission to the request that ended last before.
     pub(super) fn waited(&self, file: u64, reads: bool, (began_ns, ended_ns): (u64, u64)) -> DiskWait {
         let (mut waited, mut until_ns) = (DiskWait::default(), ended_ns);
         let within = self.passages.iter().rev().take_while(|passage| passage.ended_ns > began_ns);
@@ -84,7 +84,7 @@ impl Timeline {
         waited
     }
 
-    /// For how long within two instants the request that the disk began last had come after this one.
+    /// The part of an interval in which the disk worked on a request that had come after request `id`.
     fn overtaken_ns(&self, id: u64, (from_ns, to_ns): (u64, u64)) -> u64 {
         let first = self.starts.partition_point(|(at_ns, _)| *at_ns <= from_ns);
         let (mut since_ns, mut came_later) = (from_ns, first > 0 && self.starts[first - 1].1 > id);

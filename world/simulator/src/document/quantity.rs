@@ -1,23 +1,23 @@
 //! Quantities as people write them: `25MB`, `4KiB`, `1.5s`, `16`.
 //!
-//! Owns: the units, the ranges, how both are shown.
-//! Does not own: which key has which unit (`keys`).
-//! Invariants: what is shown is read back as the same number.
+//! Owns: the units and their display.
+//! Does not own: the units of keys (`keys`).
+//! Invariants: a displayed number parses to the same number.
 
 use bytesize::ByteSize;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Bytes.
     Bytes,
-    /// Bytes in a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
     /// Thousandths.
     PerMille,
-    /// Things.
+    /// A count without a unit.
     Count,
 }
 
@@ -27,7 +27,7 @@ const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 
 const DECIMAL: [(&str, u64); 4] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
 
 impl Unit {
-    /// Reads a number of this unit. `None` if it is not one, or too large.
+    /// Parses a number of this unit. `None` if the text is not one, or the number is too large.
     pub fn parse(self, text: &str) -> Option<u64> {
         let plain = text.trim().replace('_', "");
         if let Ok(number) = plain.parse() {
@@ -43,7 +43,7 @@ impl Unit {
         }
     }
 
-    /// A number of this unit, short and exact.
+    /// Formats a number of this unit, short and exact.
     pub fn show(self, number: u64) -> String {
         match self {
             Self::Bytes => scaled(number, &[&BINARY, &DECIMAL]).unwrap_or_else(|| format!("{number} bytes")),

@@ -1,40 +1,39 @@
-//! When bytes that are sent arrive.
+//! Arrival times of sent bytes.
 //!
-//! Bytes leave one after the other at the link's rate, packed into packets as full as they come; each
-//! packet takes its overhead too. What has left arrives after the delay. A lost packet is sent again and
-//! arrives later by the retransmission delay, again and again if it is lost again. What is on its way while the link is cut is
-//! sent again one retransmission delay after the cut.
+//! Bytes leave one after the other at the link's rate, in packets as full as possible; each packet takes its overhead
+//! too. Sent bytes arrive after the delay. A lost packet is sent again and arrives later by the retransmission delay,
+//! each time that it is lost. Bytes in transit during a cut are sent again one retransmission delay after the cut.
 //!
-//! Owns: one direction's time: until when it is busy, the last packet's room, the cuts to come.
+//! Owns: one direction's schedule: the end of its busy time, the last packet's room, the coming cuts.
 //! Does not own: the bytes (`stream`).
-//! Invariants: what passes in any time is at most the rate. Times are whole nanoseconds; the fraction of
-//! one is carried over while the direction is busy, so that a long stream takes what its sum takes.
+//! Invariants: no interval passes more than the rate. Times are whole nanoseconds. The fraction of one is carried over
+//! while the direction is busy, so that a long stream takes as long as its sum.
 
 use afflux_engine::Nanos;
 
 use super::options::LinkOptions;
 use crate::random::Random;
 
-/// How often a packet is lost at most: the 15 tries of Linux, `tcp_retries2`.
+/// Most times that a packet is lost: the 15 tries of Linux, `tcp_retries2`.
 const TRIES_MAX: u32 = 15;
 
-/// A time in which nothing passes.
+/// An interval in which nothing passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) from_ns: u64,
-    /// [`u64::MAX`] is for good.
+    /// [`u64::MAX`] is for ever.
     pub(super) until_ns: u64,
 }
 
 pub(super) struct Direction {
     free_ns: u64,
-    /// Of a nanosecond, in parts of the rate.
+    /// The fraction of a nanosecond, in parts of the rate.
     carry: u128,
-    /// Bytes that the last packet still has room for.
+    /// Bytes that still fit into the last packet.
     room_bytes: u64,
     cuts: Vec<Cut>,
     pub(super) random: Random,
-    /// Bytes of streams that were sent.
+    /// Bytes of streams sent.
     pub(super) bytes: u64,
     /// Packets sent again because they were lost.
     pub(super) lost_packets: u64,
@@ -45,7 +44,7 @@ impl Direction {
         Self { free_ns: 0, carry: 0, room_bytes: 0, cuts: Vec::new(), random, bytes: 0, lost_packets: 0 }
     }
 
-    /// Lets bytes leave as soon as may be; returns when the last of them arrives, `None` if never.
+    /// Sends bytes as early as possible; returns the arrival of the last of them, `None` if never.
     pub(super) fn pass(&mut self, now_ns: u64, len: u64, link: &LinkOptions) -> Option<u64> {
         if now_ns > self.free_ns {
             (self.free_ns, self.carry, self.room_bytes) = (now_ns, 0, 0);
@@ -78,8 +77,7 @@ impl Direction {
         self.free_ns = self.free_ns.saturating_add((time / rate) as u64);
     }
 
-    /// Draws how many of the packets are lost and sends them again; returns how much later that makes the
-    /// last of them.
+    /// Draws the number of lost packets and sends them again; returns the delay of the last of them.
     fn lose(&mut self, packets: u64, link: &LinkOptions) -> u64 {
         let (mut packets, mut later_ns) = (packets, 0_u64);
         for _ in 0..TRIES_MAX {
@@ -98,7 +96,7 @@ impl Direction {
         later_ns
     }
 
-    /// Nothing passes in this time. Returns by how much what is on its way then is late.
+    /// Adds an interval in which nothing passes. Returns the delay of the bytes that are in transit then.
     pub(super) fn cut(&mut self, cut: Cut, link: &LinkOptions) -> u64 {
         self.cuts.push(cut);
         let late_ns = cut.until_ns.saturating_add(link.retransmit_ns).saturating_sub(cut.from_ns);

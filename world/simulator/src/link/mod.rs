@@ -1,7 +1,7 @@
 //! A simulated link: streams of bytes in virtual time, at a rate, with a delay, losses and cuts.
 //!
-//! Owns: the links of a world, what all streams of one share.
-//! Does not own: what the bytes mean; the time of the world.
+//! Owns: the links of a world, the state shared by all streams of one.
+//! Does not own: the meaning of the bytes; the world's time.
 //! Invariants: the two directions do not slow each other; all streams of a link share its rate, piece by
 //! piece in the order sent. Acknowledgements are free.
 
@@ -20,7 +20,7 @@ pub use serve::serve_machine;
 use stream::Stream;
 pub use stream::{Closed, LinkEnd};
 
-/// What all streams of a link share.
+/// The state shared by all streams of a link.
 struct Line {
     shared: Arc<Shared>,
     number: u64,
@@ -47,7 +47,7 @@ pub struct Link {
     streams: Mutex<Vec<Weak<Stream>>>,
 }
 
-/// What has passed in one direction.
+/// The figures of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkFigures {
     /// Bytes of streams.
@@ -57,14 +57,14 @@ pub struct LinkFigures {
 }
 
 impl Link {
-    /// A link in `world`. `number` tells it from the world's other links in the trace.
+    /// A link in `world`. `number` identifies it in the trace.
     pub fn new(world: &World, number: u64, options: LinkOptions) -> Self {
         let shared = Arc::clone(world.shared());
         let directions = Mutex::new([0; 2].map(|_| Direction::new(shared.fork_random())));
         Self { line: Arc::new(Line { shared, number, options, directions }), streams: Mutex::default() }
     }
 
-    /// What it was made from.
+    /// The options of the link.
     pub fn options(&self) -> &LinkOptions {
         &self.line.options
     }
@@ -78,8 +78,8 @@ impl Link {
         stream.ends()
     }
 
-    /// From `from_ns` until `until_ns` ([`u64::MAX`]: for good) nothing arrives, in either direction. What
-    /// was on its way is sent again one retransmission delay after the cut.
+    /// From `from_ns` until `until_ns` ([`u64::MAX`]: for ever) nothing arrives in either direction. Bytes in transit
+    /// are sent again one retransmission delay after the cut.
     pub fn cut(&self, from_ns: u64, until_ns: u64) {
         if until_ns <= from_ns {
             return;
@@ -95,7 +95,7 @@ impl Link {
         }
     }
 
-    /// What has been sent from the near ends, and from the far ones.
+    /// The figures of the bytes sent from the near ends, and from the far ends.
     pub fn figures(&self) -> (LinkFigures, LinkFigures) {
         let directions = self.line.lock();
         let of = |direction: &Direction| LinkFigures { bytes: direction.bytes, lost_packets: direction.lost_packets };

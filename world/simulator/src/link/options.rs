@@ -1,35 +1,35 @@
-//! What a link is made from, and how it is written.
+//! Options of a link, and their notation.
 //!
-//! A link is `rate=100Mbit,delay=0.1ms`, with as many of the other keys as differ from the defaults.
-//! Numbers may have decimals; they are read without rounding or refused.
+//! A link is `rate=100Mbit,delay=0.1ms`, and other keys where they differ from the defaults. Numbers may have decimals;
+//! they are parsed without rounding or refused.
 //!
 //! Owns: the keys, their units, ranges and defaults.
-//! Does not own: what they do to bytes (`direction`, `stream`).
+//! Does not own: their effect on bytes (`direction`, `stream`).
 //! Invariants: options are within their ranges.
 
-/// What a link is made from.
+/// Options of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
-    /// Bits that pass in a second, in each direction, packets' overhead included.
+    /// Bits per second in each direction, including the packets' overhead.
     pub bits_per_second: u64,
-    /// How long a bit takes from one end to the other, in nanoseconds.
+    /// Time of a bit from one end to the other, in nanoseconds.
     pub delay_ns: u64,
-    /// Bytes of the stream that one packet carries.
+    /// Bytes of the stream in one packet.
     pub packet_bytes: u32,
-    /// Bytes that each packet takes on the wire beside them.
+    /// Additional bytes of each packet on the wire.
     pub overhead_bytes: u32,
-    /// Of a million packets, how many are lost. Each is sent again.
+    /// Lost packets in a million. Each is sent again.
     pub loss_per_million: u32,
-    /// How much later a lost packet arrives, and with it everything behind it in its stream.
+    /// Delay of a lost packet and of everything behind it in its stream, in nanoseconds.
     pub retransmit_ns: u64,
-    /// Most bytes of one stream, in one direction, between its two users: in the sender's buffer, on the
-    /// way, or waiting to be taken. A single piece may be larger.
+    /// Most bytes of one stream, in one direction, between its two users: in the sender's buffer, in transit, or
+    /// waiting to be received. A single piece may be larger.
     pub window_bytes: u64,
 }
 
-/// What TCP over Ethernet adds to a packet's bytes: 20 of IPv4 and 32 of TCP with time stamps in a packet
-/// of 1,500 bytes, and around it 14 of the frame's header, 4 of its checksum, 8 of preamble and 12 of gap
-/// (RFC 791, RFC 9293, RFC 7323, IEEE 802.3). So 1,448 of 1,538 bytes are the stream's: 94.1 %.
+/// Overhead of TCP over Ethernet. A packet of 1,500 bytes has 20 of IPv4 and 32 of TCP with time stamps. The frame adds
+/// 14 of header, 4 of checksum, 8 of preamble and 12 of gap (RFC 791, RFC 9293, RFC 7323, IEEE 802.3). So 1,448 of
+/// 1,538 bytes are the stream's: 94.1 %.
 const PACKET_BYTES: u32 = 1_448;
 const OVERHEAD_BYTES: u32 = 90;
 const _: () = assert!(PACKET_BYTES + 20 + 32 == 1_500 && PACKET_BYTES + OVERHEAD_BYTES == 1_538);
@@ -50,26 +50,26 @@ impl Default for LinkOptions {
     }
 }
 
-/// Why a description is not a link.
+/// The reason that a description is not a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// No such key.
+    /// The key does not exist.
     #[error(
         "link: there is no {key:?}; the keys are rate, delay, packet, overhead, loss, retransmit and window, as in \
          rate=100Mbit,delay=0.1ms"
     )]
     Key {
-        /// What was written.
+        /// The key as written.
         key: String,
     },
     /// Not `key=value`.
     #[error("link: {text:?} is not KEY=VALUE, as in rate=100Mbit,delay=0.1ms")]
     Form {
-        /// What was written.
+        /// The text as written.
         text: String,
     },
-    /// Twice the same key.
+    /// A key occurs twice.
     #[error("link: {key} is there twice")]
     Twice {
         /// The key.
@@ -80,14 +80,14 @@ pub enum LinkError {
     Value {
         /// The key.
         key: &'static str,
-        /// What was written.
+        /// The value as written.
         value: String,
         /// Range and units.
         allowed: &'static str,
     },
 }
 
-/// A unit, and how many of the smallest one it is.
+/// A unit, and its size in the smallest unit.
 type Unit = (&'static str, u64);
 
 struct Key {
@@ -165,7 +165,7 @@ const KEYS: &[Key] = &[
 ];
 
 impl LinkOptions {
-    /// Reads `rate=100Mbit,delay=0.1ms,loss=0.1%`, in any order; what is not there is as by default.
+    /// Parses `rate=100Mbit,delay=0.1ms,loss=0.1%`, in any order; missing keys have their defaults.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         let mut options = Self::default();
         let mut seen = [false; KEYS.len()];
@@ -185,7 +185,7 @@ impl LinkOptions {
         Ok(options)
     }
 
-    /// Bytes of a stream that pass in a second when it never pauses.
+    /// Bytes per second of a stream that never pauses.
     pub fn stream_bytes_per_second(&self) -> u64 {
         let packet = u128::from(self.packet_bytes);
         let wire = packet + u128::from(self.overhead_bytes);
@@ -193,7 +193,7 @@ impl LinkOptions {
     }
 }
 
-/// A number, with decimals or without, and a unit; `None` if it is not that, or no whole number of the
+/// A number, with or without decimals, and a unit. `None` if the text is anything else, or not a whole number of the
 /// smallest unit.
 fn read(text: &str, units: &[Unit]) -> Option<u64> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());

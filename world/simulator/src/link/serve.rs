@@ -1,8 +1,8 @@
-//! A protocol machine at the end of a stream: what the real world's connections do, in virtual time.
+//! A protocol machine at the end of a stream: the real world's connection in virtual time.
 //!
 //! Owns: received bytes not yet taken, output not yet sent.
 //! Does not own: the protocol (the machine), the stream.
-//! Invariants: nothing is received while the machine wants no input, and no output is asked for while
+//! Invariants: nothing is received while the machine wants no input, and no output is taken from it while
 //! [`OUTPUT_BYTES_MAX`] wait to be sent.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::stream::LinkEnd;
 
-/// Output that waits to be sent before more is asked for.
+/// Unsent bytes up to which more output is taken from the machine.
 const OUTPUT_BYTES_MAX: usize = 4 << 20;
 /// Rounds in one poll before other tasks get their turn.
 const ROUNDS_MAX: usize = 16;
@@ -26,12 +26,12 @@ struct Serving<M> {
     output: VecDeque<Bytes>,
     output_bytes: usize,
     segments: Vec<Segment>,
-    /// The peer has said its last.
+    /// The peer will send nothing more.
     ended: bool,
 }
 
-/// Serves one connection until its peer is gone and everything is answered, or its bytes are not of the
-/// protocol: then it says what was wrong with them.
+/// Serves one connection until its peer is gone and everything is answered. If the bytes violate the protocol, it ends
+/// with the error.
 pub fn serve_machine<M: Machine>(machine: M, end: LinkEnd) -> impl Future<Output = Result<(), ProtocolError>> {
     let mut serving = Serving {
         machine,
@@ -71,7 +71,7 @@ impl<M: Machine> Serving<M> {
                 if self.input.is_empty() {
                     self.machine.receive_shared(&mut piece)?;
                 }
-                // Into the same memory again, once what was received before has been dropped.
+                // The same memory is reused once the previous input has been dropped.
                 self.input.extend_from_slice(&piece);
             }
         }

@@ -1,14 +1,14 @@
 //! Streams of bytes over a link, each with two ends.
 //!
-//! A stream's bytes travel in the pieces they were sent in and are never copied: a piece is there when
-//! its last byte is. A piece takes up the stream's window from when it is sent until one delay after it
-//! was taken, as an acknowledgement travels; who sends more waits. So a reader that does not read stops
-//! its writer, and no stream is faster than its window in a round trip.
+//! A stream's bytes travel in the pieces in which they were sent and are never copied. A piece arrives with its last
+//! byte. It takes up the stream's window from its sending until one delay after it is received, as an acknowledgement
+//! has to travel. A sender waits for room in the window. So a reader that does not read stops its writer, and no stream
+//! is faster than one window in a round trip.
 //!
-//! Owns: the pieces on their way, the window, who waits for either.
-//! Does not own: when pieces arrive (`direction`).
-//! Invariants: pieces arrive in the order sent. At most the window, or one piece, is on its way. A dropped
-//! end tells the other: what it sent before still arrives; what is sent to it is dropped.
+//! Owns: the pieces in transit, the window, the tasks that wait for either.
+//! Does not own: the arrival times of pieces (`direction`).
+//! Invariants: pieces arrive in the order sent. At most the window, or one piece, is in transit. The drop of one end is
+//! visible at the other: pieces sent before still arrive, and pieces sent to the dropped end are dropped.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -19,7 +19,7 @@ use bytes::Bytes;
 
 use super::Line;
 
-/// The other end is gone: nobody takes what is sent.
+/// The other end is gone, and nobody receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the other end of the connection is gone")]
 pub struct Closed;
@@ -28,7 +28,7 @@ struct Piece {
     bytes: Bytes,
     /// [`u64::MAX`] is never.
     arrives_ns: u64,
-    /// Somebody is woken then.
+    /// The receiver's wake-up for that instant is scheduled.
     armed: bool,
 }
 
@@ -38,7 +38,7 @@ struct Half {
     pieces: VecDeque<Piece>,
     /// Bytes that take up the window.
     held_bytes: u64,
-    /// When how many of them stop doing so.
+    /// The instants at which some of those bytes leave the window, and their numbers.
     freed: VecDeque<(u64, u64)>,
     receiver: Option<Waker>,
     sender: Option<Waker>,
@@ -66,12 +66,12 @@ impl Stream {
         self.halves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What would arrive after `from_ns` arrives so much later.
+    /// Pieces that would arrive after `from_ns` arrive later by `late_ns`.
     pub(super) fn delay(&self, towards: usize, from_ns: u64, late_ns: u64) {
         let mut halves = self.lock();
         for piece in halves[towards].pieces.iter_mut().filter(|piece| piece.arrives_ns > from_ns) {
             piece.arrives_ns = piece.arrives_ns.saturating_add(late_ns);
-            // Who is woken too early looks again.
+            // A receiver that is woken too early checks again.
             piece.armed = false;
         }
         let receiver = halves[towards].receiver.take();
@@ -91,15 +91,15 @@ impl Half {
     }
 }
 
-/// One end of a stream. Each may be used by one task at a time for each direction.
+/// One end of a stream. One task at a time may use it for each direction.
 pub struct LinkEnd {
     stream: Arc<Stream>,
     end: usize,
 }
 
 impl LinkEnd {
-    /// Sends all of `bytes`, if the window has room for them; else does nothing and wakes the caller when
-    /// it should try again. No bytes are always sent.
+    /// Sends all of `bytes` if the window has room for them. Otherwise it sends nothing and wakes the caller when it
+    /// should try again. Empty `bytes` are always sent.
     pub fn poll_send(&self, cx: &mut Context<'_>, bytes: &mut Bytes) -> Poll<Result<(), Closed>> {
         if bytes.is_empty() {
             return Poll::Ready(Ok(()));
@@ -140,8 +140,7 @@ impl LinkEnd {
         poll_fn(|cx| self.poll_send(cx, &mut bytes)).await
     }
 
-    /// The next piece, once it is there; `None` when the other end is gone and everything it sent was
-    /// taken.
+    /// The next piece, once it has arrived; `None` after the last piece if the other end is gone.
     pub fn poll_receive(&self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let line = &self.stream.line;
         let now_ns = line.shared.now_ns();
@@ -176,7 +175,7 @@ impl LinkEnd {
         poll_fn(|cx| self.poll_receive(cx)).await
     }
 
-    /// Whether everything sent from this end has been taken at the other.
+    /// Whether everything sent from this end has been received at the other.
     pub fn is_taken(&self) -> bool {
         self.stream.lock()[1 - self.end].pieces.is_empty()
     }

@@ -30,7 +30,7 @@ fn zeros(len: usize) -> Bytes {
     Bytes::from(vec![0; len])
 }
 
-/// Sends pieces from one end as fast as they go and returns when each was received at the other.
+/// Sends pieces from one end as fast as possible and returns the time of each one's arrival at the other.
 fn arrivals(world: &World, link: &Link, pieces: &[usize]) -> Vec<u64> {
     let (near, far) = link.connect();
     let pieces: Vec<Bytes> = pieces.iter().map(|len| zeros(*len)).collect();
@@ -70,10 +70,10 @@ fn every_packet_costs_its_overhead_and_pieces_that_follow_share_packets() {
     // 11 packets of 1,100 bytes, for 10,500 of payload.
     let (world, link) = bench(1, with_overhead);
     assert_eq!(arrivals(&world, &link, &[10_500]), [5 * MS + 11_600_000]);
-    // The same cut into pieces: no more packets.
+    // The same bytes in pieces need no more packets.
     let (world, link) = bench(1, with_overhead);
     assert_eq!(arrivals(&world, &link, &[700; 15]).last(), Some(&(5 * MS + 11_600_000)));
-    // After a pause the packet that had room is gone.
+    // After a pause the room in the last packet is gone.
     let (world, link) = bench(1, with_overhead);
     assert_eq!(arrivals(&world, &link, &[700]), [5 * MS + 800_000]);
     let start = world.platform().now().0;
@@ -89,7 +89,7 @@ fn fractions_of_nanoseconds_add_up() {
 
 #[test]
 fn a_stream_is_as_fast_as_its_window_in_a_round_trip() {
-    // 2,000 bytes leave in 2 ms, are there after 5 more, and make room after 5 more.
+    // 2,000 bytes leave in 2 ms, arrive after 5 more, and free the window after 5 more.
     let (world, link) = bench(1, |link| link.window_bytes = 2_000);
     let times = arrivals(&world, &link, &[2_000; 50]);
     let expected: Vec<u64> = (0..50).map(|at| 7 * MS + at * 12 * MS).collect();
@@ -160,23 +160,23 @@ fn a_lost_packet_comes_later_and_holds_up_what_is_behind_it() {
         let (world, link) = bench(seed, |link| link.loss_per_million = 100_000);
         let times = arrivals(&world, &link, &[1_000, 1_000]);
         let lost = link.figures().0.lost_packets;
-        // Each loss takes the packet's time on the link again, and the delay of its sending.
+        // Each loss takes the packet's time on the link again, and the retransmission delay.
         let right: &[[u64; 2]] = match lost {
             0 => &[[6, 7]],
-            // The second waits for the first, or is the one that was lost.
+            // The second packet waits for the first, or is itself the lost one.
             1 => &[[206, 206], [206, 208], [6, 207], [6, 208]],
             _ => continue,
         };
         assert!(right.iter().any(|right| times == right.map(|ms| ms * MS)), "seed {seed}, {lost} lost: {times:?}");
         late += u64::from(lost == 1);
     }
-    // One of two packets in ten, once: 200 * 2 * 0.1 * 0.9^2 = 32.
+    // Expected: exactly one of two packets is lost, at one in ten: 200 * 2 * 0.1 * 0.9^2 = 32.
     assert!((20..48).contains(&late), "{late} of 200");
 }
 
 #[test]
 fn in_a_cut_nothing_arrives_and_then_everything_in_order() {
-    // The first is there in time, the second on its way, the third sent in the cut.
+    // The first arrives before the cut, the second is in transit, the third is sent during the cut.
     for told_before in [true, false] {
         let (world, link) = bench(1, |_| {});
         let (near, far) = link.connect();
@@ -204,7 +204,7 @@ fn in_a_cut_nothing_arrives_and_then_everything_in_order() {
                 times
             })
             .unwrap();
-        // Sent again 200 ms after the cut: whole, or with what had left already.
+        // The second is sent again 200 ms after the cut: as a whole, or only the bytes that had left already.
         let expected = if told_before { [8, 308, 309] } else { [8, 301, 306] };
         assert_eq!(times, expected, "{told_before}");
     }

@@ -49,7 +49,7 @@ fn exponential_draws_are_exponential() {
     let draws: Vec<u64> = (0..200_000).map(|_| random.exponential(1_000_000)).collect();
     let mean = draws.iter().sum::<u64>() / draws.len() as u64;
     assert!((990_000..1_010_000).contains(&mean), "{mean}");
-    // One in e, e^2 and e^3 is longer than one, two and three means.
+    // One number in e, e^2 and e^3 is longer than one, two and three means.
     for (means, per_mille) in [(1, 368), (2, 135), (3, 50)] {
         let longer = draws.iter().filter(|draw| **draw > means * 1_000_000).count() as u64 * 1000 / draws.len() as u64;
         assert!(longer.abs_diff(per_mille) <= 4, "{longer} of 1,000 are longer than {means} means");

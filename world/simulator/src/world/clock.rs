@@ -1,11 +1,11 @@
-//! The time within a step: where the step began, and what it has used of its CPU since.
+//! The time within a step: the step's start, and the CPU time that it has used since.
 //!
-//! The CPU time of a step is a base cost, what was charged by hand, and the sum over the engine's
-//! counters of what each moved by times its cost. Costs are in picoseconds; what is left of a
-//! nanosecond stays with the CPU for its next step, so that many small steps cost what they should.
+//! The CPU time of a step is a base cost, the time charged by hand, and the sum over the engine's counters of each
+//! increment times its cost. Costs are in picoseconds. The CPU carries the fraction of a nanosecond over to its next
+//! step, so that many small steps cost as much as they should.
 //!
-//! Owns: the instant that everybody is told, the counter blocks of the virtual CPUs.
-//! Does not own: the costs (`costs`), which step comes next (`shuffle`, `cpu`).
+//! Owns: the current instant, the counter blocks of the virtual CPUs.
+//! Does not own: the costs (`costs`), the choice of the next step (`shuffle`, `cpu`).
 //! Invariants: between steps, and in calls at an instant, the clock stands still.
 
 use std::cell::Cell;
@@ -17,7 +17,7 @@ use crate::costs::CostTable;
 
 static WORLDS: AtomicU64 = AtomicU64::new(0);
 
-/// The counters of one virtual CPU, and how much of them has been charged.
+/// The counters of one virtual CPU, and the part of them that has been charged.
 struct CpuLocal {
     local: Local,
     charged_ps: Cell<u64>,
@@ -28,29 +28,29 @@ thread_local! {
     static LOCALS: Cell<Option<(u64, &'static [CpuLocal])>> = const { Cell::new(None) };
 }
 
-/// One thread runs a world at a time: the atomics are there to be shared safely, not for their order.
+/// One thread runs a world at a time: the fields are atomic for safe sharing, not for ordering.
 pub(super) struct Clock {
-    /// Start of the step with its base cost, and, in a step, what was charged by hand.
+    /// The start of the step with its base cost; within a step also the time charged by hand.
     base_ns: AtomicU64,
-    /// In a step on a CPU with costs: the counters say what comes on top.
+    /// True in a step on a CPU with costs: the counters add to the time.
     counting: AtomicBool,
-    /// Charged by hand in a call at an instant: it lands on the CPU, not on the clock.
+    /// Time charged by hand in a call at an instant. It is added to the CPU, not to the clock.
     charged_ns: AtomicU64,
-    /// Up to this instant nothing else can happen, and the slice lasts: preemption points are passed.
+    /// Until this instant nothing else can happen and the slice lasts, so preemption points do nothing.
     quiet_ns: AtomicU64,
-    /// Left over by the steps before, of the CPU that runs this one.
+    /// The fraction that earlier steps left on the CPU of this step.
     carry_ps: AtomicU64,
     /// The virtual CPU that runs the step.
     cpu: AtomicUsize,
     cpus: usize,
     costs: Option<CostTable>,
     counters: Counters,
-    /// Tells this world's counter blocks from another's on the same thread; not part of any trace.
+    /// Distinguishes this world's counter blocks from another's on the same thread; not part of any trace.
     world: u64,
 }
 
 impl Clock {
-    /// `costs` is nothing where steps have a fixed cost.
+    /// `costs` is `None` if steps have a fixed cost.
     pub(super) fn new(cpus: usize, costs: Option<CostTable>) -> Self {
         Self {
             base_ns: AtomicU64::new(0),
@@ -79,8 +79,8 @@ impl Clock {
         self.make_locals()
     }
 
-    /// A block is not `Sync`, and what a platform lends must outlive the call: the thread keeps it for
-    /// ever. That is some 250 bytes a virtual CPU for each change of worlds on a thread.
+    /// A block is not `Sync`, and a platform's reference must outlive the call, so the thread keeps the blocks for
+    /// ever. That costs some 250 bytes per virtual CPU for each change of worlds on a thread.
     #[cold]
     fn make_locals(&self) -> &'static [CpuLocal] {
         let make = |_| CpuLocal { local: Local::new(&self.counters), charged_ps: Cell::new(0) };
@@ -100,7 +100,7 @@ impl Clock {
         self.cpu.load(Ordering::Relaxed)
     }
 
-    /// Picoseconds that the CPU's counters are worth beyond what has been charged, with its carry.
+    /// Picoseconds of the CPU's counters that are not charged yet, including its carry.
     #[inline]
     fn uncharged_ps(&self, charge: bool) -> u64 {
         let Some(costs) = &self.costs else { return 0 };
@@ -119,14 +119,14 @@ impl Clock {
         if self.counting.load(Ordering::Relaxed) { base + self.uncharged_ps(false) / 1000 } else { base }
     }
 
-    /// Sets the instant; the clock stands there.
+    /// Sets the instant at which the clock stands.
     #[inline]
     pub(super) fn set(&self, now_ns: u64) {
         self.base_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// CPU time that is not in the counters. In a call at an instant it is kept for the CPU that the
-    /// call interrupts.
+    /// Adds CPU time beyond the counters. In a call at an instant the time is kept for the CPU that the call
+    /// interrupts.
     #[inline]
     pub(super) fn charge(&self, ns: u64) {
         let standing = self.costs.is_some() && !self.counting.load(Ordering::Relaxed);
@@ -144,13 +144,13 @@ impl Clock {
         self.quiet_ns.store(until_ns, Ordering::Relaxed);
     }
 
-    /// Something will happen at `at_ns`.
+    /// Notes that something will happen at `at_ns`.
     #[inline]
     pub(super) fn disturb(&self, at_ns: u64) {
         self.quiet_ns.store(at_ns.min(self.quiet_ns.load(Ordering::Relaxed)), Ordering::Relaxed);
     }
 
-    /// What happened between runs is nobody's CPU time.
+    /// Drops the CPU time used between runs, which belongs to no CPU.
     pub(super) fn forget_uncharged(&self) {
         let Some(costs) = &self.costs else { return };
         for cpu in self.locals() {
@@ -168,14 +168,14 @@ impl Clock {
         self.quiet_ns.store(0, Ordering::Relaxed);
     }
 
-    /// A call at an instant begins; what it costs will be `cpu`'s.
+    /// A call at an instant begins; its cost goes to `cpu`.
     pub(super) fn begin_call(&self, cpu: usize, at_ns: u64, carry_ps: u64) {
         self.begin(cpu, at_ns, carry_ps);
         self.counting.store(false, Ordering::Relaxed);
     }
 
-    /// The step or call has ended: nanoseconds since its beginning that are the CPU's, and the carry.
-    /// The clock stands where the step ended.
+    /// Ends the step or call; returns the CPU's nanoseconds since its beginning, and the carry. The clock stands at the
+    /// end of the step.
     pub(super) fn end(&self, start_ns: u64) -> (u64, u64) {
         let uncharged_ps = self.uncharged_ps(true);
         let base_ns = self.base_ns.load(Ordering::Relaxed);

@@ -1,23 +1,22 @@
-//! Virtual CPUs: who runs where and when, in slices, and what that comes to.
+//! Virtual CPUs: tasks run on them in slices; their time is accounted.
 //!
-//! The model: all CPUs take tasks from one run queue, in the order in which these became ready;
-//! simultaneous ones in an order drawn from the seed. One queue, because that is what a scheduler
-//! with good balancing comes to, because no balancer has to be modelled, and because its waits are
-//! known in closed form. A task keeps its CPU until it waits for something, or until a preemption
-//! point at which its slice is used up: then it goes to the end of the queue. A slice ends nowhere
-//! else, so whoever computes for long does it in `SimPlatform::work`. Tasks that go ahead of others have a queue of
-//! their own, which is looked at first; they do not cut another's slice short.
+//! The model: all CPUs take tasks from one run queue, in the order in which the tasks became ready. The seed orders
+//! simultaneous tasks. There is one queue because a scheduler with good balancing amounts to that, because no balancer
+//! has to be modelled, and because its waits are known in closed form. A task keeps its CPU until it waits, or until a
+//! preemption point after the end of its slice. Then it goes to the end of the queue. A slice ends nowhere else, so a
+//! task that computes for long does so in `SimPlatform::work`. Tasks that go ahead have their own queue, which is
+//! served first; they do not cut a running slice short.
 //!
-//! Each CPU has a clock of its own. What comes next is what has the earliest instant: an event, or a
-//! step of the CPU with the lowest clock. A step is run whole before the next is looked for; a task
-//! whose clock is ahead of what others could do waits at its preemption points, still on its CPU,
-//! until they have done it. Between two such points others see effects earlier than they should.
+//! Each CPU has its own clock. The earliest comes next: an event, or a step of the CPU with the lowest clock. A step
+//! runs as a whole before the next is chosen. A task whose clock is ahead of possible work of others waits at its
+//! preemption points, still on its CPU, until the others have done that work. Between two such points, other tasks see
+//! a step's effects earlier than they should.
 //!
-//! Events (a device's completion, a timer) happen at their instants, on no CPU. The CPU time that a
-//! call at an instant uses is taken from the CPU that was free first, as an interrupt would.
+//! Events (a device's completion, a timer) happen at their instants, on no CPU. The CPU time of a call at an instant is
+//! taken from the CPU that was free first, as an interrupt's would be.
 //!
 //! Owns: the run queue, the CPUs' clocks and slices, their accounts.
-//! Does not own: what a step costs (`clock`), tasks, timers.
+//! Does not own: the cost of a step (`clock`), tasks, timers.
 //! Invariants: a task is in the queue once or on a CPU, never both. No CPU is idle while the queue
 //! holds a task that is ready by its clock.
 
@@ -30,63 +29,62 @@ use crate::random::Random;
 /// Most virtual CPUs of a world.
 pub const CPUS_MAX: usize = 1024;
 
-/// How long a task may run while others wait.
+/// The time that a task may run while others wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slice {
     /// Always this long, in nanoseconds.
     Fixed(u64),
-    /// Drawn anew each time, exponentially distributed about this mean, in nanoseconds.
+    /// Drawn anew each time from an exponential distribution with this mean, in nanoseconds.
     Exponential(u64),
 }
 
 /// The CPUs of a world.
 #[derive(Clone, Debug)]
 pub struct CpuOptions {
-    /// How many: 1 to [`CPUS_MAX`].
+    /// The number of CPUs: 1 to [`CPUS_MAX`].
     pub cpus: usize,
-    /// How long a task may run while others wait.
+    /// The time that a task may run while others wait.
     pub slice: Slice,
-    /// Of 1,000 preemption points, how many switch the task out whether or not its slice is used up:
-    /// 0 in experiments; more where races are looked for.
+    /// Preemption points of 1,000 at which the task is switched out even if its slice lasts: 0 in experiments; more in
+    /// searches for races.
     pub switch_per_mille: u64,
-    /// What things cost.
+    /// The table of CPU costs.
     pub costs: CostTable,
 }
 
 impl CpuOptions {
-    /// So many CPUs with slices of 3 ms (what Linux has called its base slice) and the costs of
-    /// [`CostTable::standard`].
+    /// This many CPUs, with slices of 3 ms (Linux's base slice) and the costs of [`CostTable::standard`].
     pub fn count(cpus: usize) -> Self {
         Self { cpus, slice: Slice::Fixed(3_000_000), switch_per_mille: 0, costs: CostTable::standard() }
     }
 }
 
-/// What a virtual CPU has done so far.
+/// A virtual CPU's figures so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CpuTime {
-    /// Time it ran tasks or was interrupted.
+    /// Time in which it ran tasks or was interrupted.
     pub busy_ns: u64,
-    /// Of that, in calls at an instant.
+    /// The part of that in calls at an instant.
     pub interrupt_ns: u64,
     /// Tasks it took from the run queue.
     pub dispatches: u64,
-    /// Of these, how often it was not the task that it had run last.
+    /// Dispatches of a task other than the one that the CPU had run last.
     pub switches: u64,
 }
 
-/// What all virtual CPUs have done so far.
+/// The figures of all virtual CPUs so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuUsage {
     /// Each CPU.
     pub cpus: Vec<CpuTime>,
-    /// Time that tasks waited in the run queue, all together.
+    /// Total time that tasks waited in the run queue.
     pub wait_ns: u64,
-    /// Tasks put back into the run queue with their slice used up.
+    /// Tasks put back into the run queue at the end of their slice.
     pub preemptions: u64,
 }
 
 impl CpuUsage {
-    /// Time that the CPUs were busy, all together.
+    /// Total time that the CPUs were busy.
     pub fn busy_ns(&self) -> u64 {
         self.cpus.iter().map(|cpu| cpu.busy_ns).sum()
     }
@@ -99,9 +97,9 @@ impl CpuUsage {
 
 #[derive(Default)]
 struct Cpu {
-    /// It is free, or its task goes on, from here on.
+    /// The instant from which the CPU is free, or its task continues.
     clock_ns: u64,
-    /// A task that gave way to what comes before it, and keeps the CPU.
+    /// A task that gave way to earlier work and keeps the CPU.
     held_by: Option<TaskRef>,
     /// The number of the task that ran here last.
     last: Option<u64>,
@@ -114,22 +112,22 @@ struct Queued {
     ready_ns: u64,
     tie: u64,
     task: TaskRef,
-    /// It was put back because its slice was used up, by this CPU.
+    /// The CPU that put it back at the end of its slice.
     preempted_on: Option<usize>,
 }
 
-/// What to do at a preemption point.
+/// The decision at a preemption point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Preempt {
-    /// Nothing else comes before.
+    /// Nothing else comes before the task.
     GoOn,
-    /// Others come first; the CPU is kept.
+    /// Others come first; the task keeps its CPU.
     GiveWay,
-    /// To the end of the run queue.
+    /// The task goes to the end of the run queue.
     Switch,
 }
 
-/// A step that may be next.
+/// A candidate for the next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Candidate {
     pub(super) at_ns: u64,
@@ -137,13 +135,13 @@ pub(super) struct Candidate {
     from: Place,
 }
 
-/// Where a task that may run next is.
+/// The place of a candidate's task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Place {
     /// On its CPU, having given way.
     Cpu,
     Queue,
-    /// In the queue of those who go ahead.
+    /// In the queue of tasks that go ahead.
     Ahead,
 }
 
@@ -151,7 +149,7 @@ enum Place {
 pub(super) struct Dispatch {
     pub(super) task: TaskRef,
     pub(super) cpu: usize,
-    /// With the base costs passed.
+    /// Includes the base costs.
     pub(super) start_ns: u64,
     pub(super) carry_ps: u64,
 }
@@ -161,13 +159,13 @@ pub(super) struct Cpus {
     cpus: Vec<Cpu>,
     /// In the order of `ready_ns` and `tie`.
     queue: VecDeque<Queued>,
-    /// The same of tasks that go ahead of those.
+    /// The queue, in the same order, of tasks that go ahead.
     ahead: VecDeque<Queued>,
     random: Random,
-    /// The CPU that runs the step, and the instant it began, base costs included.
+    /// The CPU of the running step; below, the step's start with base costs.
     current: usize,
     begun_ns: u64,
-    /// What the last preemption point of the step decided.
+    /// The decision at the step's last preemption point.
     pub(super) decided: Preempt,
     wait_ns: u64,
     preemptions: u64,
@@ -175,7 +173,7 @@ pub(super) struct Cpus {
 
 impl Cpus {
     /// # Panics
-    /// When the options ask for no CPU or too many, or for slices of no length.
+    /// When the options have no CPU or too many, or slices without length.
     pub(super) fn new(options: CpuOptions, random: Random) -> Self {
         assert!((1..=CPUS_MAX).contains(&options.cpus), "{} CPUs; allowed are 1 to {CPUS_MAX}", options.cpus);
         let (Slice::Fixed(ns) | Slice::Exponential(ns)) = options.slice;
@@ -226,7 +224,7 @@ impl Cpus {
         first
     }
 
-    /// The step that could begin earliest; `busy` is a CPU that cannot.
+    /// The step that could begin earliest, except on the CPU `busy`.
     fn candidate_without(&self, busy: Option<usize>) -> Option<Candidate> {
         // Clock and number of the first of each kind.
         let (mut held, mut free) = (None, None);
@@ -266,9 +264,9 @@ impl Cpus {
         self.candidate_without(None)
     }
 
-    /// What the running task is to do at a preemption point at `now_ns`, with the next event at
-    /// `event_ns`; it keeps its CPU unless it `may_switch`. And the instant before which, by what is
-    /// known now, it is to go on at all further points.
+    /// Decides for the running task at a preemption point at `now_ns`, with the next event at `event_ns`. The task
+    /// keeps its CPU unless it `may_switch`. Also returns the instant before which, as known now, the task continues at
+    /// all further points.
     pub(super) fn preempt(&mut self, now_ns: u64, event_ns: Option<u64>, may_switch: bool) -> (Preempt, u64) {
         let draws = self.options.switch_per_mille > 0;
         let drawn = draws && self.random.chance(self.options.switch_per_mille);
@@ -285,12 +283,12 @@ impl Cpus {
         (self.decided, if draws { 0 } else { first_ns.min(slice_end_ns) })
     }
 
-    /// Nanoseconds until the running task's slice is used up.
+    /// Nanoseconds left in the running task's slice.
     pub(super) fn slice_left_ns(&self, now_ns: u64) -> u64 {
         self.cpus[self.current].slice_end_ns.saturating_sub(now_ns)
     }
 
-    /// The candidate's step begins. Nothing if its task has ended meanwhile.
+    /// Begins the candidate's step. `None` if its task has ended meanwhile.
     pub(super) fn begin(&mut self, candidate: Candidate, tasks: &mut Tasks) -> Option<Dispatch> {
         let number = candidate.cpu;
         if candidate.from == Place::Cpu {
@@ -311,7 +309,7 @@ impl Cpus {
         let stays = cpu.last == Some(task.number);
         cpu.time.dispatches += 1;
         cpu.time.switches += u64::from(!stays);
-        // Nobody else wanted the CPU: the task never left it.
+        // No other task wanted the CPU, so the task never left it.
         let base_ns = if waited_ns == 0 && stays && preempted_on == Some(number) {
             0
         } else {
@@ -326,12 +324,12 @@ impl Cpus {
         Some(Dispatch { task, cpu: number, start_ns, carry_ps: cpu.carry_ps })
     }
 
-    /// Instant at which the running step began, base costs included.
+    /// The instant at which the running step began, base costs included.
     pub(super) fn begun_ns(&self) -> u64 {
         self.begun_ns
     }
 
-    /// The step has ended after `used_ns`; its task, if it goes on, may be woken already.
+    /// The step has ended after `used_ns`. If its task continues, it may have been woken already.
     pub(super) fn end(&mut self, task: TaskRef, used_ns: u64, carry_ps: u64, tasks: &mut Tasks) {
         let end_ns = self.begun_ns.saturating_add(used_ns);
         let cpu = &mut self.cpus[self.current];
@@ -354,7 +352,7 @@ impl Cpus {
         self.enqueue(task, goes_ahead, end_ns, preempted.then_some(self.current));
     }
 
-    /// A call at `at_ns` begins: the CPU that it interrupts, and that CPU's carry.
+    /// A call at `at_ns` begins. Returns the CPU that it interrupts, and that CPU's carry.
     pub(super) fn begin_call(&mut self, at_ns: u64) -> (usize, u64) {
         self.current = self.free_first();
         self.begun_ns = at_ns;
@@ -372,7 +370,7 @@ impl Cpus {
         }
     }
 
-    /// A run has ended: its future leaves queue and CPU.
+    /// A run has ended: its future leaves the queue and the CPU.
     pub(super) fn forget(&mut self, task: TaskRef) {
         self.queue.retain(|queued| queued.task != task);
         self.ahead.retain(|queued| queued.task != task);

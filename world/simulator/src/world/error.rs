@@ -1,14 +1,14 @@
-//! Why a run did not end with its future's output.
+//! The reasons for which a run ends without its future's output.
 //!
 //! Owns: the reasons, and their words.
 //! Does not own: finding them (`world`).
-//! Invariants: each names who waits or what was found.
+//! Invariants: each names the waiting tasks or the failed check.
 
-/// Why a run did not end with its future's output.
+/// The reason that a run ended without its future's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Nothing is ready and nothing is due: these tasks wait for each other, or for nobody.
+    /// Nothing is ready and nothing is due: the waiting tasks can never continue.
     Deadlock {
         /// The tasks that wait, as name and number.
         waiting: Vec<String>,
@@ -22,12 +22,12 @@ pub enum RunError {
     StepsUp {
         /// The tasks that are ready, as name and number.
         ready: Vec<String>,
-        /// The virtual time by then.
+        /// The virtual time at that point.
         now_ns: u64,
     },
     /// A check failed: see [`World::fail`].
     Failed {
-        /// What was found.
+        /// The failed check.
         what: String,
     },
 }

@@ -1,9 +1,9 @@
 //! The executor: virtual CPUs, virtual nanoseconds, tasks in an order drawn from the seed.
 //!
-//! Owns: what happens next, the trace, and the end of all that.
-//! Does not own: disks and links; they ask for calls at an instant and trace what they do.
-//! Invariants: one thing runs at a time, with no lock held. A run ends: with the future's output, or
-//! with an error that names who waits.
+//! Owns: the choice of the next step or event, the trace, the world's end.
+//! Does not own: disks and links, which schedule calls at an instant and trace their own events.
+//! Invariants: one thing runs at a time, with no lock held. A run ends: with the future's output, or with an error that
+//! names the waiting tasks.
 
 mod clock;
 mod cpu;
@@ -35,13 +35,13 @@ pub use task::TaskUsage;
 use task::{MAIN, TaskFuture, TaskRef, Tasks};
 use timer::{Due, Timers};
 
-/// What a world is made from.
+/// Options of a world.
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
-    /// Everything that is drawn is drawn from this.
+    /// The source of everything random.
     pub seed: u64,
-    /// Virtual CPU time that one poll of one task costs, in nanoseconds. 0 is allowed. Where there are
-    /// `cpus`, their table of costs says it.
+    /// Virtual CPU time of one poll of one task, in nanoseconds; 0 is allowed. With `cpus`, their table of costs
+    /// applies instead.
     pub step_ns: u64,
     /// Polls and calls after which a run is given up.
     pub steps_max: u64,
@@ -49,15 +49,13 @@ pub struct WorldOptions {
     pub time_ns_max: u64,
     /// Keep the last events in words, for [`World::trace_lines`].
     pub keep_lines: bool,
-    /// The CPUs, for a world that keeps time as a machine does. Without them there is one, which runs
-    /// whatever is ready in an order drawn from the seed, and switches at every preemption point: what
-    /// finds races.
+    /// The CPUs, for a world that keeps time as a machine does. Without them there is one CPU, which runs ready tasks
+    /// in an order drawn from the seed and switches at every preemption point. That finds races.
     pub cpus: Option<CpuOptions>,
 }
 
 impl WorldOptions {
-    /// A seed, and the rest as most tests want it: 100 ns a step, at most 20 million steps and
-    /// ten hours.
+    /// This seed, and common values for tests: 100 ns a step, at most 20 million steps and ten hours.
     pub fn seed(seed: u64) -> Self {
         Self {
             seed,
@@ -77,40 +75,38 @@ impl WorldOptions {
 
 pub(crate) type Call = Box<dyn FnOnce() + Send>;
 
-/// What is done next.
 enum Next {
     Call(Call),
-    /// A step of a task; without a future it is `MAIN`'s.
+    /// A step of a task; without a future it is a step of `MAIN`.
     Step(TaskRef, Option<(TaskFuture, Waker)>),
     /// A step of a task that has ended already.
     Nothing,
 }
 
-/// What has just been done.
 enum Ended {
     Nothing,
     Call,
-    /// A step after which the task goes on.
+    /// A step after which the task continues.
     Step(TaskRef, Option<(TaskFuture, Waker)>),
     /// The task's last step.
     Last(TaskRef, TaskFuture),
 }
 
-/// What choosing came to.
+/// The result of a choice.
 enum Choice {
     Next(Next),
-    /// To be woken with no lock held; then choose again.
+    /// Wake these with no lock held, then choose again.
     Wake(Vec<Due>),
     Again,
 }
 
 struct Core {
     tasks: Tasks,
-    /// Whose step it is.
+    /// The task of the current step.
     running: Option<TaskRef>,
-    /// With virtual CPUs, they say what runs next.
+    /// With virtual CPUs, they choose the next step.
     cpus: Option<Cpus>,
-    /// Without, this does.
+    /// Without virtual CPUs, this chooses the next step.
     shuffle: Shuffle,
     timers: Timers,
     schedule: Random,
@@ -123,11 +119,11 @@ struct Core {
     ended: bool,
 }
 
-/// What the world's parts share. The lock is held for bookkeeping only, never while a task or a call
-/// runs or is dropped.
+/// The state shared by the world's parts. The lock is held for bookkeeping only, never while a task or a call runs or
+/// is dropped.
 pub(crate) struct Shared {
     clock: Clock,
-    /// Looks at the clock and the counters since the last step, to find a step that never ends.
+    /// Reads of the clock and the counters since the last step, to find a step that never ends.
     looks: AtomicU64,
     core: Mutex<Core>,
     options: WorldOptions,
@@ -146,13 +142,12 @@ impl Core {
         found.queued = true;
         match &mut self.cpus {
             None => self.shuffle.ready_task(task),
-            // A task that is woken in its own step is queued at the end of it.
+            // A task woken in its own step is queued at the end of that step.
             Some(_) if running => {}
             Some(cpus) => cpus.enqueue(task, found.goes_ahead, now_ns.max(found.free_ns), None),
         }
     }
 
-    /// Counts a step.
     fn count_step(&mut self, steps_max: u64, now_ns: u64) -> Result<(), RunError> {
         if self.steps == steps_max {
             return Err(RunError::StepsUp { ready: self.tasks.names(true), now_ns });
@@ -183,7 +178,7 @@ impl Shared {
         self.clock.now_ns()
     }
 
-    /// Runs `call` at `at_ns`; simultaneous ones run in an order drawn from the seed.
+    /// Runs `call` at `at_ns`; the seed orders simultaneous calls.
     pub(crate) fn call_at(&self, at_ns: u64, call: Call) {
         let mut core = self.lock();
         if core.ended {
@@ -196,7 +191,7 @@ impl Shared {
         self.clock.disturb(at_ns);
     }
 
-    /// Wakes a task at `at_ns`. It is not taken back: who is woken looks whether there is anything to do.
+    /// Wakes a task at `at_ns`. This cannot be cancelled: a woken task checks whether there is anything to do.
     pub(crate) fn wake_at(&self, at_ns: u64, waker: Waker) {
         let mut core = self.lock();
         if core.ended {
@@ -212,7 +207,7 @@ impl Shared {
         self.trace_at(self.now_ns(), kind, words);
     }
 
-    /// The same of whoever knows what time it is.
+    /// Like `trace`, for a caller that knows the time.
     #[inline]
     pub(crate) fn trace_at(&self, now_ns: u64, kind: &str, words: &[u64]) {
         self.lock().trace.event(now_ns, kind, words);
@@ -227,7 +222,7 @@ impl Shared {
         self.lock().at_end.push(call);
     }
 
-    /// A generator for a part of the world that is made now.
+    /// A generator for a new part of the world.
     pub(crate) fn fork_random(&self) -> Random {
         let mut core = self.lock();
         let part = core.forks.bits();
@@ -257,7 +252,7 @@ impl Shared {
         self.clock.disturb(now_ns);
     }
 
-    /// Settles what has ended and chooses what is next; time moves on until there is something.
+    /// Settles the step that has ended and chooses the next; time advances until there is one.
     fn advance(&self, ended: Ended) -> Result<Next, RunError> {
         let mut core = self.lock();
         let ended = match ended {
@@ -301,7 +296,7 @@ impl Shared {
         }
     }
 
-    /// Puts the task back and lets time pass by what it used.
+    /// Puts the task back and advances time by the CPU time that it used.
     fn settle(&self, core: &mut Core, ended: Ended) {
         let is_step = match ended {
             Ended::Nothing => return,
@@ -328,7 +323,7 @@ impl Shared {
         core.running = None;
     }
 
-    /// What happens earliest: an event, or a step of the CPU with the lowest clock.
+    /// Chooses the earliest: an event, or a step of the CPU with the lowest clock.
     fn next_on_cpus(&self, core: &mut Core) -> Result<Choice, RunError> {
         let Core { cpus: Some(cpus), tasks, timers, .. } = core else { return Ok(Choice::Again) };
         let event_ns = timers.first_ns();
@@ -397,8 +392,8 @@ impl Shared {
         usage
     }
 
-    /// A preemption point of the running task, at which it keeps its CPU unless it `may_switch`. What
-    /// it comes to is decided now: it is awaited at once.
+    /// A preemption point of the running task, which keeps its CPU unless it `may_switch`. The decision is made here,
+    /// since the caller awaits the result at once.
     fn preempt(&self, may_switch: bool) -> Yield {
         if self.options.cpus.is_none() {
             return Yield(false);
@@ -420,8 +415,8 @@ impl Shared {
     }
 }
 
-/// While a world runs, its thread takes and gives frames as the virtual CPU whose step it is, the first
-/// where there are none: by its own lists what comes back would depend on the process's other threads.
+/// While a world runs, its thread takes and returns frames as the current step's virtual CPU, or as CPU 0 without
+/// virtual CPUs. With the thread's own lists, the frames would depend on the process's other threads.
 struct FrameLists;
 
 impl FrameLists {
@@ -441,7 +436,7 @@ impl World {
     /// A world at time 0 with nothing in it.
     ///
     /// # Panics
-    /// When [`WorldOptions::cpus`] asks for no CPU, for too many, or for slices of no length.
+    /// When [`WorldOptions::cpus`] has no CPU or too many, or slices without length.
     pub fn new(options: WorldOptions) -> Self {
         let seeds = Random::new(options.seed);
         let core = Core {
@@ -474,10 +469,10 @@ impl World {
         &self.shared
     }
 
-    /// Runs everything until `future` is done; what else is unfinished then goes on in the next run.
+    /// Runs everything until `future` is done. Unfinished tasks continue in the next run.
     ///
     /// # Errors
-    /// When nothing can run any more, a bound is passed, or a check failed. The future is dropped.
+    /// When nothing can run any more, a bound is passed, or a check fails. The future is dropped.
     pub fn run<F: Future>(&self, future: F) -> Result<F::Output, RunError> {
         let mut future = pin!(future);
         let _lists = FrameLists::of_the_world();
@@ -527,8 +522,8 @@ impl World {
         }
     }
 
-    /// Between two runs the clock jumps ahead, as of a machine that was suspended, or a process that was stopped: what
-    /// was due meanwhile comes late, all at once.
+    /// Advances the clock between two runs, as for a suspended machine or a stopped process. Everything due meanwhile
+    /// comes late and all at once.
     pub fn jump(&self, ns: u64) {
         self.shared.clock.set(self.shared.now_ns().saturating_add(ns));
     }
@@ -538,17 +533,17 @@ impl World {
         self.shared.spawn(name, false, Box::pin(task));
     }
 
-    /// Makes the run end with an error that says `what`. The first one counts.
+    /// Ends the run with an error that says `what`. The first error counts.
     pub fn fail(&self, what: String) {
         self.shared.fail(what);
     }
 
-    /// Adds an event of the caller's to the trace.
+    /// Adds an event of the caller to the trace.
     pub fn trace(&self, kind: &str, words: &[u64]) {
         self.shared.trace(kind, words);
     }
 
-    /// All that happened so far, as one number.
+    /// The hash of all events so far.
     pub fn trace_hash(&self) -> u64 {
         self.shared.lock().trace.hash()
     }
@@ -563,7 +558,7 @@ impl World {
         self.shared.lock().steps
     }
 
-    /// What the virtual CPUs have done so far; without [`WorldOptions::cpus`] nothing is accounted.
+    /// The figures of the virtual CPUs so far; nothing is accounted without [`WorldOptions::cpus`].
     pub fn cpu_usage(&self) -> CpuUsage {
         self.shared.lock().cpus.as_ref().map(Cpus::usage).unwrap_or_default()
     }
@@ -576,8 +571,8 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Tasks hold the engine, which holds the platform, which holds the tasks: cut here. What is
-        // dropped may wake, spawn or submit, so it is dropped unlocked.
+        // Tasks hold the engine, which holds the platform, which holds the tasks. This breaks the cycle. A dropped task
+        // may wake, spawn or submit, so the tasks are dropped without the lock.
         let (tasks, ready, timers, at_end) = {
             let mut core = self.shared.lock();
             core.ended = true;

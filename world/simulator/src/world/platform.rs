@@ -1,8 +1,8 @@
 //! The engine's `Platform` in virtual time.
 //!
-//! Owns: what only a simulated world offers on top: CPU time by hand, calls at an instant.
-//! Does not own: the executor, which it passes everything on to.
-//! Invariants: what it answers depends on the seed and on what was asked before, on nothing else.
+//! Owns: the additions of a simulated world: CPU time charged by hand, calls at an instant.
+//! Does not own: the executor, to which it forwards every call.
+//! Invariants: its answers depend only on the seed and the calls before.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use super::Shared;
 use super::task::TaskUsage;
 use super::timer::Sleep;
 
-/// Looks at the clock or the counters in one step after which the step is taken to never end: some
-/// ten times those of a write of 1 GiB in one step.
+/// Reads of the clock or the counters within one step after which the step counts as endless: some ten times those of a
+/// 1 GiB write in one step.
 const LOOKS_MAX: u64 = 4_000_000;
 /// The wall clock at virtual time 0: 2026-01-01 00:00 UTC.
 const WALL_START_NS: i128 = 1_767_225_600_000_000_000;
@@ -35,8 +35,8 @@ impl SimPlatform {
 
     #[inline]
     fn look(&self) {
-        // One thread runs a world at a time: no read-modify-write is needed, and it would cost more
-        // than all else here.
+        // One thread runs a world at a time, so no read-modify-write is needed. It would cost more than everything else
+        // here.
         let looks = self.shared.looks.load(Ordering::Relaxed);
         self.shared.looks.store(looks + 1, Ordering::Relaxed);
         if looks >= LOOKS_MAX {
@@ -46,49 +46,50 @@ impl SimPlatform {
 
     #[cold]
     fn never_ends(&self, looks: u64) {
-        // What is dropped on the way out may look again.
+        // Destructors that run during the panic may read the clock again.
         self.shared.looks.store(0, Ordering::Relaxed);
         panic!("one step has looked at the clock or counters {looks} times: it does not end");
     }
 
-    /// Adds to the CPU time of the step, beyond what the table of costs says: `now` moves at once. In a
-    /// call at an instant it is taken from the CPU that was free first, and `now` stands. What takes
-    /// longer than a slice is done in [`SimPlatform::work`].
+    /// Adds CPU time to the step, beyond the table of costs; `now` advances at once. In a call at an instant the time
+    /// is taken from the CPU that was free first, and `now` does not move. Work longer than a slice belongs in
+    /// [`SimPlatform::work`].
     pub fn charge_ns(&self, ns: u64) {
         self.shared.clock.charge(ns);
     }
 
-    /// Computes for `ns` of CPU time; others have their slices in between.
+    /// Computes for `ns` of CPU time; other tasks get their slices in between.
     pub async fn work(&self, ns: u64) {
         let mut left_ns = ns;
         while left_ns > 0 {
             let piece_ns = left_ns.min(self.shared.slice_left_ns());
             self.charge_ns(piece_ns);
             left_ns -= piece_ns;
-            // Done, it keeps the CPU, but does not go on before what others did meanwhile.
+            // When the work is done the task keeps its CPU, but continues only after the work that other tasks did
+            // meanwhile.
             self.shared.preempt(left_ns > 0).await;
         }
     }
 
-    /// Calls `call` at `at`, or now if that is over: on no CPU, in an order drawn from the seed among
-    /// simultaneous ones. It is dropped uncalled when the world ends before.
+    /// Calls `call` at `at`, or now if that instant is past. It runs on no CPU; the seed orders simultaneous calls. If
+    /// the world ends before, `call` is dropped uncalled.
     pub fn call_at(&self, at: Nanos, call: impl FnOnce() + Send + 'static) {
         self.shared.call_at(at.0, Box::new(call));
     }
 
-    /// Name and number of the task whose step it is: who does what is being done. Nobody in a call at an
-    /// instant, and 0 for the future that [`World::run`](super::World::run) was given.
+    /// Name and number of the task of the current step. `None` in a call at an instant; number 0 for the future given
+    /// to [`World::run`](super::World::run).
     pub fn running_task(&self) -> Option<(&'static str, u64)> {
         self.shared.running_task()
     }
 
-    /// The virtual CPU that runs the step.
+    /// The virtual CPU of the current step.
     pub fn cpu(&self) -> usize {
         self.shared.clock.cpu()
     }
 
-    /// What the task whose step it is has had of the CPUs; all zero outside of a step, and in a world
-    /// without [`WorldOptions::cpus`](super::WorldOptions::cpus).
+    /// The CPU time of the current step's task so far; all zero outside of a step, and in a world without
+    /// [`WorldOptions::cpus`](super::WorldOptions::cpus).
     pub fn task_usage(&self) -> TaskUsage {
         self.shared.task_usage()
     }
@@ -119,7 +120,7 @@ impl Platform for SimPlatform {
         self.shared.spawn(name, false, Box::pin(task));
     }
 
-    /// On virtual CPUs it is the next to run whenever it is ready, and takes no CPU from a task whose slice lasts.
+    /// On virtual CPUs a ready task of this kind runs next, but takes no CPU from a task whose slice lasts.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.shared.spawn(name, true, Box::pin(task));
     }
@@ -132,7 +133,7 @@ impl Platform for SimPlatform {
         self.shared.preempt(true)
     }
 
-    /// A completion interrupts a CPU at its instant, and is told at once.
+    /// A completion interrupts a CPU at its instant and is reported at once.
     fn unwatched_ns(&self) -> u64 {
         0
     }
@@ -147,7 +148,7 @@ impl Platform for SimPlatform {
     }
 }
 
-/// Lets others go first, or, made with `true`, does nothing.
+/// Lets other tasks go first; created with `true`, it does nothing.
 pub(super) struct Yield(pub(super) bool);
 
 impl Future for Yield {

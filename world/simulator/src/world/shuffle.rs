@@ -1,12 +1,12 @@
-//! One CPU that runs whatever is ready in an order drawn from the seed: the world that tests run in.
+//! One CPU that runs ready tasks in an order drawn from the seed, for tests.
 //!
-//! The model: time stands still while anything is ready, but for a fixed cost a step; what is due
-//! joins what is ready, and which of it comes next is drawn. Every preemption point is a switch. So a
-//! seed tries orders that no scheduler with queues would.
+//! The model: while anything is ready, time advances only by a fixed cost a step. Due calls and tasks join the ready
+//! ones, and the seed picks the next. Every preemption point is a switch. So seeds try orders that no scheduler with
+//! queues would.
 //!
-//! Owns: what is ready.
+//! Owns: the ready tasks and calls.
 //! Does not own: tasks, timers, the clock.
-//! Invariants: what is ready is there once.
+//! Invariants: each ready task or call is there once.
 
 use super::task::TaskRef;
 use super::timer::Due;
@@ -27,15 +27,15 @@ impl Shuffle {
         self.ready.push(Ready::Task(task));
     }
 
-    /// A run has ended: its future is not ready any more.
+    /// A run has ended: its future is no longer ready.
     pub(super) fn forget(&mut self, task: TaskRef) {
         self.ready.retain(|ready| !matches!(ready, Ready::Task(other) if *other == task));
     }
 }
 
 impl Core {
-    /// Makes ready what is due, calls before tasks. True if there were tasks among it. Where a foreign
-    /// waker is among it, all are returned, in their order, to be woken unlocked.
+    /// Makes due calls and tasks ready, calls first. If a foreign waker is due, it returns all due tasks and wakers
+    /// instead, in their order, to be woken unlocked.
     fn collect_due(&mut self, now_ns: u64) -> Vec<Due> {
         let mut woken = Vec::new();
         while let Some(due) = self.timers.pop_due(now_ns) {
@@ -57,7 +57,7 @@ impl Core {
 }
 
 impl Shared {
-    /// What runs next; time moves on until there is something.
+    /// Chooses the next step; time advances until there is one.
     pub(super) fn next_shuffled(&self, core: &mut Core) -> Result<Choice, RunError> {
         let now_ns = self.now_ns();
         let woken = core.collect_due(now_ns);

@@ -1,9 +1,9 @@
-//! The tasks of a world, in slots that are used again.
+//! The tasks of a world, in slots that are reused.
 //!
-//! Owns: the futures, the one waker of each task, what each has used of the CPUs.
-//! Does not own: when a task runs (`shuffle`, `cpu`).
-//! Invariants: a number is never used again, so a waker or a queue entry that outlived its task
-//! finds nobody. Slot 0 is the future given to `World::run`, with the number 0.
+//! Owns: the futures, the one waker of each task, each task's CPU time.
+//! Does not own: the schedule (`shuffle`, `cpu`).
+//! Invariants: a number is never reused, so a waker or a queue entry that outlives its task finds none. Slot 0 is the
+//! future given to `World::run`, with the number 0.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub(super) type TaskFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The future given to `World::run`; spawned tasks count from 1.
 pub(super) const MAIN: TaskRef = TaskRef { slot: 0, number: 0 };
 
-/// Which task: its slot for now, its number for ever.
+/// Identifies a task by its current slot and its lasting number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TaskRef {
     slot: u32,
@@ -31,31 +31,31 @@ impl TaskRef {
     }
 }
 
-/// What a task has had of the CPUs so far.
+/// A task's CPU time and waits so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {
-    /// Time it ran.
+    /// Time in which it ran.
     pub cpu_ns: u64,
-    /// Time it could have run and another did: its waits in the run queue.
+    /// Time in which it could have run but another task did: its waits in the run queue.
     pub wait_ns: u64,
-    /// How often a CPU took it from the run queue.
+    /// Times that a CPU took it from the run queue.
     pub dispatches: u64,
-    /// How often it was put back there with its slice used up.
+    /// Returns to the run queue at the end of its slice.
     pub preemptions: u64,
 }
 
 pub(super) struct Task {
     pub(super) number: u64,
     name: &'static str,
-    /// Taken out while it is polled; the waker to poll with goes along. None for `MAIN`.
+    /// `None` while it is polled, and for `MAIN`. Its waker, used for polls, is taken along.
     future: Option<(TaskFuture, Waker)>,
-    /// The same waker, to know it by.
+    /// The same waker, to recognize it.
     waker: Waker,
-    /// Ready, and in the queue for it; or, on CPUs, woken while it runs.
+    /// The task is ready and in a queue; or, on CPUs, it was woken while it runs.
     pub(super) queued: bool,
-    /// When the last step ended: on CPUs nobody runs it before.
+    /// The end of its last step, before which no CPU runs it.
     pub(super) free_ns: u64,
-    /// On CPUs it is taken before others that are ready.
+    /// On CPUs it runs before other ready tasks.
     pub(super) goes_ahead: bool,
     pub(super) usage: TaskUsage,
 }
@@ -137,7 +137,7 @@ impl Tasks {
         self.get(task).map(|task| (task.name, task.number))
     }
 
-    /// Takes the future out to be polled.
+    /// Takes the future out for a poll.
     pub(super) fn take_future(&mut self, task: TaskRef) -> Option<(TaskFuture, Waker)> {
         self.get_mut(task)?.future.take()
     }
@@ -148,12 +148,12 @@ impl Tasks {
         }
     }
 
-    /// Whether `waker` is the task's own, so that waking the task is the same.
+    /// Whether `waker` is the task's own, so that waking the task has the same effect.
     pub(super) fn is_own(&self, task: TaskRef, waker: &Waker) -> bool {
         self.get(task).is_some_and(|task| task.waker.will_wake(waker))
     }
 
-    /// Forgets the task. What is returned is dropped with no lock held.
+    /// Removes the task. The caller drops it with no lock held.
     pub(super) fn remove(&mut self, task: TaskRef) -> Option<Task> {
         self.get(task)?;
         if task != MAIN {
@@ -162,7 +162,7 @@ impl Tasks {
         self.slots[task.slot as usize].take()
     }
 
-    /// Name and number of the tasks that are `queued`, or that are not, in the order of their numbers.
+    /// Name and number of the tasks that are `queued`, or of those that are not, in the order of their numbers.
     pub(super) fn names(&self, queued: bool) -> Vec<String> {
         let mut found: Vec<&Task> = self.slots.iter().flatten().filter(|task| task.queued == queued).collect();
         found.sort_by_key(|task| task.number);

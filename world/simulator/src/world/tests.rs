@@ -10,7 +10,7 @@ fn world(seed: u64) -> World {
 
 type Log = Arc<Mutex<Vec<u64>>>;
 
-/// Eight tasks that yield and sleep; returns the order in which they did, and the trace hash.
+/// Runs eight tasks that yield and sleep; returns the order of their steps, and the trace hash.
 fn scramble(seed: u64) -> (Vec<u64>, u64) {
     let world = world(seed);
     let log = Log::default();

@@ -1,9 +1,9 @@
-//! What is due at which instant: sleeping tasks to wake, calls to make.
+//! Timers: sleeping tasks to wake and calls to make, each at an instant.
 //!
-//! Owns: the entries, in the order of their instants; equal instants in an order drawn from the seed.
+//! Owns: the entries in the order of their instants; the seed orders equal instants.
 //! Does not own: the clock.
-//! Invariants: a sleep has at most one entry and takes it along when it is dropped, so that the clock
-//! never jumps to an instant that nobody waits for.
+//! Invariants: a sleep has at most one entry and removes it when it is dropped, so that the clock never jumps to an
+//! instant for which nobody waits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,17 +16,17 @@ use super::task::TaskRef;
 use super::{Call, Shared};
 
 pub(crate) enum Due {
-    /// A task that sleeps by itself, as nearly all do: no waker has to be copied and run for it.
+    /// A task that sleeps by itself, as nearly all do: no waker has to be cloned and run for it.
     Task(TaskRef),
     Wake(Waker),
     Call(Call),
 }
 
-/// Cancelled entries that are left in the heap before it is cleared of them, if they are also more than
-/// the others.
+/// The heap is cleared of cancelled entries once there are more than this many and more than half of all entries are
+/// cancelled.
 const CANCELLED_MAX: usize = 64;
 
-/// Which entry: its slot for now, its number for ever.
+/// Identifies an entry by its current slot and its lasting number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TimerKey {
     slot: u32,
@@ -35,12 +35,12 @@ pub(crate) struct TimerKey {
 
 struct Slot {
     number: u64,
-    /// Nothing once it was cancelled.
+    /// `None` once it is cancelled.
     due: Option<Due>,
 }
 
-/// A heap of instants over slots with what is due then: the heap moves small things, and a cancelled
-/// entry leaves it later.
+/// A heap of instants over slots with the due work. The heap moves small entries, and a cancelled entry leaves it
+/// later.
 #[derive(Default)]
 pub(crate) struct Timers {
     /// Instant, a draw that orders equal instants, slot.
@@ -74,7 +74,7 @@ impl Timers {
         (slot.number == key.number && slot.due.is_some()).then_some(&mut slot.due)
     }
 
-    /// Takes the entry out, if it is not over.
+    /// Removes the entry, if it is not over.
     pub(crate) fn remove(&mut self, key: TimerKey) -> Option<Due> {
         let due = self.get_mut(key)?.take();
         self.cancelled += 1;
@@ -92,8 +92,7 @@ impl Timers {
         due
     }
 
-    /// Puts something else in the entry's place; what was there, or what is to be added anew because the
-    /// entry is over.
+    /// Replaces the entry's work and returns the old one. If the entry is over, returns `due` for a new entry.
     pub(crate) fn replace(&mut self, key: TimerKey, due: Due) -> Result<Option<Due>, Due> {
         match self.get_mut(key) {
             Some(entry) => Ok(entry.replace(due)),

@@ -1,4 +1,4 @@
-//! How old what is dirty can become on a device that works.
+//! The age that dirty pages can reach on a working device.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 use crate::timed::{Terms, lab, slow, slow_terms, stream};
 
-/// Pages of a file, each of which carries the instant at which it was written, and how old the oldest unwritten is.
+/// Pages of a file, each of which carries the instant at which it was written, and the age of the oldest unwritten one.
 struct Dated {
     file: TestFile,
-    /// By page, when it was written and may not be on the disk yet.
+    /// By page, the instants of writes that may not be on the disk yet.
     written: Mutex<Vec<VecDeque<u64>>>,
 }
 
@@ -23,11 +23,11 @@ impl Dated {
         let now = lab.now_ns();
         let bytes = now.to_le_bytes().repeat(PAGE / 8);
         lab.engine.write(&self.file.file, (page * PAGE) as u64, &bytes).await.unwrap();
-        // Noted when it is there: a writer that waits for room is not late.
+        // The page is noted when it is in the cache: a writer that waits for room is not late.
         self.written.lock().unwrap()[page].push_back(now);
     }
 
-    /// How long ago the oldest page was dirtied that the disk does not have.
+    /// The age of the oldest dirtied page that the disk does not have.
     fn age_ns(&self, now_ns: u64) -> u64 {
         let mut oldest = now_ns;
         for (page, written) in self.written.lock().unwrap().iter_mut().enumerate() {
@@ -42,7 +42,7 @@ impl Dated {
     }
 }
 
-/// Rewrites pages of the file at random, a page each so many ns.
+/// Rewrites random pages of the file, with a pause after each.
 fn rewrite(lab: &Lab, dated: &Arc<Dated>, pause_ns: u64, stop: &Arc<AtomicBool>) {
     let (here, dated, stop) = (Arc::clone(&lab.here), Arc::clone(dated), Arc::clone(stop));
     lab.beside(async move {
@@ -58,7 +58,7 @@ fn rewrite(lab: &Lab, dated: &Arc<Dated>, pause_ns: u64, stop: &Arc<AtomicBool>)
     });
 }
 
-/// The oldest page in so many seconds, looked for every 200 ms.
+/// The age of the oldest page in this many seconds, sampled every 200 ms.
 fn oldest_in(lab: &Lab, seconds: u64, files: &[&Arc<Dated>]) -> u64 {
     let mut oldest = 0;
     for _ in 0..5 * seconds {
@@ -71,7 +71,7 @@ fn oldest_in(lab: &Lab, seconds: u64, files: &[&Arc<Dated>]) -> u64 {
 
 #[test]
 fn no_page_is_older_than_its_expiry_and_a_little_whatever_is_dirtied_anew() {
-    // Three seconds; nothing else is a reason to write.
+    // Age is three seconds, and nothing else is a reason to write.
     let terms = Terms { background_ns: 100 * SECOND, ..slow_terms() };
     let (lab, _) = lab(slow(), terms, &["dirty_expire_centisecs=300"]);
     let stop = Arc::new(AtomicBool::new(false));
@@ -81,7 +81,7 @@ fn no_page_is_older_than_its_expiry_and_a_little_whatever_is_dirtied_anew() {
     let oldest = oldest_in(&lab, 40, &[&hot, &wide]);
     assert!((5 * SECOND / 2..7 * SECOND / 2).contains(&oldest), "{oldest} ns");
     let written = lab.count(afflux_engine::counters::Counter::PagesWritten);
-    // 4 pages and 300 each 3 s at least.
+    // 4 pages, and 300 that are each at least 3 s old.
     assert!((2500..5500).contains(&written), "{written} pages");
     stop.store(true, Ordering::Relaxed);
 }
@@ -90,8 +90,8 @@ fn no_page_is_older_than_its_expiry_and_a_little_whatever_is_dirtied_anew() {
 fn nor_beside_streams_and_rewriters_that_have_more_to_write_than_the_device_can() {
     let (lab, _) = lab(slow(), slow_terms(), &[]);
     let stop = Arc::new(AtomicBool::new(false));
-    // The first page of a file that a stream makes longer; a wide file that is rewritten faster than the device
-    // writes; one with a page now and then.
+    // The first page of a growing file, a wide file rewritten faster than the device writes, and a file with a page now
+    // and then.
     let log = Dated::new(lab.file(0, 0, 0), 1);
     let (wide, rare) = (Dated::new(lab.file(0, 0, 0), 5_000), Dated::new(lab.file(0, 0, 0), 3));
     rewrite(&lab, &log, 100 * MILLISECOND, &stop);
@@ -100,7 +100,7 @@ fn nor_beside_streams_and_rewriters_that_have_more_to_write_than_the_device_can(
     let streams = stream(&lab, &log.file, 0);
     let oldest = oldest_in(&lab, 20, &[&log, &wide, &rare]);
     eprintln!("{oldest} ns old at most");
-    // Two seconds, and two passes over a second's backlog.
+    // Two seconds, and two passes over a backlog of a second.
     assert!((2 * SECOND..6 * SECOND).contains(&oldest), "{oldest} ns");
     stop.store(true, Ordering::Relaxed);
     streams.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! When background writeback starts and stops, in the device's own time; and whose turn it is.
+//! Background writeback starts and stops in the device's own time, and shares turns.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ fn writing_starts_above_the_set_time_of_bandwidth_and_stops_at_it() {
     let (file, other) = (lab.file(0, 0, 0), lab.file(1, 0, 0));
     let (device, here) = (lab.here.devices[0], Arc::clone(&lab.here));
     lab.run(async {
-        // So that the bandwidth is known.
+        // Makes the bandwidth known.
         here.write(&file, 0, 4 << 20, 1).await.unwrap();
         here.sync(&file).await.unwrap();
         let measured = here.engine.status().devices[0].write_bandwidth_bytes_per_s.unwrap();
@@ -31,7 +31,7 @@ fn writing_starts_above_the_set_time_of_bandwidth_and_stops_at_it() {
         let left = |device: usize| here.engine.status().devices[device].dirty_bytes;
         here.sleep(SECOND).await;
         assert_eq!(left(0), 8 << 20, "0 is off");
-        // 0.5 s of 10 MB/s are 5 MB; it acts without anybody writing, and stops there.
+        // 0.5 s of 10 MB/s are 5 MB. The flusher starts without a writer, and stops there.
         for (centisecs, bytes) in [(50, 5_000_000), (10, 1_000_000), (0, 1_000_000)] {
             here.engine.set_device_knob(device, Knob::BackgroundCentisecs, centisecs).unwrap();
             let status = here.engine.status().devices[0].clone();
@@ -57,7 +57,7 @@ fn a_stream_is_written_behind_as_it_passes_the_time() {
     lab.run(async {
         lab.here.write(&file, 0, 2 << 20, 1).await.unwrap();
         lab.here.sync(&file).await.unwrap();
-        // Half the disk's speed: 2 MB are 0.2 s of it.
+        // Writes at half the disk's speed: 2 MB are 0.2 s of it.
         for at in 0..400_u64 {
             lab.here.write(&file, (2 << 20) + at * 50_000, 50_000, 1).await.unwrap();
             lab.here.sleep(SECOND / 100).await;

@@ -1,5 +1,5 @@
-//! Devices and clocks that do what they should not, under the flush budget: nothing that was accepted is lost, the right
-//! ones are told, and what is owed stays bounded.
+//! Misbehaving devices and clocks under the flush budget: no accepted write is lost, the right callers get the errors,
+//! and the device's debt stays bounded.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
-/// A hundred times as fast as the slowest here.
+/// A hundred times the speed of the slowest disk here.
 const QUICK: u64 = SLOW * 10;
 const SLOWEST: u64 = SLOW / 10;
 
-/// The prices of writes and where they are, of a disk of so many bytes a second.
+/// The prices of writes, and their bounds, fit a disk of this many bytes per second.
 fn prices_are_right(lab: &Lab, bytes_per_second: u64) -> Result<(), String> {
     let (mib, right) = (lab.number(0, "write_mib_ns"), MIB * SECOND / bytes_per_second);
     if mib.abs_diff(right) <= right / 4 { Ok(()) } else { Err(format!("{mib} ns a MiB, and {right} is right")) }
@@ -70,7 +70,7 @@ fn a_disk_that_disappears_refuses_its_writers_and_leaves_its_neighbour_alone() {
         lab.here.sync(&well).await.unwrap();
         assert!(lab.here.now_ns() - began < SECOND);
         assert_eq!(lab.status(0).stalled_ns, None, "it answers, with errors");
-        // It is plugged in again.
+        // The disk is plugged in again.
         lab.here.disks[0].clear_faults();
         assert!(lab.here.until(120 * SECOND, || gone.file.is_clean()).await, "what was accepted is written");
         lab.here.sync(&gone).await.unwrap();
@@ -116,13 +116,13 @@ fn a_hundred_times_slower_is_found_out_in_a_second_and_what_is_owed_worked_off()
     lab.passes(10 * SECOND);
     prices_are_right(&lab, QUICK).unwrap();
     lab.here.disks[0].slow_down(100);
-    // What it owed then is a hundred times as much now, and nothing enters but a sixteenth of what completes.
+    // The old debt now costs a hundred times as much, and new writes may add only a sixteenth of the completed bytes.
     let owed_then = lab.here.dirty_bytes();
     lab.passes(1500 * MILLISECOND);
     prices_are_right(&lab, SLOWEST).unwrap();
     let most = lab.most_dirty(10 * SECOND);
     assert!(most <= QUICK / 8 * 9, "{most} bytes, and {owed_then} when it got slow");
-    // At fifteen sixteenths of the disk's speed.
+    // The debt shrinks at fifteen sixteenths of the disk's speed.
     let ns = most * SECOND / SLOWEST * 16 / 15 + 2 * SECOND;
     lab.passes(ns);
     let most = lab.most_dirty(SECOND);
@@ -177,7 +177,7 @@ fn a_disk_that_freezes_for_a_minute_thaws_with_its_prices_and_everything_written
     assert_eq!(file.disk.durable_size(file.id), file.file.size());
 }
 
-/// An hour, between two instants at which anything ran: the process was stopped, or the machine was.
+/// The clock jumps by an hour: the process or the machine was stopped.
 #[test]
 fn a_clock_that_jumps_makes_no_hang_no_debt_no_credit_and_no_price() {
     for waits_at_the_end in [false, true] {
@@ -186,7 +186,7 @@ fn a_clock_that_jumps_makes_no_hang_no_debt_no_credit_and_no_price() {
         let (_, light) = Writer { piece: PAGE, apart_ns: 100 * MILLISECOND, ..Writer::STREAM }.begins(&lab);
         lab.passes(10 * SECOND);
         if waits_at_the_end {
-            // A second of silence before it.
+            // The disk is silent for a second before the jump.
             lab.here.disks[0].hang();
             lab.passes(SECOND);
         }
@@ -218,7 +218,7 @@ fn is_hang(event: &afflux_engine::trace::Event) -> bool {
     matches!(event, afflux_engine::trace::Event::DeviceHangs { .. })
 }
 
-/// It was idle, and nothing of it is known, or everything.
+/// The disk was idle at the jump.
 #[test]
 fn an_idle_disk_after_a_jump_is_as_it_was_before() {
     let lab = lab(1 << 30, &[disk(SLOW)]);
@@ -235,7 +235,7 @@ fn an_idle_disk_after_a_jump_is_as_it_was_before() {
     assert_eq!(lab.status(0).stalled_ns, None);
 }
 
-/// One request in flight at a time, of a disk whose every flush takes as long as many a hang.
+/// One request in flight at a time, on a disk whose every flush takes as long as many a hang.
 #[test]
 fn a_slow_flush_is_told_as_a_hang_while_it_lasts_and_refuses_nobody() {
     let lab = lab(256 << 20, &[DiskOptions { depth: 1, ..disk(SLOW) }]);

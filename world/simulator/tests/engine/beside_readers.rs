@@ -1,4 +1,4 @@
-//! The flush budget's promise beside readers: it is one of wall time, on a device that has to read meanwhile, too.
+//! The flush budget beside readers: it promises wall time, also on a device that has to read meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use afflux_simulator::{Memory, OWN_POLICY, Random, Setup, WorldOptions};
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
-/// What readers read.
+/// Size of the file that readers read.
 const FILE: u64 = 2 << 30;
 
 fn lab(disk: &str) -> Lab {
@@ -17,7 +17,7 @@ fn lab(disk: &str) -> Lab {
     Lab::on_disk(disk, world, Memory::Stamped(512 * MIB), setup)
 }
 
-/// Reads pages anywhere for ever.
+/// Reads random pages for ever.
 fn reader(lab: &Lab, file: &TestFile, seed: u64) {
     let (here, file) = (Arc::clone(&lab.here), file.clone());
     lab.world.spawn("reader", async move {
@@ -28,7 +28,7 @@ fn reader(lab: &Lab, file: &TestFile, seed: u64) {
     });
 }
 
-/// How long a sync of all takes after a stream went on for a while beside so many readers.
+/// Duration of a sync of everything after a stream has run for a while beside this many readers.
 fn sync_ns(disk: &str, readers: u64) -> u64 {
     let lab = lab(disk);
     let (stream, stop) = (lab.file(0, 0, 0), Arc::new(AtomicBool::new(false)));

@@ -10,7 +10,7 @@ use crate::lab::{Lab, PAGE, SECOND, TestFile};
 const IO: afflux_engine::DeviceError = afflux_engine::DeviceError::Io { errno: 5 };
 const MIB: usize = 1 << 20;
 
-/// Nothing is written before somebody asks for it.
+/// Nothing is written before a caller asks for it.
 const QUIET: [&str; 5] = [
     "dirty_ratio=90",
     "dirty_background_ratio=90",
@@ -19,7 +19,7 @@ const QUIET: [&str; 5] = [
     "write_retry_ms_max=60000",
 ];
 
-/// Frames of which the first bytes are kept, so that there can be very many.
+/// Frames that keep only their first bytes, so that a test can afford very many.
 fn lab(frames: u64, disk: DiskOptions, more: &[&str]) -> Lab {
     let world = World::new(WorldOptions::seed(1));
     let setup = Setup::default().with_knobs(&QUIET).unwrap().with_knobs(more).unwrap();
@@ -34,8 +34,8 @@ async fn write_all(lab: &Lab, file: &TestFile, pages: u64) {
     }
 }
 
-/// Does all work that visits each page of a file: a sync marks pages, a flush succeeds, another fails, dirty ranges are
-/// looked for, clean pages are forgotten, and all pages are dropped.
+/// Does all the work that visits each page of a file: a sync marks pages, one flush succeeds, another fails, and dirty
+/// ranges are searched. Then clean pages are dropped, and in the end all pages.
 fn longest_hold(pages: u64) -> u64 {
     let lab = lab(2 * pages, DiskOptions::default(), &["reserve_below_bytes=64MiB"]);
     let (file, other) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
@@ -67,7 +67,7 @@ fn a_files_lock_is_held_for_as_many_pages_however_many_are_cached() {
     assert!(holds[1] <= 4096, "{} pages at once", holds[1]);
 }
 
-/// All of them fail, wait for their pauses, and are tried again; then all are written.
+/// All files fail, wait for their pauses, and are tried again; then all are written.
 #[test]
 fn a_hundred_thousand_files_that_fail_are_tried_again_in_their_turn() {
     const FILES: u64 = 100_000;

@@ -1,5 +1,5 @@
-//! The properties of the flush budget, with the engine, its flusher and its queue in between: what a device owes, how
-//! long writers wait, and for whom.
+//! The properties of the flush budget, with the engine, its flusher and its queue in between: a device's debt, the
+//! length and the cause of writers' waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use afflux_simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, W
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 pub(crate) const MIB: u64 = 1 << 20;
-/// What is asked for if nothing is set.
+/// The default budget.
 const BUDGET_NS: u64 = SECOND;
 
-/// A disk of so many bytes a second that takes many requests.
+/// A disk of this many bytes per second that takes many requests.
 pub(crate) fn disk(bytes_per_second: u64) -> DiskOptions {
     DiskOptions { bytes_per_second, request_bytes_max: 128 << 10, ..DiskOptions::default() }
 }
@@ -21,7 +21,7 @@ pub(crate) fn disk(bytes_per_second: u64) -> DiskOptions {
 pub(crate) const SLOW: u64 = 25_000_000;
 pub(crate) const FAST: u64 = 2_000_000_000;
 
-/// So much memory over disks of these speeds, under the policy.
+/// This much memory over these disks, under the policy.
 pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let setup = Setup::of(OWN_POLICY).unwrap();
@@ -29,11 +29,11 @@ pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
     Lab::of(world, machine)
 }
 
-/// What a writer did.
+/// A writer's figures.
 #[derive(Default)]
 pub(crate) struct Done {
     bytes: AtomicU64,
-    /// Of calls that began after the first seconds.
+    /// The longest of the calls that began after the first seconds.
     longest_ns: AtomicU64,
     ended: AtomicBool,
     stop: AtomicBool,
@@ -57,8 +57,8 @@ impl Done {
     }
 }
 
-/// Writes a new file on the disk from its start, `piece` bytes a call, `apart_ns` between calls beside what a copy
-/// takes, until it has `most` bytes or is told to stop. Calls of the first `unseen_ns` do not count as long ones.
+/// Writes a new file on the disk from its start, with calls of `piece` bytes and pauses of `apart_ns` besides the
+/// copy's time. It stops at `most` bytes or when told to. Calls in the first `unseen_ns` do not count as long ones.
 pub(crate) struct Writer {
     pub(crate) disk: usize,
     pub(crate) piece: usize,
@@ -98,7 +98,7 @@ impl Lab {
         self.run(async move { here.sleep(ns).await });
     }
 
-    /// The most that was dirty while the time passed.
+    /// The most dirty bytes in this time.
     pub(crate) fn most_dirty(&self, ns: u64) -> u64 {
         let here = Arc::clone(&self.here);
         self.run(async move {
@@ -111,7 +111,7 @@ impl Lab {
         })
     }
 
-    /// How long a sync of the file takes.
+    /// Duration of a sync of the file.
     pub(crate) fn sync_ns(&self, file: &TestFile) -> u64 {
         let (here, file) = (Arc::clone(&self.here), file.clone());
         self.run(async move {
@@ -121,7 +121,7 @@ impl Lab {
         })
     }
 
-    /// How long it takes until the writer has ended.
+    /// Time until the writer has ended.
     pub(crate) fn ends_after(&self, done: &Arc<Done>) -> u64 {
         let (here, done) = (Arc::clone(&self.here), Arc::clone(done));
         self.run(async move {
@@ -185,10 +185,10 @@ fn what_a_quiet_device_takes_at_once_is_a_quarter_of_its_budget() {
     assert_eq!(lab.count(Counter::ThrottlePauses), before, "no pause");
 }
 
-/// How long a burst of 400 MB to a fast disk takes, beside a slow one with a writer, or one that hangs, or alone.
+/// Duration of a burst of 400 MB to a fast disk: beside a slow disk with a writer, beside a hung disk, or alone.
 fn burst_ns(slow: Option<bool>) -> u64 {
     let lab = lab(4 << 30, &[disk(SLOW), disk(FAST)]);
-    // The fast disk is known.
+    // Makes the fast disk known.
     let (file, warm) = Writer { disk: 1, most: 400 * MIB, ..Writer::STREAM }.begins(&lab);
     lab.ends_after(&warm);
     lab.sync_ns(&file);
@@ -236,13 +236,13 @@ fn a_disk_that_nobody_knows_owes_three_seconds_at_most_and_a_fast_one_is_found_o
         let lab = lab(1 << 30, &[disk(bytes_per_second)]);
         let _ = Writer::STREAM.begins(&lab);
         let most = lab.most_dirty(10 * SECOND);
-        // Or 4 MiB, from which everything is learned.
+        // An unknown disk may owe 4 MiB, from which everything is learned.
         assert!(most <= (3 * bytes_per_second).max(4 * MIB), "{most} bytes at {bytes_per_second} a second");
     }
     let lab = lab(1 << 30, &[disk(8 * FAST)]);
     let (_, burst) = Writer { most: 400_000_000, ..Writer::STREAM }.begins(&lab);
     let ns = lab.ends_after(&burst);
-    // The copies alone take 98 ms of it.
+    // The copies alone take 98 ms of that.
     assert!(ns <= 180 * MILLISECOND, "{ns} ns");
 }
 
@@ -268,7 +268,8 @@ fn of_catalogue(name: &str, knobs: &[&str]) -> Lab {
     Lab::on_disk(name, world, Memory::Stamped(2 << 30), Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap())
 }
 
-/// So many streams to it: bytes a second that it writes once it is known, and the most that was dirty.
+/// Runs this many streams. Returns the bytes per second that the disk writes once it is known, and the most dirty
+/// bytes.
 fn streams(lab: &Lab, count: usize, known_ns: u64, ns: u64) -> (u64, u64) {
     let writers: Vec<_> = (0..count).map(|_| Writer::STREAM.begins(lab)).collect();
     lab.passes(known_ns);
@@ -282,7 +283,7 @@ fn streams(lab: &Lab, count: usize, known_ns: u64, ns: u64) -> (u64, u64) {
 #[test]
 fn many_writers_keep_a_disk_with_a_cache_busy_with_little_that_is_owed() {
     let (rate, most) = streams(&of_catalogue("disk", &[]), 100, 8 * SECOND, 10 * SECOND);
-    // It writes 138 MB a second in one run.
+    // The disk writes 138 MB per second in one run.
     assert!(rate > 138_000_000 / 100 * 85, "{rate} bytes a second");
     assert!(most < 138_000_000 / 2 * 3, "{most} bytes were dirty");
     let (evenly, _) = streams(&of_catalogue("disk", &["writer_portion_bytes=0"]), 100, 8 * SECOND, 10 * SECOND);

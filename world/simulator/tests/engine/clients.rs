@@ -1,4 +1,4 @@
-//! A device is divided among the clients that wait for it, however many files each writes.
+//! A device's time is divided among waiting clients, however many files each writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +26,7 @@ fn streams(lab: &Lab, client: &Client, written: &Written) {
     });
 }
 
-/// The client writes one new file after the other, of so many bytes, in one call each.
+/// The client writes one new file of `len` bytes after the other, each in one call.
 fn writes_small_files(lab: &Lab, client: &Client, len: usize, written: &Written) {
     let (here, client, written) = (Arc::clone(&lab.here), client.clone(), Arc::clone(written));
     let disk = Arc::clone(&here.disks[0]);
@@ -42,7 +42,7 @@ fn writes_small_files(lab: &Lab, client: &Client, len: usize, written: &Written)
     });
 }
 
-/// What each has written in so many seconds, after the first five.
+/// Bytes that each client has written in this many seconds, after the first five.
 fn in_seconds(lab: &Lab, seconds: u64, written: &[Written]) -> Vec<f64> {
     lab.passes(5 * SECOND);
     let now = || written.iter().map(|written| written.load(Ordering::Relaxed)).collect::<Vec<_>>();
@@ -51,8 +51,8 @@ fn in_seconds(lab: &Lab, seconds: u64, written: &[Written]) -> Vec<f64> {
     now().iter().zip(before).map(|(now, before)| (now - before) as f64).collect()
 }
 
-/// What a client does that keeps so many calls in flight, each of so many bytes, as one over NFS that copies a large
-/// file: the longest that a call took, and the bytes of a minute.
+/// A client keeps this many calls of `len` bytes in flight, like an NFS client that copies a large file. Returns the
+/// longest call and the bytes of a minute.
 fn copies(in_flight: u64, len: usize) -> (u64, u64) {
     let lab = lab(1 << 30, &[disk(SLOW)]);
     let (client, file, longest) = (Client::named("10.0.0.1"), lab.file(0, 0, 0), Written::default());
@@ -132,13 +132,13 @@ fn a_client_of_small_files_gets_no_more_than_a_stream_beside_it() {
         streams(&lab, &Client::named("10.0.0.1"), &written[0]);
         writes_small_files(&lab, &Client::named("10.0.0.2"), len, &written[1]);
         let bytes = in_seconds(&lab, 15, &written);
-        // By device time, of which a small file takes more than its bytes.
+        // The share is of device time, and a small file takes more of it than its bytes do.
         assert!(bytes[0] >= SLOW as f64 * 15.0 * 0.45, "{len}: {bytes:?}");
         assert!(bytes[1] >= SLOW as f64 * 15.0 * 0.3, "{len}: {bytes:?}");
     }
 }
 
-/// So many calls of 32 KiB of one file in flight, as a kernel's NFS client has them.
+/// Keeps this many calls of 32 KiB of one file in flight, as a kernel's NFS client does.
 fn streams_with_calls_in_flight(lab: &Lab, client: &Client, calls: u64, written: &Written) {
     let (to, next) = (Arc::new(lab.file(0, 0, 0)), Arc::new(AtomicU64::new(0)));
     for _ in 0..calls {

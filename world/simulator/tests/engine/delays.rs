@@ -1,4 +1,4 @@
-//! Delay accounting: what each call waited for is on its client's account, to the nanosecond, and on no other's.
+//! Delay accounting: the waits of each call are on its client's account, to the nanosecond, and on no other's.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -26,7 +26,7 @@ fn of_client(lab: &Lab, disk: usize, client: &Client) -> DelayTimes {
     own.map(|one| one.times).unwrap_or_default()
 }
 
-/// How often and how long for each.
+/// Count and duration of each kind of wait.
 fn figures(times: &DelayTimes) -> [(u64, u64); 4] {
     Delay::ALL.map(|delay| (times.of(delay).count, times.of(delay).ns))
 }
@@ -64,7 +64,7 @@ fn pauses_and_what_a_write_reads_are_told_apart_and_fill_the_time_it_took() {
     lab.run(async {
         for at in 0..300 {
             let began = lab.here.now_ns();
-            // Of some a part of a sector only: the rest of the page is read.
+            // Some writes cover only a part of a sector, so the rest of the page is read.
             let (skip, len) = if at % 16 == 0 { (100, 100) } else { (0, PAGE) };
             let offset = at * PAGE as u64 + skip;
             lab.here.engine.write_for(Some(&client), &file.file, offset, &bytes(2, offset, len)).await.unwrap();
@@ -96,7 +96,7 @@ fn a_sync_is_its_caller_s_and_agrees_with_the_counter() {
 fn a_wait_for_a_frame_is_no_wait_for_the_read_that_needs_it() {
     let lab = Lab::new(1, 64, &[slow()], &["readahead_bytes_max=0"]);
     let (file, reader) = (lab.file(0, 64 * PAGE, 1), Client::named("10.0.0.1"));
-    // For a second nobody gets a frame.
+    // For a second no caller gets a frame.
     assert!(lab.here.engine.force_rare(Rare::NoFrame, 1000));
     let here = Arc::clone(&lab.here);
     lab.beside(async move {

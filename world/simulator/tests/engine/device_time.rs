@@ -1,5 +1,5 @@
-//! A policy in device time, in outline: fixed costs, a hard limit. That it is this short, and needs nothing of the
-//! engine but the seam, is the point.
+//! A policy in device time, in outline: fixed costs, a hard limit. The test shows that a policy can be this short and
+//! needs only the seam of the engine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ use afflux_simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 
-/// What is dirty or in flight may take the device so long to write, and no longer.
+/// Limits the time that the device needs for its dirty and in-flight pages.
 struct DeviceTime {
     limit_ns: u64,
     prices: Prices,
-    /// The most that it found, in nanoseconds, and the runs that it saw last.
+    /// The largest backlog found, in nanoseconds; below, the number of runs found last.
     most_ns: AtomicU64,
     runs: AtomicU64,
-    /// The requests that it was told of, and the device's busy time at the end of the last.
+    /// The completed requests reported to it, and the device's busy time at the end of the last.
     told: Mutex<(Vec<Completed>, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        // Nobody is asked about while there is room.
+        // No payer is asked about while there is room.
         Pace::UNASKED
     }
 
@@ -92,7 +92,7 @@ impl DevicePolicy for DeviceTime {
     }
 }
 
-/// A disk of 100 requests and about 10,000 pages a second, a limit of half a second, 8,192 frames.
+/// A disk of 100 requests and about 10,000 pages per second, 8,192 frames and a limit of half a second.
 fn lab(frames: u64, limit_ns: u64) -> (Lab, Arc<DeviceTime>) {
     let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
@@ -102,7 +102,7 @@ fn lab(frames: u64, limit_ns: u64) -> (Lab, Arc<DeviceTime>) {
     (Lab::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
 
-/// Writes pages so far apart; returns the most that were dirty at once.
+/// Writes pages at this distance; returns the most dirty pages at once.
 fn write(lab: &Lab, pages: u64, apart: u64) -> u64 {
     let file = lab.file(0, 0, 0);
     lab.run(async {
@@ -120,7 +120,7 @@ fn write(lab: &Lab, pages: u64, apart: u64) -> u64 {
 fn runs_cost_what_they_cost_the_device() {
     let (lab, policy) = lab(8192, SECOND / 2);
     let of_stream = write(&lab, 8000, 1);
-    // What is left of a run that is being written is another.
+    // The rest of a run that is being written counts as another run.
     let longest = policy.most_ns.load(Ordering::Relaxed);
     assert!((1000..=5000).contains(&of_stream), "a stream has one run: {of_stream} pages were dirty");
     assert!((SECOND / 10..=SECOND / 2 + 20 * MILLISECOND).contains(&longest), "{longest} ns");
@@ -165,7 +165,7 @@ fn it_is_told_of_what_the_device_did_in_which_direction_and_for_how_long() {
     assert_eq!(bytes, lab.count(Counter::PageIn));
     assert_eq!(reads.len() as u64, lab.count(Counter::ReadRequests));
     assert_eq!(reads.iter().map(|done| done.pages).sum::<u64>(), PAGES + 20);
-    // The stream's first, and each of the others: none begins where the device read last.
+    // One for the stream's first read, and one for each other read: none begins at the end of the device's last read.
     assert_eq!(reads.iter().map(|done| done.runs).sum::<u64>(), 21, "{reads:?}");
     assert!(reads.iter().all(|done| done.latency_ns >= 10 * MILLISECOND && done.unwatched_ns == 0));
     assert_eq!((writes.iter().map(|done| done.pages).sum::<u64>(), writes[0].runs), (64, 1));

@@ -1,4 +1,4 @@
-//! Writers wait for their own device's dirty limit, for nothing else, and go on.
+//! A writer waits only for its own device's dirty limit, and then continues.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,8 +13,7 @@ fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() }
 }
 
-/// Nanoseconds that a writer needs for 4 MiB on disk 0, with and without another that fills disk 1,
-/// which hangs.
+/// Nanoseconds that a writer needs for 4 MiB on disk 0, with or without a writer that fills the hung disk 1.
 fn time_of_a_burst(other_hangs: bool) -> u64 {
     let lab = Lab::new(1, 1024, &[slow(), slow()], &[]);
     let (quick, stuck) = (lab.file(0, 0, 0), lab.file(1, 0, 0));

@@ -1,4 +1,4 @@
-//! Errors: told to the right caller, for as long as they last, with nothing dropped and nobody stuck.
+//! Errors reach the right caller for as long as they last; no data is dropped and no caller is stuck.
 
 use std::future::Future;
 use std::pin::pin;
@@ -107,7 +107,7 @@ fn a_reader_that_goes_away_strands_nobody() {
         });
         lab.here.sleep(MILLISECOND).await;
         ended
-        // `first` is dropped here, while the request that it asked for is in flight.
+        // `first` is dropped here, while its request is in flight.
     });
     lab.here.disks[0].release();
     lab.run(lab.here.sleep(SECOND));
@@ -135,7 +135,7 @@ fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
     assert_eq!(file.disk.durable_bytes(file.id, 0, len), bytes(2, 0, len));
 }
 
-/// Its dirty pages are charged to nobody else, up to a bound; its writer is told, and nobody else is.
+/// Up to a bound, the failing file's dirty pages are charged to no other file. Only its own writer gets the error.
 #[test]
 fn a_file_that_can_never_be_written_leaves_room_to_others() {
     let lab = Lab::new(1, 1024, &[DiskOptions::default()], &["dirty_ratio=20", "write_retry_ms_max=200"]);
@@ -153,7 +153,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
         };
         assert_eq!(error, Error::Device(IO));
         let held = bad.file.dirty_bytes();
-        // Five times the limit, past many tries of the other file.
+        // Writes five times the limit, across many retries of the failing file.
         for round in 0..5 {
             for at in (0..limit).step_by(4 * PAGE) {
                 lab.here.write(&good, at, 4 * PAGE, 3 + round).await.expect("a file that can be written");
@@ -172,7 +172,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
         lab.here.disks[0].clear_faults();
         assert!(lab.here.until(5 * SECOND, || bad.file.is_clean()).await);
         lab.here.sync(&bad).await.unwrap();
-        // The limit is what it was.
+        // The limit is unchanged.
         lab.here.disks[0].hang();
     });
     let (here, to) = (Arc::clone(&lab.here), good.clone());
@@ -203,8 +203,8 @@ fn one_failed_write_refuses_no_writer() {
     assert!(file.disk.durable(file.id) == bytes(2, 0, 2000 * PAGE));
 }
 
-/// What was accepted while there was plenty of room gets its place before the room that is left is given
-/// to others: here 160 of 200 blocks' worth is dirty in one file when space gets small for another.
+/// Pages accepted while there was plenty of room get their blocks before other files get the rest: here 160 of 200
+/// blocks are dirty in one file when space gets small for another.
 #[test]
 fn what_was_accepted_without_asking_keeps_its_room() {
     let disk = DiskOptions { capacity_bytes: 400 * PAGE as u64, ..DiskOptions::default() };
@@ -224,7 +224,7 @@ fn what_was_accepted_without_asking_keeps_its_room() {
     });
 }
 
-/// One small history of two files, with the n-th request failing in each of two ways, for every n.
+/// One small history of two files, in which the n-th request fails in each of two ways, for every n.
 #[test]
 fn whichever_request_fails_nothing_acknowledged_is_lost() {
     for what in [FaultWhat::Error(IO), FaultWhat::Lost] {
@@ -285,7 +285,7 @@ fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew()
     assert_eq!((last.1, last.2), (0, PAGE as u64), "not whole blocks, and not the file's end");
 }
 
-/// Nothing of the file is dirty by it, but nothing says that what the flush covered is durable.
+/// No page of the file is dirty, but the changes that the failed flush covered may not be durable.
 #[test]
 fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
     let lab = Lab::plain(1);
@@ -303,8 +303,8 @@ fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
     assert_eq!(file.disk.durable_size(file.id), 10_000);
 }
 
-/// Files that fail have all the room there was before it was known that they fail. Where a device has more than two of
-/// them, it may be taken to fail itself, and others be refused; nobody waits for ever.
+/// Failing files keep all the room that was free before their failure was known. A device with more than two of them
+/// may count as failing itself, and refuse other files; no writer waits for ever.
 #[test]
 fn files_that_fail_leave_room_to_the_others_of_their_device() {
     const PAGES: usize = 500;

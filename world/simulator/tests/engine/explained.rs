@@ -1,4 +1,4 @@
-//! Every wait is told: whose, for what, since when, how long; and what happened, to those who follow it.
+//! Every wait is reported with its client, cause, start and duration; followers get the events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() }
 }
 
-/// Has a client write so many pages to the file, a page a call.
+/// A client writes this many pages to the file, a page a call.
 fn writes(lab: &Lab, file: &TestFile, client: &str, pages: u64) -> Arc<std::sync::atomic::AtomicBool> {
     let (here, to, client) = (Arc::clone(&lab.here), file.clone(), Client::named(client));
     lab.beside(async move {
@@ -85,7 +85,7 @@ fn of_many_payers_the_sixteen_that_have_waited_longest_are_told_by_name() {
         writes(&lab, file, &format!("client {at}"), 100);
         lab.run(lab.here.sleep(MILLISECOND));
     }
-    // A second call of the first payer's, and one of another client's for the same file.
+    // A second call of the first payer, and a call of another client for the same file.
     writes(&lab, &files[0], "client 0", 100);
     writes(&lab, &files[0], "client 1", 100);
     lab.run(lab.here.sleep(MILLISECOND));
@@ -122,7 +122,7 @@ fn waits_of_a_call_add_up_and_agree_with_the_counters() {
     assert!(told.waiting.is_empty() && client.waiting == 0);
 }
 
-/// What happened while a few pages were written and synced under a small limit.
+/// The events of a run that writes and syncs a few pages under a small limit.
 fn followed(lab: &Lab) -> Vec<Traced> {
     let mut follower = lab.here.engine.follow();
     let file = lab.file(0, 8 * PAGE, 9);
@@ -171,7 +171,7 @@ fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
 
 #[test]
 fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
-    // More than one request a turn.
+    // More than one request per turn.
     let disk = DiskOptions { request_bytes_max: PAGE as u32, ..slow() };
     let lab = Lab::new(1, 256, &[disk], &["dirty_ratio=5"]);
     let mut follower = lab.here.engine.follow();

@@ -1,4 +1,4 @@
-//! What a policy in device time can have of the flusher: whose turn it is, for how long, and what is in flight.
+//! A policy in device time controls the flusher: the order and length of turns, and the requests in flight.
 
 use std::sync::atomic::Ordering;
 
@@ -20,13 +20,13 @@ fn the_file_with_most_that_is_dirty_has_its_turn_first_and_equals_have_turns() {
         for (file, pages) in files.iter().zip(sizes) {
             lab.here.write(file, 0, pages * PAGE, 1).await.unwrap();
         }
-        // 2840 pages are half a second.
-        // Until it has no more than the next, what is in flight not counted.
+        // 2840 pages are half a second. The first turn lasts until the large file has no more than the next, not
+        // counting its pages in flight.
         assert!(lab.here.until(SECOND, || left()[1] < 1200).await);
         assert_eq!(left().map(|pages| pages as usize)[2..], sizes[2..], "the large one goes first");
         assert_eq!(left()[0], 100);
         lab.here.sleep(SECOND).await;
-        // 200 ms are 1220 pages: of three that have as much each had its turn, the small ones none.
+        // 200 ms are 1220 pages: the three files of equal size each had a turn, the small ones none.
         assert_eq!((left()[0], left()[2]), (100, 90));
         assert!(left()[1] < 512, "{:?}", left());
         assert!(left().iter().sum::<u64>() <= 1230, "{:?}", left());
@@ -56,7 +56,7 @@ fn a_file_that_is_filled_up_for_ever_does_not_outrun_a_small_one() {
 #[test]
 fn what_is_in_flight_is_bounded_by_its_cost_and_requests_by_their_bytes() {
     let terms = slow_terms();
-    // Beside the bound in time, one request too large, and none at all.
+    // Besides the bound in time: one request that is too large, and no request allowed at all.
     for (flight, least_ns, most_ns, count) in [
         (Flight { requests: 1, ..terms.flight }, 75 * MILLISECOND, 130 * MILLISECOND, 5),
         (Flight { requests: 20, ..terms.flight }, 400 * MILLISECOND, 600 * MILLISECOND, 20),
@@ -121,7 +121,7 @@ fn a_slice_ends_with_the_run_that_it_is_in() {
     let (cut, whole) = (turns(0), turns(9 * PAGE as u64));
     assert!((13..=18).contains(&cut), "{cut} turns of 16 pages");
     assert!((8..=11).contains(&whole), "{whole} turns of a run");
-    // After the first slice of a run 9 pages are left.
+    // 9 pages are left after the first slice of a run.
     assert!(turns(8 * PAGE as u64) > whole);
 }
 
@@ -143,7 +143,7 @@ fn slices_end_at_multiples_of_what_the_device_writes_whole() {
         });
         lab.count(Counter::FlusherTurns)
     };
-    // The turns of 64 pages, or one to the next multiple first and the rest last.
+    // All turns have 64 pages, or the first ends at the next multiple and the last takes the rest.
     let (anywhere, aligned) = (turns(0), turns(64 * PAGE as u64));
     assert!((8..=10).contains(&anywhere) && aligned >= anywhere + 2, "{anywhere} turns, {aligned} aligned");
 }

@@ -1,4 +1,4 @@
-//! A device that completes nothing: when it counts as hung, who is told, who waits, who is refused.
+//! A device that completes nothing: the time at which it counts as hung, the reports, the waits and the refusals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ impl Lab {
     }
 }
 
-/// A disk with a stream to it that has hung for so long.
+/// A disk with a stream to it that has hung for this long.
 fn hung(ns: u64) -> Lab {
     let lab = lab(1 << 30, &[disk(SLOW), disk(FAST)]);
     let stream = lab.file(0, 0, 0);
@@ -35,7 +35,7 @@ fn hung(ns: u64) -> Lab {
     lab
 }
 
-/// Has a writer write until it is refused; returns when that was and the error.
+/// A writer writes until it is refused. Returns the place where the instant of the refusal is stored.
 fn writes_until_refused(lab: &Lab, file: &TestFile) -> Arc<AtomicU64> {
     let (here, to, at) = (Arc::clone(&lab.here), file.clone(), Arc::new(AtomicU64::new(0)));
     let own = Arc::clone(&at);
@@ -193,7 +193,7 @@ fn the_knob_acts_at_once_on_those_who_wait_and_back() {
     }
 }
 
-/// Its disk is as fast as none, and the neighbour's writers are not told anything.
+/// The hung disk writes nothing, and writers of its neighbour notice nothing.
 #[test]
 fn nobody_else_waits_for_a_hung_device() {
     let lab = hung(30 * SECOND);

@@ -1,5 +1,5 @@
-//! What is written while a device would idle, and what is not: of files that were left alone, and of those that are
-//! rewritten over and over.
+//! Writeback in a device's idle time: which pages are written, in files left alone and in files rewritten over and
+//! over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,13 +17,13 @@ fn setup(knobs: &[&str]) -> (WorldOptions, Setup) {
     (world, Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap())
 }
 
-/// A quarter of a GiB over a disk of the catalogue, under the budget.
+/// 256 MiB of memory over a disk of the catalogue, under the budget.
 fn lab_with(disk: &str, knobs: &[&str]) -> Lab {
     let (world, setup) = setup(knobs);
     Lab::on_disk(disk, world, Memory::Stamped(256 * MIB), setup)
 }
 
-/// The same over 50 MB/s.
+/// The same over a disk of 50 MB/s.
 fn lab(knobs: &[&str]) -> Lab {
     let (world, setup) = setup(knobs);
     let world = World::new(world);
@@ -32,7 +32,7 @@ fn lab(knobs: &[&str]) -> Lab {
     Lab::of(world, machine)
 }
 
-/// Writes so many bytes at half the disk's speed to a file, so that the disk is known and has something to do.
+/// Writes this many bytes to a file at half the disk's speed, so that the disk is known and busy.
 async fn upload(here: &Inside, to: &TestFile, bytes: u64) {
     for at in (0..bytes).step_by(64 << 10) {
         here.write(to, at, 64 << 10, 1).await.unwrap();
@@ -41,7 +41,7 @@ async fn upload(here: &Inside, to: &TestFile, bytes: u64) {
 }
 
 impl Lab {
-    /// The disk is known.
+    /// Makes the disk known.
     fn warm(&self) {
         let file = self.file(0, 0, 0);
         self.run(async {
@@ -51,7 +51,7 @@ impl Lab {
         });
     }
 
-    /// How long it takes, in ms, until nothing of the file is unwritten.
+    /// Time in ms until the file has no dirty page.
     fn clean_after_ms(&self, file: &TestFile) -> u64 {
         let began = self.here.now_ns();
         assert!(self.run(self.here.until(100 * SECOND, || file.file.is_clean())));
@@ -106,7 +106,7 @@ fn with_the_knob_off_nothing_is_written_before_it_is_old_and_on_again_it_is_at_o
     assert_eq!(file.file.dirty_bytes(), 16 * PAGE as u64);
     lab.here.engine.set_device_knob(lab.here.devices[0], afflux_budget::BudgetKnob::IdleWriteback, 1).unwrap();
     assert!(lab.clean_after_ms(&file) <= 260);
-    // The background threshold in time stands in place of it.
+    // The background threshold in time replaces it.
     lab.here.engine.set_device_knob(lab.here.devices[0], Knob::BackgroundCentisecs, 50).unwrap();
     lab.run(lab.here.write(&file, 0, 16 * PAGE, 3)).unwrap();
     lab.run(lab.here.sleep(25 * SECOND));
@@ -127,7 +127,8 @@ fn nothing_is_written_behind_where_nothing_gets_old() {
     assert!(lab.clean_after_ms(&file) <= 260);
 }
 
-/// Rewrites pages of a file of `pages` at random for `seconds`, each about every `each_ns`; bytes written.
+/// Rewrites random pages of a file of `pages` for `seconds`, each page about every `each_ns`; returns the bytes
+/// written.
 fn rewritten(lab: &Lab, pages: u64, each_ns: u64, seconds: u64) -> u64 {
     lab.warm();
     let before = lab.count(Counter::PageOut);
@@ -166,7 +167,7 @@ fn a_log_that_is_synced_is_written_once_and_one_that_is_not_now_and_then() {
         lab.warm();
         let (log, before) = (lab.file(0, 0, 0), lab.count(Counter::PagesWritten));
         lab.run(async {
-            // Lines of 80 bytes: 20 pages.
+            // Lines of 80 bytes fill 20 pages.
             for line in 0..1000_u64 {
                 lab.here.write(&log, line * 80, 80, 1).await.unwrap();
                 if synced {
@@ -183,7 +184,7 @@ fn a_log_that_is_synced_is_written_once_and_one_that_is_not_now_and_then() {
 
 #[test]
 fn a_reader_has_one_small_request_before_it_at_most_and_the_disk_for_itself_then() {
-    // A disk that seeks.
+    // This disk seeks.
     let lab = lab_with("disk", &[]);
     lab.warm();
     let read = lab.file(0, 64 << 20, 0);

@@ -1,5 +1,5 @@
-//! What is in force for a device and why, as the flush budget tells it; and what is kept of a device until the next
-//! start.
+//! The limits in force for a device and their reasons, as the flush budget reports them; and the knowledge of a device
+//! that is kept until the next start.
 
 use afflux_engine::policy::{FigureValue, Remembered};
 use afflux_engine::settings::Knob;
@@ -97,7 +97,7 @@ fn where_memory_is_shorter_than_time_the_guard_is_the_reason() {
     assert_eq!(lab.number(0, "budget_in_force_ns"), SECOND);
 }
 
-/// What is known of a disk of that speed after a stream to it.
+/// The knowledge of a disk of this speed after a stream to it.
 fn learned(bytes_per_second: u64) -> Remembered {
     let lab = lab(1 << 30, &[disk(bytes_per_second)]);
     assert!(lab.here.engine.remembered(lab.here.devices[0]).is_empty(), "nothing is known yet");
@@ -106,7 +106,7 @@ fn learned(bytes_per_second: u64) -> Remembered {
     lab.here.engine.remembered(lab.here.devices[0])
 }
 
-/// A lab with a disk of which that was kept.
+/// A lab with a disk for which this knowledge was kept.
 fn known(bytes_per_second: u64, remembered: &Remembered) -> Lab {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), Setup::of(OWN_POLICY).unwrap()).unwrap();
@@ -120,7 +120,8 @@ fn a_disk_that_was_known_before_is_not_cold() {
         let lab = known(SLOW, remembered);
         let known = lab.figure(0, "knowledge") == FigureValue::Word("known");
         let _ = Writer::STREAM.begins(&lab);
-        // Of a disk that nobody knows 4 MiB would be the whole budget; of this one a quarter of it enters at once.
+        // For an unknown disk 4 MiB would be the whole budget. Here a quarter of the known disk's budget enters at
+        // once.
         lab.passes(3 * MILLISECOND);
         (known, lab.here.dirty_bytes())
     };

@@ -1,4 +1,4 @@
-//! The nodes of indexes are part of the configured memory: they come from the arena and go back to it.
+//! The nodes of indexes are part of the configured memory: they come from the arena and return to it.
 
 use afflux_engine::{Advice, EngineStatus};
 use afflux_simulator::DiskOptions;
@@ -15,7 +15,7 @@ fn status(lab: &Lab) -> EngineStatus {
     lab.here.engine.status()
 }
 
-/// Offsets so far apart that most pages need nodes of their own.
+/// Offsets so far apart that most pages need their own nodes.
 fn strewn(at: u64) -> u64 {
     ((at % 50) << 40) + ((at / 50) << 28) + (at % 7) * PAGE as u64
 }
@@ -37,7 +37,7 @@ fn pages_strewn_over_a_file_take_no_memory_beside_the_caches() {
     let after = status(&lab);
     assert_eq!(after.metadata_bytes, before.metadata_bytes, "the index grows outside of the cache's memory");
     let (taken, pages) = (after.cache_bytes - after.free_bytes, read * PAGE as u64);
-    // Each page has a leaf of its own, and more than that has been counted.
+    // Each page has its own leaf, and more than the leaves has been counted.
     assert!(taken > pages + pages / 16, "{taken} bytes are taken, {pages} of them by pages");
     lab.here.engine.drop_clean_pages();
     assert_eq!(status(&lab).free_bytes, before.free_bytes, "what indexed the pages comes back");

@@ -1,4 +1,4 @@
-//! An engine on simulated disks, with files to try things on.
+//! An engine on simulated disks, with files for tests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct Lab {
     pub(crate) here: Arc<Inside>,
 }
 
-/// What tasks may hold.
+/// The part of a lab that tasks may hold.
 pub(crate) struct Inside {
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
@@ -35,7 +35,7 @@ pub(crate) struct TestFile {
 }
 
 impl Lab {
-    /// A cache of so many frames over these disks.
+    /// A cache of this many frames over these disks.
     pub(crate) fn new(seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
         Self::with_policies(seed, frames, disks, knobs, Policies::default())
     }
@@ -80,7 +80,7 @@ impl Lab {
         TestFile { file, disk: Arc::clone(on), id }
     }
 
-    /// A file of so many bytes that have their places on the first disk, and read as zeros.
+    /// A file of this many bytes that have their places on the first disk, and read as zeros.
     pub(crate) fn laid_out(&self, bytes: u64) -> TestFile {
         let disk = &self.here.disks[0];
         let id = disk.create_file();
@@ -94,7 +94,7 @@ impl Lab {
         self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs a task beside what follows, until it ends or the lab does.
+    /// Runs a task beside the test, until the task or the lab ends.
     pub(crate) fn beside(&self, task: impl Future<Output = ()> + Send + 'static) -> Arc<AtomicBool> {
         let ended = Arc::new(AtomicBool::new(false));
         let end = Arc::clone(&ended);
@@ -109,8 +109,7 @@ impl Lab {
         self.here.platform.counters().get(counter)
     }
 
-    /// When requests of a kind (0 read, 1 write, 2 sync, 3 size) were submitted to disk 0, as
-    /// instant, offset and length.
+    /// Submissions of a kind of request (0 read, 1 write, 2 sync, 3 size) to disk 0, as instant, offset and length.
     pub(crate) fn submitted(&self, kind: u64) -> Vec<(u64, u64, u64)> {
         let lines = self.world.trace_lines();
         let submits = lines.iter().filter_map(|line| line.trim().split_once(" submit "));
@@ -153,7 +152,7 @@ impl Inside {
         self.engine.status().dirty_bytes
     }
 
-    /// Waits, up to `ns`, until it holds.
+    /// Waits, up to `ns`, until the condition holds.
     pub(crate) async fn until(&self, ns: u64, holds: impl Fn() -> bool) -> bool {
         let end = self.now_ns() + ns;
         while !holds() {

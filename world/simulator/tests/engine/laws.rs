@@ -1,4 +1,4 @@
-//! What the engine does for a law of throttling, whatever the law says.
+//! The engine's services for a law of throttling, whichever law it is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 
-/// As kernels' policies.
+/// Those of the kernels' policies.
 const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
@@ -23,14 +23,14 @@ const NEEDS: Needs = Needs {
     ..Needs::NONE
 };
 
-/// Asks after every `pages` and says always the same; its background threshold is out of reach.
+/// Is asked after every `pages` and always decides the same; its background threshold is out of reach.
 struct Always {
     pages: u64,
     decision: Admission,
 }
 
 impl DevicePolicy for Always {
-    /// Calls, and pages that they were about.
+    /// Calls, and their pages.
     type Payer = (u64, u64);
     type Device = u64;
     type Shared = u64;
@@ -56,7 +56,7 @@ impl DevicePolicy for Always {
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
-        // Twice the same figure, and one of the device's.
+        // The same figure twice, and one of the device's.
         assert_eq!(view.read(Global::Dirty), view.read(Global::Dirty));
         assert!(view.device_reclaimable() <= view.memory_pages);
         memory.payer.0 += 1;
@@ -148,11 +148,11 @@ fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
         };
         lab.run(async {
             write(0).await;
-            // The flushers hear of their first file, and look.
+            // The flushers are told of their first file and look.
             lab.here.sleep(SECOND / 100).await;
             let looks = lab.here.engine.shared_looks();
             assert!(looks > 0, "this build counts");
-            // A 16th of what the guard allows, half-way between 50 and 100 percent, is divided among the two:
+            // A 16th of the guard's limit, which is half-way between 50 and 100 percent, is divided between the two:
             // 384 pages each.
             for page in 1..=383 {
                 write(page).await;
@@ -176,20 +176,21 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
         let file = lab.file(0, 0, 0);
         lab.run(async {
             lab.here.write(&file, (PAGES * PAGE) as u64, PAGE, 1).await.unwrap();
-            // The flusher hears of its first file.
+            // The flusher is told of its first file.
             lab.here.sleep(SECOND / 100).await;
             let looks = lab.here.engine.shared_looks();
             for page in 0..PAGES {
                 lab.here.write(&file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
             }
-            // Before position control one in ratelimit_pages: 65,536 / 32, at most 1,024. Since then after 32 pages
-            // and then 2 to the power of half the logarithm of what is left of 13,107 pages: 64.
+            // Before position control the law is asked once in ratelimit_pages: 65,536 / 32, at most 1,024. With it,
+            // the law is asked after 32 pages, and then after 2 to the power of half the logarithm of the room left of
+            // 13,107 pages: 64.
             let calls = match *name {
                 "linux-3.6" | "linux-3.6-completions" | "linux-6.1" => 1 + (PAGES as u64 + 1 - 32) / 64,
                 _ => (PAGES as u64 + 1) / 1024,
             };
             assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");
-            // At the sums of what is dirty and under writeback, and at the law's memory of all devices.
+            // It looks at the sums of dirty pages and of pages under writeback, and at the law's memory of all devices.
             assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls, "{name}");
         });
     }
@@ -288,7 +289,7 @@ fn a_pause_that_its_writer_leaves_is_over() {
     assert!(row.ns < SECOND / 5, "{row:?}");
 }
 
-/// Waits for whichever ends first; drops the other.
+/// Waits for the first of the two to end; drops the other.
 async fn futures_either<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) {
     let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
     std::future::poll_fn(|cx| {

@@ -1,4 +1,4 @@
-//! Listing large directories: what finding a cookie costs, counted in readings of the directory, and who waits.
+//! Listing large directories: the cost of finding a cookie, counted in reads of the directory, and the waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::stale_handles::{Counting, Lists, serve};
 
-/// More than a window has at first.
+/// More names than a window has at first.
 const NAMES: u64 = 70_000;
 
 struct Lab {
@@ -73,7 +73,7 @@ fn any_cookie_of_a_large_directory_is_found_without_reading_it_again() {
     lab.lists.count.store(0, Ordering::Relaxed);
     let cookies: Vec<_> = all.iter().map(|(cookie, _)| *cookie).collect();
     lab.run(async {
-        // Here and there, and never in their order.
+        // At scattered places, out of order.
         for step in 0..200 {
             let at = 2 + (step * 7_919) % (cookies.len() - 3);
             let listing = lab.volume.list(&root, cookies[at], 1, false).await.unwrap();
@@ -89,12 +89,12 @@ fn any_cookie_of_a_large_directory_is_found_without_reading_it_again() {
 fn names_are_made_and_taken_while_the_directory_is_read() {
     let lab = Lab::new(100);
     let root = lab.root();
-    // The volume learns that others filled the directory.
+    // The volume learns that another server filled the directory.
     lab.run(lab.create(&root, "first"));
     lab.lists.hold(true);
     let mut listing = Box::pin(lab.volume.list(&root, 0, 10, false));
     lab.run(async {
-        // It has begun, and goes no further.
+        // The listing has begun and is held.
         let begun = std::future::poll_fn(|cx| std::task::Poll::Ready(listing.as_mut().poll(cx).is_pending()));
         assert!(begun.await);
         while lab.lists.count.load(Ordering::Relaxed) == 0 {
@@ -109,7 +109,7 @@ fn names_are_made_and_taken_while_the_directory_is_read() {
     });
     lab.lists.hold(false);
     let mut cookie = lab.run(listing).unwrap().entries.last().unwrap().cookie;
-    // What follows is kept, with what was changed.
+    // The rest of the listing comes from memory, with the changes.
     let lists = lab.lists.count.load(Ordering::Relaxed);
     let mut names = BTreeSet::new();
     lab.run(async {

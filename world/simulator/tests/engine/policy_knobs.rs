@@ -1,4 +1,4 @@
-//! Knobs that the engine does not know: a policy brings them, and finds their values in what it decides from.
+//! Policy knobs that the engine does not know: a policy defines its knobs and finds their values in its view.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use own::{KNOBS, OwnKnob};
 #[allow(unreachable_pub, reason = "a table is public where it is declared")]
 mod own {
     afflux_engine::knobs! {
-        /// A knob of the policy here.
+        /// A knob of the policy in this test.
         OwnKnob of "a test":
 
         Idle "idle_pages" 0 in 0..=1 "0 or 1" Device AtOnce "Something else.";
@@ -24,7 +24,7 @@ mod own {
     }
 }
 
-/// Each device may have dirty what a knob says.
+/// Limits the dirty pages of each device by a knob.
 struct ByKnob;
 
 impl DevicePolicy for ByKnob {
@@ -68,7 +68,7 @@ impl DevicePolicy for ByKnob {
     }
 
     fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
-        // So that the sum, and a knob of the engine's own, can be seen.
+        // Makes the sum, and a knob of the engine's own, visible.
         let background = view.knobs.own_sums.get(OwnKnob::Room);
         let bandwidth = Some(view.knobs.slice_bytes / PAGE as u64);
         LimitPages { dirty: view.knobs.own.get(OwnKnob::Room), background, bandwidth }

@@ -1,5 +1,5 @@
-//! Prices learned from what the engine tells a policy, on the disks of the catalogue, whose own prices are known by
-//! what passes. The policy is a probe: a hard limit, and the budget's estimator.
+//! Prices learned from the engine's reports, on the disks of the catalogue, whose true prices follow from their
+//! throughput. The policy is a probe: a hard limit, and the budget's estimator.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 
-/// Learns, and otherwise lets writers have so many pages dirty and writes at once.
+/// Feeds the estimator; lets writers have this many dirty pages, and writes at once.
 struct Probe {
     limit_pages: u64,
     estimator: Mutex<Estimator>,
@@ -96,7 +96,7 @@ struct Bench {
     probe: Arc<Probe>,
 }
 
-/// Writes of so many bytes, in a row or anywhere, with a flush after each so many.
+/// Writes of this many bytes, in sequence or at random offsets, with a flush after every `sync_every`.
 #[derive(Clone, Copy)]
 struct Load {
     bytes: usize,
@@ -144,7 +144,7 @@ impl Bench {
         stop
     }
 
-    /// Reads so many bytes at a time until told to stop.
+    /// Reads this many bytes at a time until told to stop.
     fn reader(&self, file: &TestFile, bytes: u64, load: Load, seed: u64) -> Arc<AtomicBool> {
         let (here, file, stop) = (Arc::clone(&self.lab.here), file.clone(), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&stop);
@@ -166,8 +166,8 @@ impl Bench {
         self.lab.run(self.lab.here.sleep(ns));
     }
 
-    /// What the device wrote in the time that passes, as the price of a MiB and of a write; and both as learned, on
-    /// average over ten looks.
+    /// The price of a MiB and of a write: the true ones, from the device's writes in this time, and the learned ones,
+    /// averaged over ten samples.
     fn compare(&self, ns: u64) -> Compared {
         let before = self.lab.here.disks[0].figures();
         let (mut mib_ns, mut write_ns) = (0, 0);
@@ -182,7 +182,7 @@ impl Bench {
         Compared { mib_ns: (mib_ns, true_mib_ns), write_ns: (write_ns, ns / writes.max(1)) }
     }
 
-    /// Ends a load and waits until all is written.
+    /// Ends a load and waits until no page is dirty.
     fn end(&self, stops: &[Arc<AtomicBool>]) {
         stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
         let here = Arc::clone(&self.lab.here);
@@ -190,7 +190,7 @@ impl Bench {
     }
 }
 
-/// As learned, and in truth.
+/// Learned and true prices.
 #[derive(Debug)]
 struct Compared {
     mib_ns: (u64, u64),
@@ -201,12 +201,12 @@ fn within((value, truth): (u64, u64), percent: u64) -> bool {
     value.abs_diff(truth) * 100 <= truth * percent
 }
 
-/// Where all files are.
+/// Size of the area with all files.
 const FILE: u64 = 2 << 30;
 
 #[test]
 fn prices_are_the_disks_own_after_a_stream_and_after_scattered_writes() {
-    // For so many seconds: where writes take long, and where there are many.
+    // The seconds suit disks whose writes take long and disks with many writes.
     for (disk, seconds) in [("disk", 20), ("usb-stick", 60), ("sata-ssd", 2), ("throttled", 4)] {
         let bench = Bench::new(disk, None);
         let file = bench.lab.laid_out(FILE);
@@ -228,7 +228,7 @@ fn prices_are_the_disks_own_after_a_stream_and_after_scattered_writes() {
 
 #[test]
 fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
-    // A second and half of one, and where requests are so long that few end in that time, as long as some do.
+    // One second and half of one. Where requests are so long that few end in that time, as long as some need to end.
     for (disk, slow_ns, fast_ns) in [
         ("disk", SECOND, SECOND / 2),
         ("sata-ssd", SECOND, SECOND / 2),
@@ -320,8 +320,8 @@ fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
         bench.pass(3 * SECOND);
         let after = bench.learned(Side::Write).mib_ns;
         assert!((before * 6..before * 15).contains(&slow), "{disk}: {before} became {slow}");
-        // As far as a volatile cache of the device lets it look faster than it is, and reads that had most of the time
-        // leave doubts.
+        // A volatile cache of the device makes it look faster than it is, and reads that took most of the time leave
+        // doubts. The bounds allow for both.
         assert!((before * 3 / 5..before * 5 / 2).contains(&after), "{disk}: {before} became {after}");
         [stream, reader].iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
     }
@@ -385,7 +385,7 @@ fn a_device_with_something_due_is_never_idle() {
         bench.pass(4 * SECOND);
         let after = bench.lab.here.disks[0].figures();
         let (busy_ns, writes) = (after.busy_ns - before.busy_ns, after.requests.1 - before.requests.1);
-        // What the engine and the writer compute between two requests of a loop.
+        // The CPU time of the engine and the writer between two requests of a loop.
         let idle_ns = (4 * SECOND - busy_ns) / writes.max(1);
         assert!(writes > 4 && idle_ns < MILLISECOND / 20, "{disk}: {idle_ns} ns between {writes} writes");
         bench.end(&[stop]);

@@ -1,5 +1,4 @@
-//! Readahead on the disks of the catalogue and beside other streams: what is read at which rate, what was read for
-//! nothing, what bad sectors and advice do.
+//! Readahead on the disks of the catalogue and beside other streams: rates, wasted pages, bad sectors, advice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,25 +13,25 @@ use crate::lab::{Lab, PAGE, SECOND, TestFile, bytes};
 const MIB: u64 = 1 << 20;
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
-/// A disk of the catalogue under an engine with so many frames.
+/// A disk of the catalogue under an engine with this many frames.
 fn on_disk(disk: &str, frames: u64, readahead: Readahead) -> Lab {
     let world = WorldOptions { steps_max: u64::MAX, cpus: Some(CpuOptions::count(8)), ..WorldOptions::seed(7) };
     let setup = Setup { policies: Policies { readahead, ..Policies::default() }, ..Setup::default() };
     Lab::on_disk(disk, world, Memory::Stamped(frames * PAGE as u64), setup)
 }
 
-/// What streams came to.
+/// The figures of streams.
 #[derive(Debug)]
 struct Streams {
     mb_per_s: u64,
     requests: u64,
-    /// Pages read for each thousand asked.
+    /// Pages read for each thousand requested.
     read_per_mille: u64,
     waste: u64,
 }
 
-/// So many streams, each through a file of its own in calls of `block` pages, with a pause before each call; all in
-/// the time that the slowest takes.
+/// Runs this many streams, each through its own file in calls of `block` pages, with a pause before each call. The
+/// figures cover the time of the slowest stream.
 fn streams(lab: &Lab, streams: u64, pages: u64, block: u64, think_ns: u64) -> Streams {
     let started = lab.here.now_ns();
     let ended = Arc::new(AtomicU64::new(0));
@@ -63,8 +62,8 @@ fn streams(lab: &Lab, streams: u64, pages: u64, block: u64, think_ns: u64) -> St
 
 #[test]
 fn streams_run_at_the_rate_of_the_disk() {
-    // Disk, frames, streams, pages of each; at least so many MB/s. The rate of the disk is what one stream of calls of
-    // 1 MiB past the cache gets, or what its file says.
+    // Disk, frames, streams, pages of each, and the least MB/s. A disk's rate is that of one stream of direct 1 MiB
+    // calls, or the rate in its file.
     for (disk, frames, count, pages, least) in [
         ("disk", 1 << 18, 1, 1 << 16, 132),
         ("disk", 1 << 18, 8, 1 << 15, 117),
@@ -74,7 +73,7 @@ fn streams_run_at_the_rate_of_the_disk() {
         ("sata-ssd", 1 << 16, 8, 1 << 14, 530),
         ("nvme-ssd", 1 << 17, 1, 1 << 17, 3000),
         ("nvme-ssd", 1 << 17, 64, 1 << 12, 3200),
-        // Windows double, each in 150 ms: that is most of a GiB.
+        // Windows double every 150 ms, which takes up most of a GiB.
         ("object-store", 1 << 19, 1, 1 << 18, 45),
     ] {
         let got = streams(&on_disk(disk, frames, Readahead::Afflux), count, pages, 16, 0);
@@ -94,16 +93,16 @@ fn a_disk_with_streams_is_faster_than_under_the_kernels_windows() {
 fn many_streams_share_what_may_be_unread_and_next_to_none_of_it_is_evicted() {
     for (frames, count, pages) in [(4096, 256, 256), (16_384, 1000, 256)] {
         let got = streams(&on_disk("sata-ssd", frames, Readahead::Afflux), count, pages, 1, 1_000_000);
-        // Above a quarter of the frames the eldest of what is unread goes: a slow reader's may.
+        // Above a quarter of the frames the oldest unread page is evicted, which may be a slow reader's.
         assert!(got.waste * 120 <= count * pages, "{count} streams in {frames} frames: {got:?}");
-        // What is not read ahead is a request by itself.
+        // A page that is not read ahead takes a request by itself.
         assert!(got.requests * 2 < count * pages, "{count} streams in {frames} frames: {got:?}");
     }
 }
 
 #[test]
 fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
-    // The two lists let what is unread go like any page that was used once.
+    // The two lists evict unread pages like any page that was used once.
     let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
     let lab = Lab::with_policies(1, 512, &[DiskOptions::default()], &[], policies);
     let (read, other) = (lab.file(0, 64 * PAGE, 1), lab.file(0, 2048 * PAGE, 2));
@@ -116,7 +115,7 @@ fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
         let ahead = lab.count(Counter::ReadaheadPages);
         lab.here.engine.advise(&other.file, 0..u64::MAX, Advice::Random);
         lab.here.read(&other, 0, 1024 * PAGE).await.unwrap();
-        // All but the three that were asked for later.
+        // All but the three pages that were read later.
         assert_eq!(lab.count(Counter::ReadaheadWaste), ahead - 3);
     });
 }
@@ -139,7 +138,7 @@ fn what_is_read_ahead_and_stays_unread_in_the_cache_is_counted_after_a_minute() 
         assert_eq!(waste(), 60, "as many as nobody has asked for in a minute");
         lab.here.sleep(200 * SECOND).await;
         assert_eq!(waste(), 60, "each once");
-        // Those that leave have been counted; younger ones have not.
+        // Evicted ones have been counted; younger ones have not.
         engine.advise(&late.file, pages(100), Advice::WillNeed);
         lab.here.sleep(SECOND).await;
         engine.advise(&read.file, 0..u64::MAX, Advice::DontNeed);
@@ -186,7 +185,7 @@ fn pages_around_a_bad_sector_are_served() {
                 assert!(read.as_deref() == Ok(&right[..]), "page {page}: {:?}", read.err());
             }
         }
-        // A call over the bad page and others is told; what it did not get is there for the next.
+        // A call over the bad page and others fails; the pages that it did not return are there for the next call.
         assert_eq!(lab.here.read(&file, (bad - 2) * PAGE as u64, 5 * PAGE).await, Err(Error::Device(IO)));
     });
     assert!(lab.count(Counter::ReadErrors) <= 8, "{} requests failed", lab.count(Counter::ReadErrors));
@@ -205,12 +204,12 @@ fn advice_reads_ahead_or_lets_go() {
         assert_eq!(before, 1);
         let mut into = vec![0; 100 * PAGE];
         assert_eq!(engine.try_read(&file.file, 100 * PAGE as u64, &mut into), Some(100 * PAGE));
-        // Whole pages within the range leave; what is dirty stays.
+        // Whole clean pages within the range are dropped; dirty ones stay.
         lab.here.write(&file, 150 * PAGE as u64, PAGE, 2).await.unwrap();
         engine.advise(&file.file, 100 * PAGE as u64 + 1..200 * PAGE as u64, Advice::DontNeed);
         let there = |page: u64| engine.try_read(&file.file, page * PAGE as u64, &mut [0; 8]).is_some();
         assert_eq!([100, 101, 149, 150, 151, 199].map(there), [true, false, false, true, false, false]);
-        // In order, but nothing is to be read ahead.
+        // The reads are in order, but the advice forbids readahead.
         engine.advise(&file.file, 0..u64::MAX, Advice::Random);
         let before = requests();
         for page in 0..20 {

@@ -81,7 +81,7 @@ fn reading_ahead_takes_frames_for_absent_pages_alone() {
     let lab = Lab::new(1, 2048, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 512 * PAGE, 1);
     lab.run(async {
-        // The first page is absent, and of what is read ahead after it every second one.
+        // The first page is absent, and so is every second page of the readahead after it.
         for at in (2..512).step_by(2) {
             lab.here.write(&file, at * PAGE as u64, PAGE, 1).await.unwrap();
         }
@@ -216,7 +216,7 @@ fn a_size_asked_for_before_one_was_set_changes_nothing() {
     });
 }
 
-/// Pages found, and pages not found, of all reads so far.
+/// Pages found and pages not found by all reads so far.
 fn found(lab: &Lab) -> (u64, u64) {
     (lab.count(Counter::ReadHitPages), lab.count(Counter::ReadMissPages))
 }
@@ -255,17 +255,17 @@ fn a_page_is_found_if_it_was_there_when_the_call_came() {
     lab.run(async {
         let engine = &lab.here.engine;
         engine.advise(&file.file, 0..u64::MAX, Advice::Random);
-        // Not aligned: two pages.
+        // The read is not aligned and covers two pages.
         lab.here.read(&file, 10 * PAGE as u64 + 100, PAGE).await.unwrap();
         assert_eq!(found(&lab), (0, 2));
-        // The two stand in the middle of eight.
+        // The two pages are in the middle of eight.
         lab.here.read(&file, 6 * PAGE as u64, 8 * PAGE).await.unwrap();
         assert_eq!(found(&lab), (2, 8));
         engine.read_pinned(&file.file, 13 * PAGE as u64, 2 * PAGE).await.unwrap().unwrap();
         assert_eq!(found(&lab), (3, 9));
         assert!(engine.try_read_pinned(&file.file, 13 * PAGE as u64 + 100, PAGE).is_some());
         assert_eq!(found(&lab), (5, 9));
-        // A call that finds too little and does not wait is no read.
+        // A call that finds too few pages and does not wait is no read.
         assert!(engine.try_read(&file.file, 14 * PAGE as u64, &mut [0; 2 * PAGE]).is_none());
         assert_eq!(found(&lab), (5, 9));
         // A write that needs the rest of a page is no read either.

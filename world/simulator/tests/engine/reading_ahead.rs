@@ -1,4 +1,4 @@
-//! How much is read beside what was asked, and how fast streams are.
+//! The size of readahead and the speed of streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use afflux_simulator::{DiskOptions, Random};
 
 use crate::lab::{Lab, PAGE, SECOND, TestFile};
 
-/// What reading cost: device requests, pages of them, virtual time.
+/// The cost of reads: device requests, pages read, virtual time.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     requests: u64,
@@ -40,8 +40,8 @@ fn random(files: usize, pages: usize, block: usize, reads: usize, frames: u64) -
     cost(&lab)
 }
 
-/// `callers` that read a file of `blocks` blocks of `block` pages from block `first` on: each takes the next block
-/// and sends its call up to `late_ns` later, so that calls overtake each other.
+/// `callers` read a file of `blocks` blocks of `block` pages from block `first` on. Each takes the next block and sends
+/// its call up to `late_ns` later, so that calls overtake each other.
 fn stream(file_pages: usize, first: u64, blocks: u64, block: usize, callers: u64, late_ns: u64) -> Cost {
     let lab = Lab::new(1, 16 << 10, &[DiskOptions::default()], &[]);
     let file = lab.file(0, file_pages * PAGE, 1);
@@ -71,7 +71,7 @@ fn stream(file_pages: usize, first: u64, blocks: u64, block: usize, callers: u64
 
 #[test]
 fn random_reads_read_little_more_than_was_asked() {
-    // Files, pages of each, pages of a read, frames of the cache: 32 MiB for 200 MiB in files of 2 MiB first.
+    // Files, pages of each, pages of a read, frames of the cache. The first has 32 MiB for 200 MiB in files of 2 MiB.
     for (files, pages, block, frames) in
         [(100, 512, 1, 8192), (100, 512, 16, 8192), (100, 128, 1, 2048), (100, 8, 1, 512), (100, 4096, 16, 8192)]
     {
@@ -85,8 +85,8 @@ fn random_reads_read_little_more_than_was_asked() {
 #[test]
 fn streams_need_no_more_than_they_did() {
     let mut wrong = Vec::new();
-    // Block, callers, how late calls are in ns, first page; most requests and ms. This disk serves what it has in
-    // an order of its own, so that a reader may wait for the last of a window's requests.
+    // Block, callers, delay of calls in ns, first page; most requests and ms. This disk serves requests in its own
+    // order, so a reader may wait for the last request of a window.
     for (block, callers, late_ns, first, requests_max, ms_max) in [
         (1, 1, 0, 0, 69, 493),
         (1, 1, 0, 3000, 58, 507),

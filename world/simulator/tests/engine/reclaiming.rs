@@ -1,4 +1,4 @@
-//! Reclaim: every clean page can go, and soon.
+//! Reclaim can evict every clean page, and does so soon.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
-    // The policy that lets go of every page that was used once: others keep some for good.
+    // This policy evicts every page that was used once; others keep some for good.
     let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
     let lab = Lab::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
     let (partial, other) = (lab.file(0, 8 * PAGE, 1), lab.file(1, 500 * PAGE, 1));
@@ -35,7 +35,7 @@ fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
         }
     };
     lab.run(async {
-        // The rest of each page is under way meanwhile.
+        // The rest of each page is being read meanwhile.
         lab.here.sleep(MILLISECOND).await;
         pass_over_all().await;
         lab.here.sleep(SECOND).await;
@@ -66,8 +66,8 @@ fn a_reader_does_not_sleep_while_there_are_pages_to_look_at() {
     });
 }
 
-/// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others; how often the reader
-/// found too few frames, and how many are free at the end.
+/// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others. Returns how often
+/// the reader found too few frames, and the number of free frames at the end.
 fn stream_through(frames: u64) -> (u64, u64) {
     let lab = Lab::new(1, frames, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let pages = 2 * frames as usize;
@@ -163,7 +163,7 @@ fn more_readers_than_frames_all_get_on() {
     assert!(lab.run(lab.here.until(60 * SECOND, ended)), "some wait for ever");
 }
 
-/// Pages of a file are read, and all of them overwritten: they stand where reclaim looks, and cannot go.
+/// Reads pages of a file and overwrites all of them: reclaim comes to them first and cannot evict them.
 async fn read_and_overwrite(lab: &Lab, file: &TestFile, pages: usize) {
     for page in 0..pages {
         lab.here.read(file, (page * PAGE) as u64, PAGE).await.unwrap();
@@ -175,7 +175,7 @@ async fn read_and_overwrite(lab: &Lab, file: &TestFile, pages: usize) {
 
 #[test]
 fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() {
-    // Nothing else is due: there is room for more, and nothing gets old.
+    // There is no other reason to write: there is room for more, and no page gets old.
     let quiet = ["dirty_ratio=90", "dirty_background_ratio=90", "dirty_expire_centisecs=360000"];
     let knobs = [&quiet[..], &["dirty_writeback_centisecs=360000", "readahead_bytes_max=0"]].concat();
     for kind in EvictionKind::ALL {
@@ -224,7 +224,8 @@ fn a_cache_full_of_what_a_dead_device_cannot_take_fails_its_writers_alone() {
                         Ok(()) => page += 1,
                         Err(error) => break error,
                     }
-                    // All write at the same time, so that several files fail: those of one alone are its own.
+                    // All write at the same time, so that several files fail. The failure of a single file would count
+                    // as the file's own.
                     here.sleep(20_000).await;
                 };
                 assert_eq!(error, Error::Device(gone));

@@ -1,4 +1,5 @@
-//! Space on the device: each writer gets room before its bytes are accepted, and is refused for its own file alone.
+//! Space on the device: a write gets its room before its bytes are accepted, and a refusal concerns only the writer's
+//! own file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +13,7 @@ const QUOTA: DeviceError = DeviceError::Quota;
 /// Pages of the file that has its blocks.
 const PLACED: usize = 64;
 
-/// A disk with plenty of space, and a file that has its blocks there.
+/// A disk with plenty of space, and a file with allocated blocks.
 fn lab_with_blocks() -> (Lab, TestFile) {
     let knobs = ["reserve_below_bytes=64MiB", "write_retry_ms_min=100", "write_retry_ms_max=200"];
     let lab = Lab::new(1, 4096, &[DiskOptions::default()], &knobs);
@@ -20,7 +21,7 @@ fn lab_with_blocks() -> (Lab, TestFile) {
     (lab, placed)
 }
 
-/// Others fill the disk: so many blocks are left beside the file's that has some.
+/// Other programs fill the disk: this many blocks are left besides the allocated file's.
 fn leave(lab: &Lab, blocks: u64) {
     lab.here.disks[0].set_capacity((PLACED as u64 + blocks) * PAGE as u64);
 }
@@ -47,7 +48,7 @@ fn a_file_over_its_quota_refuses_its_own_writers_alone() {
         .map(|writer| {
             let (here, to, refused) = (Arc::clone(&lab.here), placed.clone(), Arc::clone(&refused));
             lab.beside(async move {
-                // A page that has its block, and one that needs a new block.
+                // One page with a block, and one that needs a new block.
                 for at in [writer, PLACED as u64 + writer] {
                     let result = here.write(&to, at * PAGE as u64, PAGE, 3).await;
                     refused.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);

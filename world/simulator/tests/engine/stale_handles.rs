@@ -1,5 +1,5 @@
-//! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
-//! directory entries read, whatever else is renamed meanwhile. And the tree that counts, for other tests.
+//! Handles of removed files, on trees that cannot open identities: the cost of the search, counted in directory entries
+//! read, while other names are renamed. The counting tree serves other tests, too.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,21 +21,21 @@ type Object = Arc<Inode<SimPlatform>>;
 
 const DIRECTORIES: u64 = 20;
 const FILES: u64 = 15;
-/// All entries: the directories, the one that is renamed, and one file in each directory that stays.
+/// All entries: the directories, the renamed one, and the one file in each directory that stays.
 const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
-/// One walk that the renames may spoil, one that holds them off; and the same again for those who asked while
-/// the first was under way.
+/// The renames may spoil one walk; the next holds them off. The same again for callers that come during the first
+/// walks.
 const ENTRIES_MAX: u64 = 4 * ENTRIES;
 const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
 
-/// A tree that counts the entries that were read for walks.
+/// A tree that counts the entries read by walks.
 pub(crate) struct Counting {
     pub(crate) tree: Arc<MemoryTree>,
     pub(crate) entries: Arc<AtomicU64>,
     pub(crate) lists: Arc<Lists>,
 }
 
-/// How often directories were listed, and whether that waits.
+/// Counts listings of directories, and can hold them.
 #[derive(Default)]
 pub(crate) struct Lists {
     pub(crate) count: AtomicU64,
@@ -154,7 +154,7 @@ struct Lab {
     volume: Arc<Files>,
     /// Entries read for walks by `volume`.
     entries: Arc<AtomicU64>,
-    /// Handles of files that others removed.
+    /// Handles of files removed by the earlier server.
     stale: Vec<Vec<u8>>,
     stop: Arc<AtomicBool>,
 }
@@ -168,7 +168,7 @@ pub(crate) fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) ->
 }
 
 impl Lab {
-    /// A server that knows nothing yet of a tree from which another one has removed most files.
+    /// A server that knows nothing yet of a tree from which an earlier server has removed most files.
     fn new() -> Self {
         let world = World::new(WorldOptions::seed(1));
         let disk = Disk::new(&world, 0, DiskOptions::default());
@@ -218,7 +218,7 @@ async fn create(volume: &Files, at: &Object, name: &str) -> Vec<u8> {
     volume.handle(&file).as_bytes().to_vec()
 }
 
-/// Makes all, removes all files but one in each directory, and gives the handles of those removed.
+/// Creates everything, removes all files but one in each directory, and returns the handles of the removed files.
 async fn remove_most(volume: &Files) -> Vec<Vec<u8>> {
     let root = volume.mount(b"/").await.unwrap();
     make_directory(volume, &root, "here").await;
@@ -249,7 +249,7 @@ fn what_was_removed_here_is_stale_without_a_look_at_anything() {
         lab.volume.remove(&root, b"file").await.result.unwrap();
         handle
     });
-    // Answered at once, without a step of anybody else.
+    // The answer comes at once, without a step of another task.
     let mut resolving = std::pin::pin!(lab.volume.resolve(&removed));
     match resolving.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(resolved) => assert_eq!(resolved.err(), Some(VolumeError::Stale)),
@@ -290,7 +290,7 @@ fn who_asks_for_one_after_the_other_costs_a_walk_in_a_pause() {
     let began = platform.now();
     for handle in &lab.stale {
         assert_eq!(lab.run(lab.volume.resolve(handle)).err(), Some(VolumeError::Stale));
-        // Two: one that the renames may spoil, one that holds them off.
+        // Two walks: the renames may spoil one, and the other holds them off.
         let walks = 2 * (1 + platform.now().since(began) / (5 * Nanos::SECOND));
         let entries = lab.entries_read();
         assert!(walks < 6 && entries <= walks * ENTRIES, "{entries} entries were read of {ENTRIES}, in {walks} walks");
@@ -320,7 +320,7 @@ impl LocationStore for Record {
     }
 }
 
-/// Files some directories deep, one of them renamed, with one that was removed; the record of that.
+/// Files some directories deep, of which one was renamed and one removed, and the record of their locations.
 struct Kept {
     world: World,
     tree: Arc<MemoryTree>,
@@ -349,7 +349,7 @@ impl Kept {
             volume.remove(&deep, b"removed").await.result.unwrap();
             volume.rename(&deep, b"file 3", &root, b"moved").await.0.result.unwrap();
             volume.rename(&root, b"one", &root, b"uno").await.0.result.unwrap();
-            // A server writes what is new twice a second; then it is killed.
+            // The server writes new locations twice a second; then it is killed.
             platform.sleep_until(platform.now().after(Nanos::SECOND)).await;
             (handles, removed)
         });
@@ -358,7 +358,7 @@ impl Kept {
         Self { world, tree, handles, removed, record }
     }
 
-    /// Has a server that begins with `record` find everything; how many entries it read in walks.
+    /// A server that begins with `record` finds everything; returns the entries that its walks read.
     fn found_again(&self, record: &[u8], whole: Option<bool>) -> u64 {
         let entries = Arc::new(AtomicU64::new(0));
         let counting =
@@ -388,7 +388,7 @@ fn a_record_that_a_crash_cut_anywhere_or_a_disk_spoilt_is_used_as_far_as_it_is_g
     let kept = Kept::new();
     let record = kept.record.bytes();
     for len in (0..record.len()).step_by(7) {
-        // Between two entries nothing is missing.
+        // After a cut between two entries nothing is missing.
         kept.found_again(&record[..len], None);
     }
     let mut spoilt = record.clone();
@@ -420,7 +420,7 @@ fn a_record_does_not_grow_with_the_number_of_changes() {
         }
         longest
     });
-    // Some 50 bytes an entry, 4,096 entries and what comes in half a second.
+    // Some 50 bytes for each of 4,096 entries, and the additions of half a second.
     let longest = longest.unwrap();
     assert!(longest < 500_000, "{longest:?}");
 }

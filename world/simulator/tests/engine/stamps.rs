@@ -1,5 +1,4 @@
-//! Frames, disks and files that are known by their stamps: random jobs beside each other, crashes, and the
-//! checks that are always on.
+//! Frames, disks and files that keep stamps: parallel random jobs, crashes, and the checks that are always on.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +37,7 @@ impl Lab {
         Self { world, engine, disk, id, file, model }
     }
 
-    /// Starts tasks that write, read and sync at random places.
+    /// Starts tasks that write, read and sync at random offsets.
     fn start(&self, seed: u64, steps: u64) -> Arc<Mutex<u64>> {
         let left = Arc::new(Mutex::new(TASKS));
         for task in 0..TASKS {
@@ -54,7 +53,7 @@ impl Lab {
         left
     }
 
-    /// Runs until the jobs are done, checking conservation all the way.
+    /// Runs until the jobs are done, and checks conservation throughout.
     fn finish(&self, left: &Mutex<u64>) {
         let platform = Arc::clone(self.world.platform());
         while *left.lock().unwrap() > 0 {
@@ -66,7 +65,7 @@ impl Lab {
 }
 
 async fn step(engine: &Arc<Engine<SimPlatform>>, file: &File, model: &Mutex<StampModel>, random: &mut Random) {
-    // Sectors, pages and streams: some of the writes touch no stamp at all.
+    // Sectors, pages and streams: some writes touch no stamp at all.
     let unit = random.pick(&[512, PAGE, PAGE]);
     let offset = random.below(FILE_PAGES * PAGE / unit) * unit;
     let len = random.pick(&[unit, 4 * unit, 40 * unit]).min(FILE_PAGES * PAGE - offset);
@@ -142,7 +141,7 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
             let mut bytes = vec![1; 10_000];
             assert_eq!(engine.read(file, 0, &mut bytes).await.unwrap(), 10_000);
             assert!(bytes == right);
-            // Overwritten in place where the kept part ends, and read without a copy.
+            // Overwrites in place at the end of the kept part, and reads without a copy.
             engine.write(file, 4096 + 8, &[9; 100]).await.unwrap();
             right[4104..4112].fill(9);
             engine.sync(file, 0..u64::MAX).await.unwrap();

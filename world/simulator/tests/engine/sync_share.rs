@@ -1,4 +1,4 @@
-//! What a sync costs whom: it waits for what is in flight, and the rest is not kept from the device for ever.
+//! The cost of a sync: it waits for requests in flight, and other writes still get the device.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +13,8 @@ use afflux_simulator::{Disk, DiskOptions, World, WorldOptions};
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 use crate::timed::{Terms, Timed, lab, lab_with, slow, slow_terms, stream};
 
-/// Syncs a page of a file beside another that owes a second of work and is always filled up, with gaps; how long
-/// that took at most, in ms.
+/// Syncs a page of a file beside another file that owes a second of work and is always refilled, with gaps. Returns the
+/// longest sync in ms.
 fn sync_beside((lab, _): (Lab, Arc<Timed>), gap_bytes: u64) -> u64 {
     let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     let stop = stream(&lab, &large, gap_bytes);
@@ -43,7 +43,7 @@ fn a_sync_of_a_page_waits_for_what_is_in_flight_and_not_for_what_another_file_ow
     for (name, took_ms, most_ms) in [
         ("throttled, a stream", sync_beside(throttled(), 0), 150),
         ("throttled, runs", sync_beside(throttled(), GAP), 150),
-        // What the disk has in its own cache is neither in flight nor durable: 32 MiB.
+        // The 32 MiB in the disk's own cache are neither in flight nor durable.
         ("disk, a stream", sync_beside(disk(), 0), 500),
         ("disk, runs", sync_beside(disk(), GAP), 1000),
         ("stick, a stream", sync_beside(stick(), 0), 300),
@@ -53,7 +53,8 @@ fn a_sync_of_a_page_waits_for_what_is_in_flight_and_not_for_what_another_file_ow
     }
 }
 
-/// Four tasks sync a page each, over and over, beside a stream; bytes of the stream in ten seconds, and syncs.
+/// Four tasks sync a page each, over and over, beside a stream. Returns the stream's bytes in ten seconds, and the
+/// syncs.
 fn storm(sync_lead: Cost) -> (u64, u64) {
     let disk = DiskOptions { latency_ns: 8 * MILLISECOND, depth: 1, ..slow() };
     let terms = Terms::of(8 * MILLISECOND, 25_000_000);
@@ -81,14 +82,14 @@ fn syncs_that_used_more_than_their_lead_share_the_device_with_the_rest_by_cost()
     let (starved, alone) = storm(Cost::MAX);
     let (bytes, syncs) = storm(Cost(SECOND / 4));
     eprintln!("{starved} bytes beside {alone} syncs; with a lead {bytes} beside {syncs}");
-    // A sync pays for two runs and 0.2 ms of bytes, so in 10 s each side has some 5 s: 310 syncs and 125 MB. Without
-    // a lead the stream has what is left while syncs flush.
+    // A sync pays for two runs and 0.2 ms of bytes. So in 10 s each side has some 5 s: 310 syncs and 125 MB. With an
+    // unlimited lead the stream gets only the time that syncs' flushes leave.
     assert!(starved < 80_000_000, "{starved} bytes of the stream beside syncs that always go first");
     assert!((110_000_000..140_000_000).contains(&bytes), "{bytes} bytes of the stream");
     assert!((310..500).contains(&syncs), "{syncs} syncs");
 }
 
-/// Writes a page and syncs, over and over, at the disk itself; how long that takes.
+/// Writes a page and syncs, over and over, at the disk itself; returns the duration.
 fn plain_loop(options: &DiskOptions, rounds: u64) -> u64 {
     let world = World::new(WorldOptions::seed(1));
     let disk = Disk::new(&world, 0, options.clone());

@@ -1,4 +1,4 @@
-//! What a sync promises.
+//! The promises of a sync.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -62,7 +62,7 @@ fn a_sync_is_not_outrun_by_a_rewriter() {
         lab.run(lab.here.sync(&file)).unwrap();
         let took = lab.here.now_ns() - started;
         stop.store(true, Ordering::Relaxed);
-        // 16 pages are 33 ms of this disk; what was under way before is as much again.
+        // 16 pages are 33 ms of this disk; the requests in flight before take as much again.
         assert!(took < SECOND / 2, "seed {seed}: the sync took {took} ns beside a rewriter");
     }
 }
@@ -163,7 +163,7 @@ fn a_page_written_in_two_runs_is_synced_only_with_both() {
     let lab = Lab::plain(1);
     let file = lab.file(0, PAGE, 1);
     lab.run(async {
-        // Sectors 0 and 4 of a page that was never read: what is between is not in the cache.
+        // Sectors 0 and 4 of a page that was never read. The sectors between them are not in the cache.
         lab.here.write(&file, 0, 512, 2).await.unwrap();
         lab.here.write(&file, 2048, 512, 3).await.unwrap();
         lab.here.sync(&file).await.unwrap();
@@ -174,7 +174,7 @@ fn a_page_written_in_two_runs_is_synced_only_with_both() {
     assert_eq!(file.disk.durable(file.id), right);
 }
 
-/// A device may give a file the size that was accepted before the bytes are written.
+/// A device may give a file its accepted size before the bytes are written.
 #[test]
 fn after_a_power_loss_a_size_that_was_ahead_is_one_that_was_accepted() {
     let (mut ahead, mut shorter) = (0, 0);

@@ -1,4 +1,5 @@
-//! A policy in device time with fixed prices, that has the largest file written first, or what is older than a bound.
+//! A policy in device time with fixed prices, which writes the file with most dirty pages first, or pages older than a
+//! bound.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,21 +13,21 @@ use afflux_simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions
 
 use crate::lab::{Lab, PAGE, SECOND, TestFile};
 
-/// What the policy says.
+/// The policy's parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     pub(crate) prices: Prices,
     pub(crate) flight: Flight,
-    /// Most that may be dirty, and above how much it is written.
+    /// The dirty limit; below, the background threshold.
     pub(crate) limit_ns: u64,
     pub(crate) background_ns: u64,
     pub(crate) slice_bytes: u64,
-    /// What is older goes first.
+    /// Older pages are written first.
     pub(crate) old_ns: u64,
 }
 
 impl Terms {
-    /// A device of so many ns a run and bytes a second, as the law has it with a budget of a second.
+    /// Terms of a device of this many ns a run and bytes per second, as the law sets them for a budget of a second.
     pub(crate) fn of(run_ns: u64, bytes_per_second: u64) -> Self {
         let page_ns = PAGE as u64 * SECOND / bytes_per_second;
         let in_flight_ns = SECOND / 10;
@@ -55,12 +56,12 @@ impl Terms {
 pub(crate) struct Timed {
     terms: Terms,
     pub(crate) told: Mutex<Vec<Completed>>,
-    /// The most that was in flight, with what had just ended.
+    /// The most that was in flight, including the request that had just ended.
     pub(crate) most_in_flight_ns: AtomicU64,
 }
 
 impl Timed {
-    /// What goes first of what there is.
+    /// The next pages to write.
     fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
         let before = Nanos(view.now.0.saturating_sub(self.terms.old_ns));
         match files.dirty_since(true) {
@@ -164,7 +165,7 @@ pub(crate) fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() }
 }
 
-/// Terms for it, and a budget of a second.
+/// Terms for that disk, and a budget of a second.
 pub(crate) fn slow_terms() -> Terms {
     Terms::of(100_000, 25_000_000)
 }

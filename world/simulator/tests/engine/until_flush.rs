@@ -1,4 +1,4 @@
-//! A device that shows what was written only after a flush, as an object store does.
+//! A device that returns written bytes only after a flush, like an object store.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use afflux_simulator::{Disk, DiskOptions};
 
 use crate::lab::{Lab, PAGE, SECOND, bytes};
 
-/// Passes everything on, and notes reads of what was written since the last flush began.
+/// Forwards all requests, and counts reads of bytes written since the last flush.
 struct Store {
     disk: Arc<Disk>,
     limits: Limits,

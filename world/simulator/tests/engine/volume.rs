@@ -1,5 +1,5 @@
-//! The volume in virtual time: clients that name, write, rename and remove at the same time, checked
-//! against what each of them knows it did; then a new server on the same tree.
+//! The volume in virtual time: clients name, write, rename and remove at the same time. Each checks the volume against
+//! its own knowledge. Then a new server starts on the same tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,8 +17,8 @@ use bytes::Bytes;
 type Files = Volume<SimPlatform>;
 type Object = Arc<Inode<SimPlatform>>;
 
-/// How many seeds a plain run tries; `AFFLUX_SEEDS=5000` tries so many, from `AFFLUX_FIRST_SEED` on, and
-/// `AFFLUX_KEEP_GOING=1` goes on after one that fails.
+/// Seeds of a plain run. `AFFLUX_SEEDS=5000` sets the number, `AFFLUX_FIRST_SEED` the first, and `AFFLUX_KEEP_GOING=1`
+/// continues after a failure.
 const SEEDS: u64 = 150;
 const CLIENTS: u64 = 3;
 const OPERATIONS: u64 = 60;
@@ -54,7 +54,7 @@ impl Lab {
     }
 }
 
-/// What a client knows of one of its files.
+/// A client's knowledge of one of its files.
 #[derive(Clone)]
 struct Known {
     handle: Vec<u8>,
@@ -62,13 +62,13 @@ struct Known {
     mtime: Option<Timestamp>,
 }
 
-/// A client in its own directory: nobody else changes what is there.
+/// A client in its own directory, which no other client changes.
 struct Client {
     volume: Arc<Files>,
     home: Vec<u8>,
     files: BTreeMap<String, Known>,
     random: Random,
-    /// Handles of files that it removed.
+    /// Handles of files that the client removed.
     gone: Vec<Vec<u8>>,
 }
 
@@ -79,7 +79,7 @@ fn bytes_of(bytes: &ReadBytes) -> Vec<u8> {
     }
 }
 
-/// Bytes of pages with something in them: what data needs of a disk.
+/// Bytes of the pages that are not all zeros, which is the space that the data needs on a disk.
 fn needed(bytes: &[u8]) -> u64 {
     let pages = bytes.chunks(4096).filter(|page| page.iter().any(|byte| *byte != 0));
     pages.count() as u64 * 4096
@@ -182,7 +182,7 @@ impl Client {
         self.check(&name, &self.files[&name].clone()).await;
     }
 
-    /// Any name, there or not, is found as it is, without asking the host or by asking it.
+    /// Any name, present or not, is found as it is, with or without asking the host.
     async fn look_up(&mut self, name: String) {
         let home = self.home().await;
         for _ in 0..2 {
@@ -275,7 +275,7 @@ impl Client {
     }
 }
 
-/// Disturbs: everybody's names at random in a directory that all share. Only hopeless errors count.
+/// Uses random names in a directory that all clients share. Only unexpected errors count.
 async fn disturb(volume: Arc<Files>, mut random: Random) {
     let root = volume.mount(b"/").await.unwrap();
     let how = CreateHow::Unchecked(AttributeChange::default());
@@ -310,7 +310,7 @@ async fn disturb(volume: Arc<Files>, mut random: Random) {
 
 fn one_seed(seed: u64) -> u64 {
     let by_identity = seed.is_multiple_of(2);
-    // As few as there may be: inodes come and go all the time.
+    // As few descriptors as possible: inodes come and go all the time.
     let options = TreeOptions { by_identity, descriptors_max: 0, ..TreeOptions::default() };
     let lab = Lab::new(seed, options.clone());
     let random = Random::new(seed).fork(77);
@@ -433,7 +433,7 @@ fn what_a_sync_promises_holds_for_files_that_were_dropped_from_memory() {
     let handle = lab.volume.handle(&file).as_bytes().to_vec();
     lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"not yet synced"))).result.unwrap();
     drop(file);
-    // Written back by age: clean, but nobody has asked the disk to keep it.
+    // Written back by age: the page is clean, but no sync has asked the disk to keep it.
     lab.run(platform.sleep_until(platform.now().after(8 * Nanos::SECOND)));
     let on_disk = lab.tree.file_at(&["file"]).unwrap();
     assert_eq!((lab.disk.contents(on_disk), lab.disk.durable(on_disk)), (b"not yet synced".to_vec(), Vec::new()));
@@ -457,7 +457,7 @@ fn an_object_that_somebody_uses_stays_the_one_that_others_find() {
     let (unused, _) = lab.run(lab.volume.create(&root, b"unused", how)).result.unwrap();
     let unused_handle = lab.volume.handle(&unused).as_bytes().to_vec();
     drop(unused);
-    // All of both is on the host by then: nothing keeps the one but its user.
+    // By then all data of both is on the host: only a user keeps the one in memory.
     lab.run(platform.sleep_until(platform.now().after(60 * Nanos::SECOND)));
     for number in 0..400 {
         lab.run(lab.volume.create(&root, format!("{number}").as_bytes(), how)).result.unwrap();
@@ -476,7 +476,7 @@ fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
     let how = CreateHow::Guarded(AttributeChange::default());
     let (file, _) = lab.run(lab.volume.create(&root, b"file", how)).result.unwrap();
     let written = lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"ours"))).consistency.after.unwrap();
-    // Written back and settled by itself.
+    // The file is written back and settled without a call.
     later();
     let seen = lab.run(lab.volume.attributes(&file)).unwrap();
     assert_eq!((seen.size, seen.mtime, seen.ctime), (4, written.mtime, written.ctime));
@@ -491,7 +491,7 @@ fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
     assert_eq!(bytes_of(&lab.run(lab.volume.read(&file, 0, 100)).unwrap().bytes), b"theirs");
 }
 
-/// What the host has of "file", as a new server finds it.
+/// The host's attributes of "file", as a new server finds them.
 fn on_host(lab: &Lab) -> afflux_volume::Attributes {
     let volume = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
     lab.run(async {
@@ -513,7 +513,7 @@ fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
         }
         let told = lab.run(lab.volume.sync(&file, 0, 0)).consistency.after.unwrap();
         assert_eq!(on_host(&lab).mtime, told.mtime, "round {round}");
-        // Its change time is given by the host alone: it is past what was told when the clock is.
+        // Only the host sets the change time: it passes the reported one when the clock does.
         lab.run(platform.sleep_until(platform.now().after(1_500 * Nanos::MILLISECOND)));
         assert!(on_host(&lab).ctime >= told.ctime, "round {round}");
         let now = lab.run(lab.volume.attributes(&file)).unwrap();
@@ -531,7 +531,7 @@ fn the_mode_that_is_told_is_the_one_that_the_host_has_after_writing_back() {
     let mode = |mode| AttributeChange { mode: Some(mode), ..AttributeChange::default() };
     lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"a program"))).result.unwrap();
     lab.run(lab.volume.set_attributes(&file, mode(0o6755), None)).result.unwrap();
-    // Written back by age, if it was not before.
+    // The page is written back by age, if it was not before.
     lab.run(platform.sleep_until(platform.now().after(8 * Nanos::SECOND)));
     assert_eq!((on_host(&lab).mode, lab.run(lab.volume.attributes(&file)).unwrap().mode), (0o6755, 0o6755));
     let told = lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"another"))).consistency;
@@ -551,21 +551,21 @@ fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
     volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     for bits in [0o4000, 0o2000] {
         lab.run(volume.write(&file, 0, page(1))).result.unwrap();
-        // A local program sets them while the page is dirty.
+        // A local program sets the bits while the page is dirty.
         let mode = AttributeChange { mode: Some(bits | 0o777), ..AttributeChange::default() };
         let top = &lab.tree.exports()[0].root.node;
         let found = lab.run(lab.tree.lookup(top, Bytes::from_static(b"file"))).unwrap();
         lab.run(lab.tree.set(&found.node, mode, false)).unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, bits | 0o777);
         assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
-        // Root's writes take them, too.
+        // Writes of root clear them, too.
         lab.run(volume.write_by(&root_user, None, &file, 0, page(3))).result.unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, 0o777);
         assert!(volume.try_write(&file, 0, &page(4)).is_some(), "nothing is to be waited for");
     }
 }
 
-/// Polls once, and gives up.
+/// Polls once and drops the future.
 fn begin_and_drop<T>(work: impl Future<Output = T>) -> bool {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     std::pin::pin!(work).poll(&mut cx).is_pending()
@@ -583,11 +583,11 @@ fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
         volume.write(&file, 0, Bytes::from(vec![1; 4096])).await.result.unwrap();
         let told = volume.try_attributes(&file).unwrap();
         let first = || bytes_of(&volume.try_read(&file, 0, 1).unwrap().bytes)[0];
-        // The first page is dirty, the second is not there: it cannot be had without waiting.
+        // The first page is dirty. The second is absent and cannot be had without waiting.
         assert!(volume.try_write(&file, 0, &[2; 8192]).is_none());
         let tried = volume.try_attributes(&file).unwrap();
         assert_eq!(first() != 1, tried.mtime != told.mtime, "changed and told, or neither");
-        // Nothing more may be dirtied: who does not overwrite has to wait.
+        // The dirty limit is reached: a writer that does not overwrite has to wait.
         let mut page = 0;
         while !begin_and_drop(volume.write(&other, page * 4096, Bytes::from(vec![7; 4096]))) {
             page += 1;
@@ -599,7 +599,7 @@ fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
     });
 }
 
-/// Makes a file, drops it from memory, renames it, and has the exports walked for something else.
+/// Makes a file, drops it from memory, renames it, and starts a walk of the exports for another one.
 fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -633,7 +633,7 @@ fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
 fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
     let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
     let (handle, gone) = renamed_while_dropped(&lab);
-    // Another server on the same tree: a program on the host.
+    // Another server on the same tree stands for a program on the host.
     let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
     let root = lab.run(other.mount(b"/")).unwrap();
     lab.run(other.rename(&root, b"file", &root, b"other")).0.result.unwrap();
@@ -649,7 +649,7 @@ fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
         let make = |at: &Object, name: &str| {
             lab.run(lab.volume.make_directory(at, name.as_bytes(), AttributeChange::default())).result.unwrap().0
         };
-        // Walks go through the last of them first.
+        // Walks visit the last of them first.
         let (early, late) = (make(&root, "z"), make(&root, "a"));
         let moved = make(&late, "moved");
         let how = CreateHow::Guarded(AttributeChange::default());
@@ -672,7 +672,7 @@ fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
                     let (from, to) = if round % 2 == 0 { (&from, &to) } else { (&to, &from) };
                     mover.rename(from, b"moved", to, b"moved").await.0.result.unwrap();
                 }
-                // Until the next walk.
+                // Waits until the next walk.
                 platform.sleep_until(platform.now().after(5 * Nanos::SECOND)).await;
             }
         });
@@ -680,7 +680,7 @@ fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
     }
 }
 
-/// Every name of a directory but "." and "..", by pieces of `piece`.
+/// Every name of a directory but "." and "..", in pieces of `piece`.
 async fn names_of(volume: &Files, directory: &Object, piece: usize) -> BTreeSet<String> {
     let (mut cookie, mut names) = (0, BTreeSet::new());
     loop {
@@ -712,7 +712,7 @@ fn a_listing_shows_what_was_done_before_it_whoever_else_lists() {
         let (volume, directory) = (Arc::clone(&lab.volume), Arc::clone(&root));
         lab.world.spawn("lister", async move {
             for _ in 0..1_000 {
-                // A listing's beginning reads the directory; what it does not take is kept.
+                // The start of a listing reads the directory; entries not yet returned are kept.
                 volume.list(&directory, 0, 3, false).await.unwrap();
             }
         });
@@ -756,7 +756,7 @@ fn names_are_remembered_for_a_second_and_not_past_any_change_of_the_directory() 
     assert!(!knows(b"one"), "what is not there is not kept");
     lab.run(volume.create(&root, b"one", how)).result.unwrap();
     forgotten_by(&|| wait(Nanos::SECOND));
-    // Somebody else: a change that was seen is enough, and unseen it is forgotten in time.
+    // Another server changes the name: a change that the volume saw is enough, and an unseen one is noticed in time.
     let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
     let there = lab.run(other.mount(b"/")).unwrap();
     forgotten_by(&|| {
@@ -791,7 +791,7 @@ fn nobody_finds_an_object_under_its_old_name_after_it_was_found_under_the_new() 
         });
         let (volume, directory) = (Arc::clone(&lab.volume), Arc::clone(&root));
         lab.world.spawn("looker", async move {
-            // Keeps the entry of the old name alive for as long as it is there.
+            // Keeps the entry of the old name alive for as long as the name exists.
             while volume.lookup(&directory, b"old").await.is_ok() {}
         });
         lab.run(async {

@@ -1,4 +1,4 @@
-//! When dirty data is written, and what happens to it meanwhile.
+//! The times at which dirty data is written, and the effect of changes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ fn data_below_the_background_threshold_waits_for_its_expiry() {
         lab.here.write(&file, 0, 4 * PAGE, 2).await.unwrap();
         lab.here.sleep(29 * SECOND).await;
         assert_eq!(lab.count(Counter::WriteRequests), 0, "30 s have not passed");
-        // 30 s of age, looked for every 5 s.
+        // The age is 30 s, checked every 5 s.
         lab.here.sleep(7 * SECOND).await;
     });
     assert!(file.file.is_clean());
@@ -29,7 +29,7 @@ fn data_below_the_background_threshold_waits_for_its_expiry() {
 fn data_above_the_background_threshold_is_written_at_once() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 0, 0);
-    // 256 frames, half of them may be dirty, and at a tenth of that, 13 pages, writing starts.
+    // Of 256 frames half may be dirty. At a tenth of that, 13 pages, writeback starts.
     lab.run(async {
         lab.here.write(&file, 0, 40 * PAGE, 2).await.unwrap();
         lab.here.sleep(SECOND).await;
@@ -90,7 +90,7 @@ fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
-        // Expires after 30 s.
+        // The page expires after 30 s.
         lab.here.write(&file, 0, PAGE, 1).await.unwrap();
         lab.here.sleep(SECOND).await;
         lab.here.sync(&file).await.unwrap();
@@ -116,8 +116,8 @@ fn a_page_under_writeback_is_stable() {
                 here.sleep(50_000).await;
             }
         });
-        // The disk fetches the page in pieces over 4 ms, in which it is rewritten many times; each
-        // image that it ends with is one version.
+        // The disk fetches the page in pieces over 4 ms, in which it is rewritten many times. Each final image is one
+        // version.
         let mut images = 0;
         lab.run(async {
             while !ended.load(Ordering::Relaxed) {
@@ -261,8 +261,8 @@ fn pages_that_are_always_written_to_are_written_back_once_an_age() {
     assert!((16 * 15..16 * 30).contains(&pages), "{pages} pages written in 20 s of 16 that may wait for 1 s");
 }
 
-/// The writes of a file of one page in the cache, of which the first and the last sector are dirtied while somebody else
-/// changes a third on the disk.
+/// The writes for a cached page whose first and last sectors are dirtied, while another program changes a third sector
+/// on the disk.
 fn ends_of_a_page(block_bytes: u32) -> Vec<(u64, u64)> {
     let lab = Lab::new(1, 256, &[DiskOptions { block_bytes, ..DiskOptions::default() }], &[]);
     let file = lab.file(0, 2 * PAGE, 1);
@@ -295,7 +295,7 @@ fn a_run_goes_on_over_a_pages_end_only_through_what_is_dirty() {
     let file = lab.file(0, 4 * PAGE, 1);
     lab.run(async {
         lab.here.read(&file, 0, 4 * PAGE).await.unwrap();
-        // Up to the end of a page, all of one, and the next from its second sector on.
+        // Dirties the end of a page, a whole page, and the next from its second sector on.
         lab.here.write(&file, 1024, 3072 + PAGE, 2).await.unwrap();
         lab.here.write(&file, 2 * PAGE as u64 + 512, 512, 2).await.unwrap();
         lab.here.sync(&file).await.unwrap();
@@ -306,7 +306,7 @@ fn a_run_goes_on_over_a_pages_end_only_through_what_is_dirty() {
 
 #[test]
 fn scattered_rewrites_write_what_was_written_alone() {
-    // Each run costs this disk a second: nowhere is it dearer to leave out what is clean.
+    // Each run costs this disk a second: nowhere is it dearer to leave out clean sectors.
     let setup = Setup::of(OWN_POLICY).unwrap();
     let lab = Lab::on_disk("usb-stick", WorldOptions::seed(1), Memory::Stamped(64 << 20), setup);
     let (pages, file) = (2048, lab.laid_out(2048 * PAGE as u64));

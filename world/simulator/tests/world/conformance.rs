@@ -1,5 +1,5 @@
-//! What every device must do, written against `afflux_engine::Device` alone: give it a device with a way to
-//! make files on it and a way to let its requests end, and it checks the rest.
+//! The contract of every device, written against `afflux_engine::Device` alone. The checks need a device, a way to make files
+//! on it, and a way to let its requests end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -83,7 +83,7 @@ fn reads_give_what_was_written_and_zeros_past_the_end(subject: &Subject<'_>) {
     assert_eq!(both[4096..], [0; 4096]);
 }
 
-/// The size cannot be asked for, so it is seen from what a growth by one page shows and hides.
+/// The size cannot be queried, so the test grows the file by a page and reads the bytes.
 fn a_tail_write_makes_the_exact_size(subject: &Subject<'_>) {
     let file = (subject.create)();
     subject.write(&file, 0, &[9; 5000]);

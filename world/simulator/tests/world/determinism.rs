@@ -1,4 +1,4 @@
-//! The same seed is the same run, to the last event, in every kind of world; another seed is another.
+//! The same seed gives the same run, to the last event, in every kind of world; another seed gives another run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn check(kind: &str, tasks: u64, options: impl Fn(u64) -> WorldOptions) {
     let mut hashes = BTreeSet::new();
     for seed in 1..=4 {
         let first = run(options(seed), tasks);
-        // A world of another kind in between: nothing of it may be left behind on the thread.
+        // A world of another kind in between must leave nothing behind on the thread.
         run(WorldOptions::seed(seed + 100), 3);
         assert_eq!(first, run(options(seed), tasks), "{kind}, seed {seed}");
         hashes.insert(first.trace_hash);

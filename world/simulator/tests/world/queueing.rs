@@ -8,7 +8,7 @@ use afflux_simulator::{CostTable, CpuOptions, Random, Slice, World, WorldOptions
 
 const MS: u64 = 1_000_000;
 
-/// How long a client computes, or thinks.
+/// The time that a client computes or thinks.
 #[derive(Clone, Copy)]
 enum Time {
     Always(u64),
@@ -32,7 +32,7 @@ struct Queue {
     think: Time,
 }
 
-/// Visits a second; the mean time of a visit, and of its waits in the run queue, in nanoseconds.
+/// Visits per second, and the mean time of a visit and of its waits in the run queue, in nanoseconds.
 struct Measured {
     per_second: f64,
     visit_ns: f64,
@@ -78,8 +78,8 @@ impl Queue {
     }
 }
 
-/// Mean value analysis (Reiser and Lavenberg 1980) of one processor-sharing or exponential
-/// first-come-first-served CPU and thinking clients: visits a second, mean time of a visit.
+/// Mean value analysis (Reiser and Lavenberg 1980) of thinking clients on one CPU, with processor sharing or with
+/// exponential times first come, first served. Returns visits per second and the mean time of a visit.
 fn mean_values(clients: u64, service_ns: f64, think_ns: f64) -> (f64, f64) {
     let (mut in_queue, mut visit_ns, mut rate) = (0.0, 0.0, 0.0);
     for count in 1..=clients {
@@ -168,8 +168,8 @@ fn four_cpus_are_as_the_repairmans_equations_say() {
 
 #[test]
 fn small_slices_share_the_processor() {
-    // Processor sharing does not care how service times are distributed: fixed ones, which are far
-    // from mean value analysis in order of arrival, are right on it in small slices.
+    // Processor sharing does not depend on the distribution of service times. Fixed times, which in order of arrival
+    // are far from mean value analysis, match it in small slices.
     let mut queue = Queue {
         clients: 8,
         cpus: 1,

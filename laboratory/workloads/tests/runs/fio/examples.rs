@@ -1,4 +1,5 @@
-//! fio's own examples (Debian's package `fio-examples`): which run as they are, and why the others do not.
+//! fio's own examples (Debian's package `fio-examples`): the list of those that run unchanged, and the reasons for the
+//! others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,14 @@ use afflux_workloads::{Job, Workload};
 use super::real::{self, RealJob, Scratch};
 use super::{compare_whole, lines_of};
 
-/// Where the package puts them.
+/// The package's directory.
 const DIRECTORY: &str = "/usr/share/doc/fio/examples";
 
-/// Variables that the examples ask their callers for, and what would be usual.
+/// Variables that the examples expect from their callers, with usual values.
 const VARIABLES: [(&str, &str); 5] =
     [("FIO_DIR", "/data"), ("FIO_RW", "randread"), ("FIO_IODEPTH", "4"), ("FIO_BS", "8k"), ("GPU_DEV_IDS", "0")];
 
-/// Jobs that name a file which has to be there before, and where it is.
+/// Jobs that name a file which has to exist before, and its place.
 const DEVICES: [&str; 4] = ["/tmp/testfile", "/pmem0/fio-test", "/dev/nvme0n1", "/tmp/test"];
 
 struct Host;
@@ -35,7 +36,7 @@ impl Surroundings for Host {
     }
 }
 
-/// The examples, in order; `None` where there are none.
+/// The examples, in order; `None` if they are not installed.
 fn examples() -> Option<Vec<PathBuf>> {
     let entries = std::fs::read_dir(DIRECTORY).ok()?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -96,7 +97,7 @@ fn three_in_five_of_fios_examples_run_as_they_are() {
                 let outcome = simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{name}: {error}"));
                 let errors: Vec<_> = outcome.jobs.iter().flat_map(|job| &job.errors).collect();
                 assert!(errors.is_empty(), "{name}: {errors:?}");
-                // What is done while a job warms up is not counted in its own figures.
+                // Operations during a job's warm-up are not counted in its own figures.
                 let counted = outcome.jobs.iter().any(|job| job.read.ops + job.write.ops > 0);
                 let moved = outcome.devices.iter().any(|device| device.requests.0 + device.requests.1 > 0);
                 let burns = name == "cpuio.fio";
@@ -107,7 +108,7 @@ fn three_in_five_of_fios_examples_run_as_they_are() {
     let run = examples.len() - refused.len();
     let told: Vec<String> = refused.iter().map(|(name, wrong)| format!("{name}: {wrong}")).collect();
     assert!(run * 5 >= examples.len() * 3, "{run} of {} run; refused:\n{}", examples.len(), told.join("\n"));
-    // What is refused is refused for what fio knows too: nobody is told that an option is none of fio's.
+    // No refusal is about an unknown option: fio knows all of them.
     for (name, wrong) in &refused {
         assert!(!wrong.contains("fio knows no such"), "{name}: {wrong}");
     }
@@ -121,10 +122,10 @@ fn more_of_them_run_nearly_as_they_are() {
     assert!(nearly >= same + 8, "{same} as they are, {nearly} nearly");
 }
 
-/// Examples that both can run here, and what is replaced in each: `laboratory/workloads/tests/examples.txt`.
+/// Examples that both can run here, with the replacements in each: `laboratory/workloads/tests/examples.txt`.
 const BOTH: &str = include_str!("../../examples.txt");
 
-/// The name of each, and its text with what is replaced.
+/// The name of each, and its text after the replacements.
 fn runnable(directory: &Path) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for line in BOTH.lines().filter(|line| !line.starts_with(';') && !line.trim().is_empty()) {

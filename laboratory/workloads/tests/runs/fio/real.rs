@@ -1,4 +1,4 @@
-//! Real fio, and what it says it did.
+//! Real fio and its reports.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use super::VARIABLE;
 
-/// What fio says of a job.
+/// fio's report of a job.
 #[derive(Debug)]
 pub(crate) struct RealJob {
     pub(crate) name: String,
@@ -14,12 +14,12 @@ pub(crate) struct RealJob {
     /// Read, written and trimmed.
     pub(crate) bytes: [u64; 3],
     pub(crate) calls: [u64; 3],
-    /// `fsync` calls on the way; fio counts no others.
+    /// `fsync` calls during the job; fio counts no others.
     pub(crate) syncs: u64,
     pub(crate) runtime_ms: u64,
 }
 
-/// Whether there is a fio; says so if not.
+/// Whether fio is installed; reports if not.
 #[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
 pub(crate) fn is_installed() -> bool {
     let installed = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
@@ -29,10 +29,11 @@ pub(crate) fn is_installed() -> bool {
     installed
 }
 
-/// Runs fio, which now and then waits for one of its own threads for ever: then it is ended and run again. What it says
-/// goes into files: a process of its that stays behind would keep a pipe open.
+/// Runs fio, which now and then waits for one of its own threads for ever: then it is killed and run again. Its output
+/// goes to files, since a process left behind would keep a pipe open.
 fn fio(arguments: &[&str], directory: &Path) -> Output {
-    /// What coreutils' `timeout` exits with when it had to kill: a guard against hangs, far above what a file here takes.
+    /// Exit codes of coreutils' `timeout` after a kill. The timeout is a guard against hangs, far above the time of a
+    /// file here.
     const KILLED: [i32; 2] = [124, 137];
     for _ in 0..3 {
         let said = Scratch::new("said");
@@ -50,19 +51,19 @@ fn fio(arguments: &[&str], directory: &Path) -> Output {
     panic!("fio {arguments:?} hung three times");
 }
 
-/// Whether fio takes the file.
+/// Whether fio accepts the file.
 pub(crate) fn accepts(directory: &Path, file: &str) -> Result<(), String> {
     let output = fio(&["--parse-only", file], directory);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok(()) } else { Err(told) }
 }
 
-/// Whether fio gets through the file.
+/// Whether fio completes the file.
 pub(crate) fn runs(directory: &Path, file: &str) -> bool {
     fio(&["--output-format=json", file], directory).status.success()
 }
 
-/// A directory that is gone when this is.
+/// A directory that is removed on drop.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
@@ -82,7 +83,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a job file in a directory of its own.
+/// Runs a job file in its own directory.
 pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
     let scratch = Scratch::new(file);
     for entry in std::fs::read_dir(directory).expect("the jobs are there").filter_map(Result::ok) {
@@ -94,8 +95,8 @@ pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
     jobs(&text)
 }
 
-/// The jobs in fio's JSON. Its layout is fixed, one key a line, so that no parser of JSON is needed: keys of
-/// a job are at a depth of their own.
+/// The jobs in fio's JSON. Its layout is fixed, one key per line, so that no JSON parser is needed: a job's keys have
+/// their own depth.
 fn jobs(text: &str) -> Vec<RealJob> {
     let mut jobs: Vec<RealJob> = Vec::new();
     let mut section = String::new();

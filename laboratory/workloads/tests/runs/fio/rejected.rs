@@ -1,9 +1,9 @@
-//! What fio rejects is rejected here.
+//! Inputs that fio rejects are rejected here.
 
 use super::real::{self, Scratch};
 use super::{Host, parse};
 
-/// Options that fio refuses, each in a job that is right without it.
+/// Options that fio refuses, each in a job that is valid without it.
 const REFUSED: &[&str] = &[
     "nosuch=5",
     "nosuch",
@@ -43,7 +43,7 @@ const REFUSED: &[&str] = &[
 const NOT_RUN: &[&str] =
     &["size=1m\nrate=1m\nrate_iops=100", "bs=4k", "size=0", "size=50%", "size=1k", "size=1m\nnumjobs=0"];
 
-/// Options that fio takes and drops a part of, or cannot carry out: errors here.
+/// Options that fio accepts and partly ignores, or cannot carry out: errors here.
 const MISREAD: &[&str] =
     &["size=1.5m", "size= 1m", "size=1 m", "runtime=10sec", "runtime=1.5", "bs=0x1000k", "size=1x", "numjobs=-1"];
 

@@ -1,4 +1,4 @@
-//! Trims: what is given back to a disk, alone and before each write.
+//! Trims: blocks given back to a disk, alone and before each write.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use afflux_workloads::simulation::{Contents, DeviceChoice, JobOutcome, Simulatio
 use super::compare_whole;
 use super::real::{self, Scratch};
 
-/// The disk of the jobs; where they are run in earnest a loop device stands in its place.
+/// The disk of the jobs; a loop device stands in for it where fio really runs.
 const DISK: &str = "/dev/trimmed";
 
 const JOBS: &str = "\
@@ -60,7 +60,7 @@ fn a_trim_is_a_call_of_its_own_and_comes_before_each_write() {
         moved,
         [[4 << 20, 64, 0, 0], [4 << 20, 256, 0, 0], [4 << 20, 64, 4 << 20, 64], [10 << 16, 10, 10 << 16, 10]]
     );
-    // As fio, which has no turn for syncs between a trim and its write.
+    // As in fio, which has no turn for syncs between a trim and its write.
     assert!(jobs.iter().all(|job| job.sync.ops == 0 && job.errors.is_empty()), "{jobs:?}");
 }
 
@@ -77,7 +77,7 @@ fn a_file_is_not_trimmed() {
     assert!(told.contains("trims '/srv/file', which is a file; if it is a disk, say which: --device"), "{told}");
 }
 
-/// A loop device, detached when this is gone.
+/// A loop device, detached on drop.
 struct Loop(String);
 
 impl Loop {

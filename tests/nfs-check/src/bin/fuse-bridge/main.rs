@@ -1,11 +1,11 @@
-//! A FUSE file system whose every operation is a call of NFSv3: a mount of an NFS server where the kernel has no client.
-//! For tests: programs that know nothing of NFS run on it. Nothing is cached here or, but for names and attributes
-//! in the same instant, in the kernel.
+//! A FUSE file system that turns each operation into NFSv3 calls, and so mounts an NFS server where the kernel has no
+//! client. It lets tests run programs that know nothing of NFS. Nothing is cached here. The kernel caches only names
+//! and attributes, and these only within the same instant.
 //!
-//! Owns: which calls a file system operation is, files that are removed while open, the table of handles.
+//! Owns: the translation of operations into calls, files that are removed while open, the table of handles.
 //! Does not own: the protocol's codec (`nfs-client`), `/dev/fuse` (the crate fuser).
-//! Invariants: calls are made as the user who asks; one connection for each, so none waits for another's; written data
-//! is committed by fsync and close, under the verifier that its WRITEs had, or the error is told.
+//! Invariants: calls are made as the requesting user. Each call in flight has its own connection, so that none waits
+//! for another. fsync and close commit written data under the write verifier of its WRITEs, or return the error.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "a program for tests")]

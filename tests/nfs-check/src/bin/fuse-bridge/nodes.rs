@@ -1,8 +1,8 @@
-//! What the kernel knows objects by.
+//! The kernel's numbers of objects.
 //!
-//! Owns: the numbers given to handles, how often the kernel holds one, what is open and removed.
+//! Owns: the numbers of handles, the kernel's references to each, objects removed while open.
 //! Does not own: calls.
-//! Invariants: a number is one handle's for as long as the kernel holds it.
+//! Invariants: a number belongs to one handle for as long as the kernel holds it.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,14 @@ pub(crate) const ROOT: u64 = 1;
 pub(crate) struct Node {
     pub(crate) handle: Handle,
     held: u64,
-    /// How often it is open.
+    /// The number of times that it is open.
     pub(crate) open: u64,
-    /// Where it was put when it was removed while open: directory and name.
+    /// Its new directory and name, if it was removed while open.
     pub(crate) removed: Option<(Handle, Vec<u8>)>,
-    /// The verifier of WRITEs that are not committed.
+    /// The verifier of uncommitted WRITEs.
     pub(crate) unstable: Option<[u8; 8]>,
 }
 
-/// All of them.
 pub(crate) struct Nodes {
     by_number: HashMap<u64, Node>,
     by_handle: HashMap<Handle, u64>,
@@ -37,7 +36,7 @@ impl Nodes {
         nodes
     }
 
-    /// The number of a handle, which the kernel then holds once more.
+    /// The number of a handle, to which the kernel gets one more reference.
     pub(crate) fn number(&mut self, handle: &Handle) -> u64 {
         let next = self.next;
         let number = *self.by_handle.entry(handle.clone()).or_insert(next);
@@ -61,7 +60,7 @@ impl Nodes {
         self.by_number.get_mut(&number)
     }
 
-    /// The kernel lets go of a number so many times.
+    /// The kernel drops this many references to a number.
     pub(crate) fn forget(&mut self, number: u64, times: u64) {
         let Some(node) = self.by_number.get_mut(&number) else { return };
         node.held = node.held.saturating_sub(times);

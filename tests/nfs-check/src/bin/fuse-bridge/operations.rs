@@ -1,8 +1,8 @@
 //! File system operations as calls of NFS.
 //!
-//! Owns: their translation there and back.
+//! Owns: the translation of calls and replies.
 //! Does not own: the numbers (`nodes`).
-//! Invariants: an error of the server's is the error of the operation; JUKEBOX, which is none of ours, is EAGAIN.
+//! Invariants: a server's error becomes the operation's error; JUKEBOX, which our server never sends, becomes EAGAIN.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use fuser::{
 
 use crate::nodes::Nodes;
 
-/// What the kernel may remember: nothing, so that each operation comes to the server.
+/// The kernel may cache nothing, so that each operation reaches the server.
 const TTL: Duration = Duration::ZERO;
 const CALL_BYTES: usize = 128 << 10;
 const LISTING_BYTES: u32 = 32 << 10;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Bridge {
     address: SocketAddr,
-    /// Connections that nobody uses now.
+    /// Connections that are not in use.
     idle: Mutex<Vec<Client>>,
     nodes: Mutex<Nodes>,
 }
@@ -118,7 +118,8 @@ impl Bridge {
         self.nodes().get(number.0).map(|node| node.handle.clone()).ok_or(Errno::ESTALE)
     }
 
-    /// Makes calls as the user of a request, on a connection that is not in use. One that failed is not used again.
+    /// Makes calls as the user of a request, on a connection that is not in use. A connection that failed is not used
+    /// again.
     fn call<T>(&self, request: &Request, run: impl FnOnce(&mut Client) -> Result<T, Error>) -> Done<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut client = match idle {
@@ -134,7 +135,7 @@ impl Bridge {
         result.map_err(errno)
     }
 
-    /// An object that was looked up or made, as the kernel is told of it.
+    /// The kernel's entry for an object that was looked up or created.
     fn entry(&self, request: &Request, handle: &Handle, found: Option<Attributes>) -> Done<FileAttr> {
         let found = match found {
             Some(found) => found,
@@ -171,7 +172,7 @@ impl Bridge {
         self.made(request, (&parent, name), made)
     }
 
-    /// Removes a name; that of a file which is open becomes another, as NFS clients do, until it is closed.
+    /// Removes a name. If its file is open, the file is renamed until it is closed, as NFS clients do.
     fn remove(&self, request: &Request, parent: INodeNo, name: &OsStr) -> Done<()> {
         let parent = self.handle(parent)?;
         let (handle, found) = self.call(request, |client| client.lookup(&parent, name.as_bytes()))?;
@@ -212,7 +213,7 @@ impl Bridge {
         result
     }
 
-    /// Makes durable what was written.
+    /// Makes written data durable.
     fn committed(&self, request: &Request, number: INodeNo) -> Done<()> {
         let (handle, unstable) = match self.nodes().get(number.0) {
             Some(node) => (node.handle.clone(), node.unstable.take()),
@@ -220,7 +221,7 @@ impl Bridge {
         };
         let Some(verifier) = unstable else { return Ok(()) };
         let committed = self.call(request, |client| client.commit(&handle, 0, 0))?;
-        // The data is gone, and nobody here has it any more.
+        // If they differ, the server lost the data, and no copy is left here.
         if committed.verifier == verifier { Ok(()) } else { Err(Errno::EIO) }
     }
 
@@ -426,7 +427,7 @@ impl Filesystem for Bridge {
     }
 
     fn open(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // An NFS client asks ACCESS here; the kernel has asked us already.
+        // An NFS client calls ACCESS here; the kernel has asked us already.
         let _ = request;
         self.opened(number.0);
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
@@ -499,7 +500,7 @@ impl Filesystem for Bridge {
     }
 
     fn fsyncdir(&self, _request: &Request, _number: INodeNo, _open: FileHandle, _data: bool, reply: ReplyEmpty) {
-        // Names are durable when the server has answered.
+        // Names are durable once the server has answered.
         reply.ok();
     }
 
@@ -522,7 +523,7 @@ impl Filesystem for Bridge {
             self.call(request, |client| {
                 let access = client.access(&handle, 0x3f)?;
                 let directory = access.attributes.is_some_and(|found| found.kind == 2);
-                // Reading; changing; and looking up or executing, which are bits of their own.
+                // The bits for reading, for changes, and for lookup or execution.
                 let (read, write, execute) = (1, 0x04, if directory { 0x02 } else { 0x20 });
                 let denied = |asked: u32, bit: u32| wanted & asked != 0 && access.granted & bit == 0;
                 Ok(denied(4, read) || denied(2, write) || denied(1, execute))

@@ -2,7 +2,7 @@ use super::*;
 
 const BLOCK: u64 = 512;
 
-/// What the index has to say, by a look at each.
+/// The expected answer of the index, by comparing the two ranges directly.
 fn overlaps(first: Operation, second: Operation) -> bool {
     let (Some(first), Some(second)) = (touched(first, BLOCK), touched(second, BLOCK)) else { return false };
     first.0 < second.1 && second.0 < first.1

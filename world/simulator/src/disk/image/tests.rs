@@ -11,7 +11,7 @@ fn read(image: &Image, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a file of such an image holds after `bytes` were written at `offset`: nothing that is not kept.
+/// Writes `bytes` at `offset` of a plain copy of such an image, with zeros for bytes that are not kept.
 fn overlay(plain: &mut Vec<u8>, offset: usize, bytes: &[u8], kept_bytes: u64) {
     plain.resize(plain.len().max(offset + bytes.len()), 0);
     for (at, byte) in bytes.iter().enumerate() {
@@ -26,7 +26,7 @@ fn images_of_whole_pages_and_of_stamps_do_what_a_plain_file_does() {
         let mut random = crate::Random::new(kept_bytes);
         let (mut image, mut plain, mut there) = (Image::new(kept_bytes), Vec::new(), std::collections::BTreeSet::new());
         for _ in 0..2_000 {
-            // Beyond a chunk of stamps.
+            // The range goes beyond a chunk of stamps.
             let (offset, len) = (random.below(6 << 20), random.between(1, 40_000));
             let pages = offset / IMAGE_BLOCK_BYTES..(offset + len).div_ceil(IMAGE_BLOCK_BYTES);
             match random.below(8) {
@@ -80,7 +80,7 @@ fn clones_share_chunks_until_one_changes() {
 fn what_64_gib_of_stamps_take_is_a_few_hundred_mib() {
     let mut image = Image::new(STAMPS);
     let mut kept = vec![0; 256 * 16];
-    // One of 32 chunks of a file of 16 million pages.
+    // Touches one of 32 chunks of a file of 16 million pages.
     for at in (0..64 << 30).step_by(64 << 20) {
         kept.fill((at >> 26) as u8);
         image.write_kept(at, 1 << 20, &kept);

@@ -1,11 +1,11 @@
-//! The model that tests want: a latency, a rate, and requests in flight that end in any order.
+//! The model for tests: a latency, a rate, and requests in flight that end in any order.
 //!
-//! A request waits for the latency; then, one request at a time, its bytes pass at the rate. Which of
-//! the requests that have waited is taken next is drawn from the seed. No real device does this; it
-//! finds more mistakes in a caller than any real device would.
+//! A request waits for the latency; then, one request at a time, its bytes pass at the rate. The seed decides which of
+//! the requests that have waited is taken next. No real device does this; it finds more bugs in a caller than a real
+//! device would.
 //!
-//! Owns: who waits, who is served.
-//! Does not own: what is asked (`disk`).
+//! Owns: the waiting requests, the served request.
+//! Does not own: the requests' contents (`disk`).
 //! Invariants: one request is served at a time.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub(crate) struct AnyOrder {
     latency_ns: u64,
     bytes_per_second: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// The request that is served, and when it ends.
+    /// The served request and the instant of its end.
     current: Option<(u64, u64)>,
     /// Kept for its memory.
     ready: Vec<u64>,

@@ -1,16 +1,15 @@
 //! A USB stick or an SD card: flash behind a controller that maps whole erase blocks.
 //!
-//! The controller keeps a few erase blocks open, each written from its start onwards. A write that
-//! goes on where its open block ends costs its bytes. One that skips ahead in an open block has the
-//! gap copied from the old block first. Any other write needs a block opened: the block used longest
-//! ago is closed if all are in use, the new one gets a copy of what lies before the write. Closing a
-//! block copies the rest of the old one and erases that. A block that is written to its end is closed
-//! with no copy, for one erase. Bytes are programmed in whole flash pages. So a random 4 KiB write
-//! costs up to an erase block, and a sequential stream costs what it writes and one erase a block.
-//! Cards that remap pages inside an open block are kinder to rewrites than this.
-//! (The scheme: A. Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011.)
+//! The controller keeps a few erase blocks open, each written from its start onwards. A write that continues at the end
+//! of its open block's data costs its bytes. For a write that skips ahead in an open block, the controller first copies
+//! the gap from the old block. Any other write opens a block. If all are in use, the least recently used one is closed
+//! first. The new block gets a copy of the data before the write. Closing a block copies the rest of the old block and
+//! erases the old block. A block written to its end is closed for one erase, without a copy. Bytes are programmed in
+//! whole flash pages. So a random 4 KiB write costs up to an erase block, and a sequential stream costs its bytes and
+//! one erase a block. Cards that remap pages inside an open block are kinder to rewrites than this. (The scheme: A.
+//! Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011.)
 //!
-//! Owns: which blocks are open and how far they are written.
+//! Owns: the open blocks and how far each is written.
 //! Does not own: queueing (`elevator`), the numbers (`devices/`).
 //! Invariants: at most `open_blocks` are open; one command is carried out at a time.
 
@@ -18,7 +17,6 @@ use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::{Span, transfer_ns};
 
-/// What a card is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct CardParameters {
     pub(crate) erase_block_bytes: u64,
@@ -26,7 +24,7 @@ pub(crate) struct CardParameters {
     pub(crate) page_bytes: u64,
     pub(crate) read_bytes_per_second: u64,
     pub(crate) write_bytes_per_second: u64,
-    /// Reading and writing inside the card, without the bus.
+    /// Rate of reading and writing inside the card, without the bus.
     pub(crate) copy_bytes_per_second: u64,
     pub(crate) erase_ns: u64,
     pub(crate) command_ns: u64,
@@ -40,7 +38,7 @@ struct Open {
 
 pub(super) struct Card {
     parameters: CardParameters,
-    /// The one used last is last.
+    /// Least recently used first.
     open: Vec<Open>,
     free_ns: u64,
     pub(super) blocks_merged: u64,
@@ -102,7 +100,7 @@ impl Card {
         ns
     }
 
-    /// The rest of the old block is copied, and the old block erased.
+    /// Copies the rest of the old block and erases the old block.
     fn close_ns(&mut self, open: &Open) -> u64 {
         self.blocks_merged += 1;
         self.copy_ns(self.parameters.erase_block_bytes - open.written) + self.parameters.erase_ns

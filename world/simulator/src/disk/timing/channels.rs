@@ -1,17 +1,15 @@
 //! A solid-state drive: flash dies that work side by side behind a controller with memory.
 //!
-//! Reads: each page is on a die given by its position; a die senses one page at a time, and the bytes
-//! pass the interface in order. Writes: bytes pass the interface into the controller's memory and are
-//! acknowledged there; as they fill a page it is programmed on the next die in turn, wherever it
-//! belongs, as a log-structured mapping does. While more than the memory holds is unprogrammed,
-//! acknowledgements wait. Garbage collection: once the fresh blocks are used up, a die that has
-//! programmed a block's worth of pages stalls for an erase and for the copies: of the pages that did
-//! not continue the write before them, `copies_per_mille` thousandths of a read and a program each.
-//! A flush programs the page that is not full and waits for all dies.
-//! (The structure: N. Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008.)
+//! Reads: a page's position determines its die. A die senses one page at a time, and the bytes pass the interface in
+//! order. Writes: bytes pass the interface into the controller's memory and are acknowledged there. Each full page is
+//! programmed on the next die in turn, whatever its position, as in a log-structured mapping. While unprogrammed bytes
+//! exceed the memory, acknowledgements wait. Garbage collection: once the fresh blocks are used up, a die stalls after
+//! each block's worth of programmed pages, for an erase and for copies. The copies take `copies_per_mille` thousandths
+//! of a read and a program for each page that did not continue the write before it. A flush programs the partial page
+//! and waits for all dies. (The structure: N. Agrawal et al., "Design Tradeoffs for SSD Performance", USENIX ATC 2008.)
 //!
-//! Owns: when each die is free, what is in the controller's memory.
-//! Does not own: how many commands are in flight (`mechanism`), the numbers (`devices/`).
+//! Owns: the instants at which dies are free, the contents of the controller's memory.
+//! Does not own: the commands in flight (`mechanism`), the numbers (`devices/`).
 //! Invariants: a die does one thing at a time; dies begin their blocks staggered, so that not all
 //! stall at once.
 
@@ -22,7 +20,6 @@ use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::{Span, transfer_ns};
 
-/// What a solid-state drive is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct ChannelParameters {
     /// Dies that work side by side.
@@ -32,9 +29,9 @@ pub(crate) struct ChannelParameters {
     pub(crate) read_ns: u64,
     pub(crate) program_ns: u64,
     pub(crate) erase_ns: u64,
-    /// Of 1,000 pages written at random, how many old ones are copied to free their blocks.
+    /// Old pages copied to free their blocks, for 1,000 pages written at random.
     pub(crate) copies_per_mille: u64,
-    /// Bytes written before the first collection.
+    /// Bytes written before the first garbage collection.
     pub(crate) fresh_bytes: u64,
     pub(crate) interface_bytes_per_second: u64,
     pub(crate) command_ns: u64,
@@ -45,7 +42,7 @@ pub(crate) struct ChannelParameters {
 #[derive(Clone, Copy, Default)]
 struct Die {
     free_ns: u64,
-    /// Pages programmed since the last collection, and those of them that were written at random.
+    /// Pages programmed since the last collection, and the randomly written ones among them.
     pages: u64,
     random_pages: u64,
 }
@@ -54,11 +51,11 @@ pub(super) struct Channels {
     parameters: ChannelParameters,
     dies: Vec<Die>,
     interface_free_ns: u64,
-    /// Bytes written since the beginning: the place in the log.
+    /// Bytes written since the beginning, which is the place in the log.
     log_bytes: u64,
-    /// Where the last write ended.
+    /// The end of the last write.
     last_end: u64,
-    /// When each page in the controller's memory is programmed.
+    /// The instants at which pages in the controller's memory are programmed.
     programs: BinaryHeap<Reverse<u64>>,
     pub(super) blocks_erased: u64,
     pub(super) finishing: Finishing,
@@ -126,7 +123,7 @@ impl Channels {
         acknowledged_ns
     }
 
-    /// Programs page `at` of the log, and lets its die collect garbage if it is time.
+    /// Programs page `at` of the log; its die then collects garbage if that is due.
     fn program(&mut self, from_ns: u64, at: u64, random: bool) -> u64 {
         let parameters = &self.parameters;
         let die = &mut self.dies[(at % parameters.dies) as usize];
@@ -148,7 +145,7 @@ impl Channels {
         end_ns
     }
 
-    /// Programs the page that is not full, if there is one.
+    /// Programs the partial page, if there is one.
     fn fill_page(&mut self, from_ns: u64) -> u64 {
         let page = self.parameters.page_bytes;
         if self.log_bytes.is_multiple_of(page) {
@@ -159,7 +156,7 @@ impl Channels {
         self.program(from_ns, at, true)
     }
 
-    /// When a flush that begins now ends.
+    /// The end of a flush that begins now.
     pub(super) fn flush(&mut self, now_ns: u64) -> u64 {
         let mut end_ns = self.fill_page(now_ns.max(self.interface_free_ns));
         if let Some(last_ns) = self.programs.iter().map(|program| program.0).max() {

@@ -1,14 +1,13 @@
-//! The queue in front of a device: the deadline elevator of Linux, or plain first come, first served.
+//! The queue in front of a device: Linux's deadline elevator, or first come, first served.
 //!
-//! Deadline, as `block/mq-deadline.c` of Linux 6.1 does it: reads and writes are kept apart, each
-//! sorted by position and in order of arrival. A request that adjoins a queued one of its direction
-//! becomes part of it, up to the largest request. Commands leave in batches of one direction in
-//! ascending order. A new batch is of reads, unless writes were passed over `writes_starved` times; it
-//! begins with the oldest request if that one's time is up or the sweep has reached its end, and
-//! otherwise goes on where the direction's last command ended.
+//! Deadline follows `block/mq-deadline.c` of Linux 6.1. Reads and writes are kept apart, each sorted by position and in
+//! order of arrival. A request is merged into an adjoining queued request of its direction, up to the largest request.
+//! Commands leave in batches of one direction in ascending order. A new batch consists of reads, unless writes were
+//! passed over `writes_starved` times. It begins with the oldest request if that request has expired or the sweep has
+//! reached its end. Otherwise it continues where the direction's last command ended.
 //!
 //! Owns: the waiting requests, their merging and their order.
-//! Does not own: how many the device takes at a time, how long it needs (`mechanism`).
+//! Does not own: the device's concurrency and time (`mechanism`).
 //! Invariants: a request is in exactly one entry; an entry is of one direction and contiguous; merges
 //! never pass the largest request.
 
@@ -16,31 +15,30 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Span;
 
-/// What a queue is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueParameters {
-    /// The deadline elevator; otherwise first come, first served, and no merging.
+    /// The deadline elevator; otherwise first come, first served, without merging.
     pub(crate) deadline: bool,
     /// Most bytes a command carries after merging.
     pub(crate) command_bytes_max: u64,
-    /// When a read's time is up.
+    /// Time after which a read expires.
     pub(crate) read_expire_ns: u64,
-    /// When a write's time is up.
+    /// Time after which a write expires.
     pub(crate) write_expire_ns: u64,
     /// Most commands in a batch.
     pub(crate) batch_commands: u64,
-    /// How often reads may go before writes that wait.
+    /// Batches of reads that may pass waiting writes.
     pub(crate) writes_starved: u64,
 }
 
-/// What goes to the device.
+/// A command for the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Command {
-    /// The entry, to name it when it is done.
+    /// The entry, to name it when the command is done.
     pub(super) token: usize,
     pub(super) write: bool,
     pub(super) span: Span,
-    /// When the last of its requests came.
+    /// The arrival of the latest of its requests.
     pub(super) since_ns: u64,
 }
 
@@ -49,7 +47,7 @@ struct Entry {
     write: bool,
     span: Span,
     file: u64,
-    /// The number of its arrival, which no other entry has.
+    /// The number of its arrival, unique among entries.
     arrival: u64,
     due_ns: u64,
     since_ns: u64,
@@ -65,7 +63,7 @@ struct Link {
     next: Option<usize>,
 }
 
-/// Values with stable places that are used again.
+/// Values in stable slots that are reused.
 struct Slab<T> {
     places: Vec<T>,
     free: Vec<usize>,
@@ -88,11 +86,11 @@ impl<T> Slab<T> {
 
 #[derive(Default)]
 struct Direction {
-    /// Position and arrival to entry.
+    /// From position and arrival to entry.
     sorted: BTreeMap<(u64, u64), usize>,
-    /// Arrival to entry.
+    /// From arrival to entry.
     arrived: BTreeMap<u64, usize>,
-    /// Where the last command ended, while the sweep goes on.
+    /// The end of the last command, while the sweep continues.
     sweep: Option<u64>,
 }
 
@@ -104,7 +102,7 @@ pub(super) struct Elevator {
     /// First come, first served.
     line: VecDeque<usize>,
     arrivals: u64,
-    /// The direction of the batch and the commands it has had.
+    /// The direction of the batch and the number of its commands so far.
     batch: Option<(bool, u64)>,
     starved: u64,
     pub(super) merges: u64,
@@ -155,7 +153,7 @@ impl Elevator {
         }
     }
 
-    /// Makes a request part of an entry that ends where it starts or starts where it ends.
+    /// Merges a request into an entry that ends at its start or starts at its end.
     fn merge(&mut self, now_ns: u64, link: usize, write: bool, span: Span) -> bool {
         let (sorted, bytes_max) = (&self.directions[usize::from(write)].sorted, self.parameters.command_bytes_max);
         let fits = |token: usize| self.entries.places[token].span.len + span.len <= bytes_max;
@@ -184,7 +182,7 @@ impl Elevator {
         true
     }
 
-    /// An entry has grown: if it now reaches the next one, they become one, with the earlier time.
+    /// Joins a grown entry with the next one if they now adjoin; the result keeps the earlier deadline.
     fn join_next(&mut self, token: usize) {
         let entry = self.entries.places[token];
         let direction = &mut self.directions[usize::from(entry.write)];
@@ -258,7 +256,7 @@ impl Elevator {
         direction.sorted.range((direction.sweep?, 0)..).next().map(|(_, token)| *token)
     }
 
-    /// Names the requests of an entry that has left the queue.
+    /// Passes each request of an entry that has left the queue to `each`.
     pub(super) fn requests(&self, token: usize, mut each: impl FnMut(u64)) {
         let mut link = Some(self.entries.places[token].first);
         while let Some(at) = link {
@@ -267,7 +265,7 @@ impl Elevator {
         }
     }
 
-    /// Forgets an entry that is done.
+    /// Drops an entry that is done.
     pub(super) fn done(&mut self, token: usize) {
         let mut link = Some(self.entries.places[token].first);
         while let Some(at) = link {

@@ -1,11 +1,11 @@
-//! What is behind a queue: one device that takes commands, a bounded number at a time.
+//! The device behind a queue, which takes a bounded number of commands at a time.
 //!
-//! A flush waits until the commands taken before it are done and takes no others meanwhile, as the
-//! kernel and SATA have it; then the device empties its volatile cache. Behind a throttle it has its place
-//! among the writes, and others go on.
+//! A flush waits until the earlier commands are done, and the device takes no others meanwhile, as in the kernel and
+//! SATA. Then the device empties its volatile cache. Behind a throttle a flush has its place among the writes, and
+//! other commands continue.
 //!
-//! Owns: the choice of device, the commands that have a known end, the flush under way.
-//! Does not own: the models; what waits outside (`elevator`).
+//! Owns: the choice of device, the commands with a known end, the current flush.
+//! Does not own: the models; the queue outside (`elevator`).
 //! Invariants: at most `depth` commands are inside; each comes out once.
 
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ use super::store::{Store, StoreParameters};
 use super::throttled::{ThrottleParameters, Throttled};
 use crate::random::Random;
 
-/// Which device, and its numbers.
+/// The kind of device, and its parameters.
 #[derive(Clone, Debug)]
 pub(crate) enum MechanismParameters {
     Rotating(RotatingParameters),
@@ -38,7 +38,7 @@ enum Model {
     Throttled(Throttled),
 }
 
-/// Commands whose end is known, in the order of their ends; equal ones as they came.
+/// Commands with a known end, in the order of their ends; those with equal ends in the order of arrival.
 #[derive(Default)]
 pub(super) struct Finishing {
     ends: BinaryHeap<Reverse<(u64, u64, usize)>>,
@@ -63,9 +63,9 @@ impl Finishing {
 
 enum Flush {
     None,
-    /// Until what was taken before is done.
+    /// Waits until the earlier commands are done.
     Waits,
-    /// The file system's journal is written; its commit block follows.
+    /// The file system's journal is being written; its commit block follows.
     Logs {
         at_ns: u64,
     },
@@ -113,7 +113,7 @@ impl Mechanism {
         }
     }
 
-    /// Begins a flush, with what a journal has to say first if it `commits`. Not while one is under way.
+    /// Begins a flush. If it `commits`, the journal is written first. No other flush may be under way.
     pub(super) fn flush(&mut self, now_ns: u64, commits: bool) {
         self.flush = match &mut self.model {
             Model::Throttled(model) => match if commits { model.log(now_ns) } else { None } {
@@ -125,7 +125,7 @@ impl Mechanism {
         self.try_flush(now_ns);
     }
 
-    /// The commit block follows what was logged.
+    /// Begins the commit block once the journal is written.
     fn commit(&mut self, now_ns: u64) {
         if let (Flush::Logs { at_ns }, Model::Throttled(model)) = (&self.flush, &mut self.model)
             && *at_ns <= now_ns
@@ -157,15 +157,14 @@ impl Mechanism {
         }
     }
 
-    /// When something happens next.
+    /// The instant of the next event.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let inner_ns = if let Model::Rotating(model) = &self.model { model.next_ns() } else { None };
         let flush_ns = if let Flush::Ends { at_ns } | Flush::Logs { at_ns } = self.flush { Some(at_ns) } else { None };
         sooner(sooner(self.finishing().next_ns(), inner_ns), flush_ns)
     }
 
-    /// Does what happens until `now_ns`. The commands that are done are added to `done`; true if a
-    /// flush is.
+    /// Processes all events until `now_ns`. Adds finished commands to `done`; returns true if a flush has finished.
     pub(super) fn step(&mut self, now_ns: u64, done: &mut Vec<usize>) -> bool {
         if let Model::Rotating(model) = &mut self.model {
             model.step(now_ns);

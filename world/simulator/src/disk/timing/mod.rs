@@ -1,14 +1,13 @@
-//! When a request is served and when it ends: the models of devices behind one seam.
+//! Device models behind one seam: they decide when each request starts and ends.
 //!
-//! The disk's shell owns bytes, faults and the contract with the engine. It tells a timing what was
-//! asked for and where on the medium that is, runs it at the instants it names, and is told which
-//! requests started (their memory may be looked at from now on) and which ended (their effect
-//! happens now).
+//! The disk's shell owns bytes, faults and the contract with the engine. It gives a timing each request with its places
+//! on the medium, and runs the timing at the instants that it names. The timing reports which requests started (their
+//! memory may be read from now on) and which ended (they take effect now).
 //!
 //! Owns: the seam, the choice of model, the units of work that pass through it.
-//! Does not own: the models (a file each), bytes and faults (`disk`), places on the medium (`layout`).
-//! Invariants: each accepted request starts at most once and ends exactly once, unless it is cleared;
-//! the same calls give the same answers; nothing here looks at a clock.
+//! Does not own: the models (one file each), bytes and faults (`disk`), places on the medium (`layout`).
+//! Invariants: each accepted request starts at most once and ends exactly once, unless it is cleared; the same calls
+//! give the same answers; nothing here reads a clock.
 
 mod any_order;
 mod card;
@@ -40,26 +39,26 @@ use crate::random::Random;
 pub(crate) struct Span {
     /// First byte.
     pub(crate) position: u64,
-    /// How many bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub(crate) len: u64,
 }
 
-/// What a request wants of the device.
+/// The work that a request needs from the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
-    /// Bytes off the medium.
+    /// Reads bytes from the medium.
     Read,
-    /// Bytes onto it.
+    /// Writes bytes to the medium.
     Write,
-    /// What is in the volatile cache onto the medium.
+    /// Writes the contents of the volatile cache to the medium.
     Flush,
-    /// The same, for a file that got blocks or size since the last flush: a journal has to say so.
+    /// The same for a file that got blocks or size since the last flush, which the journal must record.
     Commit,
-    /// Nothing of the medium: a change of names or sizes in the host's memory.
+    /// No work on the medium: a change of names or sizes in the host's memory.
     Memory,
 }
 
-/// What happened to a request, by its number.
+/// An event of a request, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
     /// Its transfer begins.
@@ -68,10 +67,10 @@ pub(crate) enum Event {
     Ended(u64),
 }
 
-/// What a model has done so far, for figures.
+/// A model's figures so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
-    /// Head movements, or flash blocks that had to be merged.
+    /// Head movements, or merges of flash blocks.
     pub(crate) seeks: u64,
     /// Requests that were merged into another.
     pub(crate) merges: u64,
@@ -79,7 +78,7 @@ pub(crate) struct Counts {
     pub(crate) commands: u64,
     /// Their bytes.
     pub(crate) command_bytes: u64,
-    /// How often a write command was of another file than the one before.
+    /// Pairs of consecutive write commands that were of different files.
     pub(crate) file_switches: u64,
 }
 
@@ -92,9 +91,9 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    /// Takes request `id` of `file`, which wants `work` done on `spans`. [`Timing::run`] is to be
-    /// called at this instant or later, once for any number of requests: those accepted before it are
-    /// seen together, as a kernel's plug sees them.
+    /// Takes request `id` of `file`, which wants `work` done on `spans`. The caller then calls [`Timing::run`] at this
+    /// instant or later, once for any number of requests. Requests accepted before that call are seen together, as by a
+    /// kernel's plug.
     pub(crate) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: Work, spans: &[Span]) {
         match self {
             Self::AnyOrder(model) => model.accept(now_ns, id, spans),
@@ -102,7 +101,7 @@ impl Timing {
         }
     }
 
-    /// Goes on until `now_ns`, adds what happened to `events`, and says when to call next.
+    /// Runs until `now_ns`, adds the events to `events`, and returns the instant of the next call.
     pub(crate) fn run(&mut self, now_ns: u64, random: &mut Random, events: &mut Vec<Event>) -> Option<u64> {
         match self {
             Self::AnyOrder(model) => model.run(now_ns, random, events),
@@ -110,7 +109,7 @@ impl Timing {
         }
     }
 
-    /// Forgets all requests: power was lost.
+    /// Drops all requests, at a power loss.
     pub(crate) fn clear(&mut self) {
         match self {
             Self::AnyOrder(model) => model.clear(),
@@ -126,7 +125,7 @@ impl Timing {
     }
 }
 
-/// The sooner of two instants, of those that there are.
+/// The earlier of two instants, if there are any.
 fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -134,7 +133,7 @@ fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// How long `bytes` take at a rate, in whole nanoseconds, rounded down.
+/// The time of `bytes` at a rate, in whole nanoseconds, rounded down.
 pub(crate) fn transfer_ns(bytes: u64, bytes_per_second: u64) -> u64 {
     let ns = u128::from(bytes) * 1_000_000_000 / u128::from(bytes_per_second.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)

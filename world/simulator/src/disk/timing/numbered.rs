@@ -1,16 +1,16 @@
-//! A table by the numbers of requests, which are never used twice.
+//! A table keyed by request numbers, which are never reused.
 //!
 //! Owns: the hash of a number: a multiplication, the same in each run.
-//! Does not own: the order of what is in it: nobody may go by that.
+//! Does not own: the order of its entries, on which no caller may depend.
 //! Invariants: none beyond those of a hash table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Numbers to what is known of them.
+/// A hash table keyed by number.
 pub(super) type Numbered<T> = HashMap<u64, T, BuildHasherDefault<ByNumber>>;
 
-/// Numbers that follow each other are far apart in their upper bits, too, which a table looks at.
+/// Spreads consecutive numbers in the upper bits too, which a table uses.
 #[derive(Default)]
 pub(super) struct ByNumber(u64);
 

@@ -1,23 +1,22 @@
 //! A rotating disk: one arm over platters that turn, a buffer, and an interface.
 //!
-//! Positions run from the outer edge inwards through zones, each with a rate: what passes under the
-//! head in a revolution is that zone's track. Tracks are skewed so that a stream flows over their ends
-//! without a pause; the zone's rate is therefore the sustained one, head switches included. To serve a
-//! command the arm seeks (nothing within a cylinder; `settle + sqrt * √d` over `d` cylinders up to a
-//! distance, and from there on linear: the form of C. Ruemmler and J. Wilkes, "An introduction to disk
-//! drive modeling", IEEE Computer 1994), the disk turns until the first byte is under the head, and the
-//! bytes pass. What begins where the head is and when it is there neither seeks nor waits. Of the
-//! commands inside, the one that can begin first is served first, or the oldest if it has waited too
-//! long.
+//! Positions run from the outer edge inwards through zones, each with a rate. A zone's track is as long as the bytes
+//! that pass under the head in a revolution. Tracks are skewed so that a stream crosses their ends without a pause; the
+//! zone's rate is therefore the sustained one, including head switches. To serve a command the arm seeks, the disk
+//! turns until the first byte is under the head, and the bytes pass. A seek takes no time within a cylinder, and
+//! `settle + sqrt * √d` over `d` cylinders up to a distance. Beyond that it is linear (the form of C. Ruemmler and J.
+//! Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994). A command that begins where the head is at
+//! that moment neither seeks nor waits. The disk serves the command that can begin first, or the oldest if it has
+//! waited too long.
 //!
-//! After a read the disk reads on into its buffer until the next command: a read that goes on within
-//! `lookahead_bytes` finds its bytes there. With a write cache, a write is done when its bytes have
-//! passed the interface and there is room; what is cached is written whenever nothing else waits, or
-//! in turn with what waits once the cache is nearly full, adjoining ranges as one, sweeping upwards.
-//! An overhead and the interface's rate apply to each command beside what the mechanics need.
+//! After a read the disk reads on into its buffer until the next command. A read that continues within
+//! `lookahead_bytes` finds its bytes there. With a write cache, a write is done when its bytes have passed the
+//! interface and the cache has room. The disk destages cached bytes whenever no command waits, or alternates with
+//! commands once the cache is nearly full. Destaging sweeps upwards and joins adjoining ranges. Each command also takes
+//! an overhead and its time on the interface.
 //!
-//! Owns: where the head is, what is in the buffer.
-//! Does not own: what waits in the host (`elevator`), shingles (`shingles`), the numbers (`devices/`).
+//! Owns: the head's position, the buffer's contents.
+//! Does not own: the host's queue (`elevator`), shingles (`shingles`), the numbers (`devices/`).
 //! Invariants: the head does one thing at a time; the write cache never holds more than its size.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -27,12 +26,11 @@ use super::mechanism::Finishing;
 use super::shingles::{ShingleParameters, Shingles};
 use super::{Span, transfer_ns};
 
-/// Most bytes of the write cache that are written without a look at what waits.
+/// Most bytes destaged from the write cache before the waiting commands are checked again.
 const DESTAGE_BYTES_MAX: u64 = 1 << 20;
-/// How long a command may be passed over inside the disk. Assumed.
+/// Longest time that a command may be passed over inside the disk. Assumed.
 const PASSED_OVER_NS_MAX: u64 = 1_000_000_000;
 
-/// What a rotating disk is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct RotatingParameters {
     pub(crate) capacity_bytes: u64,
@@ -42,7 +40,7 @@ pub(crate) struct RotatingParameters {
     pub(crate) zones: Vec<(u64, u64)>,
     pub(crate) seek_settle_ns: u64,
     pub(crate) seek_sqrt_ns: u64,
-    /// From how many cylinders on the curve is linear.
+    /// The distance in cylinders from which the curve is linear.
     pub(crate) seek_linear_from: u64,
     pub(crate) seek_linear_ns: u64,
     pub(crate) command_ns: u64,
@@ -51,7 +49,7 @@ pub(crate) struct RotatingParameters {
     /// 0 for none.
     pub(crate) write_cache_bytes: u64,
     pub(crate) flush_ns: u64,
-    /// Whether the next command is inside while one is served.
+    /// Whether the disk holds the next command while it serves one.
     pub(crate) queued: bool,
     pub(crate) shingles: Option<ShingleParameters>,
 }
@@ -64,7 +62,7 @@ struct Zone {
     first_cylinder: u64,
 }
 
-/// Where the bytes are: the platters' geometry and the arm's speed.
+/// The platters' geometry and the arm's speed.
 pub(super) struct Geometry {
     parameters: RotatingParameters,
     zones: Vec<Zone>,
@@ -98,7 +96,7 @@ impl Geometry {
         zone.first_cylinder + (position - zone.start) / (zone.track_bytes * self.parameters.heads)
     }
 
-    /// When in a revolution a position passes under the head.
+    /// The time within a revolution at which a position passes under the head.
     fn angle_ns(&self, position: u64) -> u64 {
         let zone = self.zone(position);
         (position - zone.start) % zone.track_bytes * self.parameters.rotation_ns / zone.track_bytes
@@ -120,7 +118,7 @@ impl Geometry {
         parameters.seek_settle_ns + sqrt_ns + (cylinders - curved) * parameters.seek_linear_ns
     }
 
-    /// How long until the head that is at a cylinder is where `to` begins, if it sets off now.
+    /// Time until the head, if it leaves its cylinder now, is at the start of `to`.
     fn positioning_ns(&self, now_ns: u64, from_cylinder: u64, to: &Target) -> u64 {
         let rotation_ns = self.parameters.rotation_ns;
         let seek_ns = self.seek_ns(from_cylinder, to.cylinder);
@@ -128,7 +126,7 @@ impl Geometry {
         seek_ns + (to.angle_ns + rotation_ns - arrives_ns) % rotation_ns
     }
 
-    /// How long bytes take to pass under the head.
+    /// The time that bytes take to pass under the head.
     fn transfer_ns(&self, span: Span) -> u64 {
         let (mut at, end) = (span.position, span.position + span.len);
         let mut ns = 0;
@@ -145,7 +143,7 @@ impl Geometry {
 /// Ranges that do not touch each other.
 #[derive(Default)]
 struct Ranges {
-    /// Start to end.
+    /// From start to end.
     ranges: BTreeMap<u64, u64>,
     bytes: u64,
 }
@@ -179,7 +177,7 @@ impl Ranges {
     }
 }
 
-/// A place that the head may go to.
+/// A target for the head.
 #[derive(Clone, Copy)]
 struct Target {
     position: u64,
@@ -197,23 +195,23 @@ struct Inside {
 pub(super) struct Rotating {
     geometry: Geometry,
     shingles: Option<Shingles>,
-    /// Where the head was left, and when.
+    /// The head's last position, and the instant.
     head: u64,
     head_ns: u64,
-    /// Where the last read ended on the medium and when, if nothing was done since.
+    /// The end of the last read on the medium and its instant, if nothing has been done since.
     read_end: Option<(u64, u64)>,
-    /// The head is busy until then.
+    /// The head is busy until this instant.
     busy_until_ns: Option<u64>,
-    /// Bytes that are being written from the cache.
+    /// Bytes that are being destaged.
     destaging_bytes: u64,
     queue: Vec<Inside>,
     /// Writes that wait for room in the cache.
     blocked: VecDeque<Command>,
-    /// Writes on the interface: when they are in the cache.
+    /// Writes on the interface, with the instants at which they are in the cache.
     arriving: VecDeque<(u64, Span)>,
     arriving_bytes: u64,
     dirty: Ranges,
-    /// Whether the last thing served was a command, not the cache.
+    /// Whether the head last served a command rather than the cache.
     served_command: bool,
     interface_free_ns: u64,
     pub(super) seeks: u64,
@@ -246,7 +244,7 @@ impl Rotating {
         &self.geometry.parameters
     }
 
-    /// Takes a command. The caller steps afterwards.
+    /// Takes a command. The caller calls `step` afterwards.
     pub(super) fn take(&mut self, now_ns: u64, command: Command) {
         if command.write && self.parameters().write_cache_bytes > 0 {
             self.blocked.push_back(command);
@@ -258,8 +256,7 @@ impl Rotating {
         self.start(now_ns);
     }
 
-    /// Lets writes into the cache while there is room. One that is larger than the cache waits until
-    /// that is empty.
+    /// Admits writes to the cache while there is room. A write larger than the cache waits until the cache is empty.
     fn admit(&mut self, now_ns: u64) {
         while let Some(command) = self.blocked.front().copied() {
             let used = self.dirty.bytes + self.arriving_bytes + self.destaging_bytes;
@@ -274,7 +271,7 @@ impl Rotating {
         }
     }
 
-    /// When a command's overhead and bytes have passed the interface, at the earliest.
+    /// The earliest instant at which a command's overhead and bytes have passed the interface.
     fn pass_interface(&mut self, now_ns: u64, bytes: u64) -> u64 {
         let from_ns = now_ns.max(self.interface_free_ns) + self.parameters().command_ns;
         self.interface_free_ns = from_ns + transfer_ns(bytes, self.parameters().interface_bytes_per_second);
@@ -309,7 +306,7 @@ impl Rotating {
         now_ns.saturating_add(self.parameters().flush_ns)
     }
 
-    /// Gives the head something to do, if it has nothing.
+    /// Gives the head work, if it is free.
     fn start(&mut self, now_ns: u64) {
         if self.busy_until_ns.is_some() {
             return;
@@ -347,7 +344,7 @@ impl Rotating {
         self.shingles.as_ref().map_or(position, |shingles| shingles.behind_zone(position))
     }
 
-    /// Whether the head is at a position just now, having got there without a pause.
+    /// Whether the head is at a position just now, without a pause before.
     fn follows(&self, now_ns: u64, position: u64) -> bool {
         let ready = self.parameters().queued || self.parameters().command_ns == 0;
         ready && self.head == position && self.head_ns == now_ns
@@ -365,8 +362,8 @@ impl Rotating {
         self.finishing.add(medium_ns.max(passed_ns), token);
     }
 
-    /// Moves the head to where `span` begins and lets it pass, beginning `after_ns` from now at the
-    /// earliest; says when it has.
+    /// Moves the head to the start of `span` and lets it pass, beginning `after_ns` from now at the earliest; returns
+    /// the end.
     fn pass(&mut self, now_ns: u64, span: Span, after_ns: u64) -> u64 {
         let mut from_ns = now_ns;
         if !self.follows(now_ns, span.position) {
@@ -403,7 +400,7 @@ impl Rotating {
             let reached_ns =
                 |until: u64| from_ns + self.geometry.transfer_ns(Span { position: from, len: until - from });
             if end <= buffered || reached_ns(buffered) >= now_ns {
-                // The head is still on its way, or has been there.
+                // The head is still on its way, or has passed.
                 let end_ns = reached_ns(end);
                 self.read_end = Some((end, end_ns));
                 (self.head, self.head_ns) = (end, end_ns);

@@ -1,11 +1,11 @@
 //! One device or a stripe set of several, each behind a queue of its own.
 //!
-//! A stripe set deals the medium out in stripes: stripe `s` is on device `s % n`, as LVM and MD level
-//! 0 do. A request ends when all its parts have. A flush goes to all devices; those that are asked for
-//! while one is under way share the next, as the kernel's flush machinery has it.
+//! A stripe set divides the medium into stripes: stripe `s` is on device `s % n`, as in LVM and MD level 0. A request
+//! ends when all its parts have ended. A flush goes to all devices. Flushes submitted while one is under way share the
+//! next, as in the kernel's flush machinery.
 //!
-//! Owns: which parts of a request are still out, the flushes that wait.
-//! Does not own: queues (`elevator`), devices (`mechanism`), where a file is (`layout`).
+//! Owns: the unfinished parts of requests, the waiting flushes.
+//! Does not own: queues (`elevator`), devices (`mechanism`), files' places (`layout`).
 //! Invariants: each part is in one queue; a request without parts ends by itself.
 
 use std::collections::VecDeque;
@@ -16,18 +16,17 @@ use super::numbered::Numbered;
 use super::{Counts, Event, Span, Work, sooner};
 use crate::random::Random;
 
-/// What a request takes that needs nothing of the medium: a system call in the host. Assumed.
+/// Time of a request without work on the medium: a system call in the host. Assumed.
 const MEMORY_NS: u64 = 5_000;
 
-/// What a set is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct SetParameters {
     pub(crate) devices: u64,
-    /// Of no account with one device.
+    /// Unused with one device.
     pub(crate) stripe_bytes: u64,
     pub(crate) queue: QueueParameters,
     pub(crate) mechanism: MechanismParameters,
-    /// Commands inside each device at a time.
+    /// Most commands inside each device at a time.
     pub(crate) device_depth: u64,
 }
 
@@ -39,10 +38,10 @@ struct Progress {
 struct Member {
     elevator: Elevator,
     mechanism: Mechanism,
-    /// Flushes that wait for the next, and those that the one under way will end.
+    /// Flushes that wait for the next one; below, those of the current one.
     flushes_waiting: Vec<u64>,
     flushes: Vec<u64>,
-    /// Of those that wait, one has something for the journal.
+    /// At least one waiting flush has something for the journal.
     commits: bool,
     commands: u64,
     command_bytes: u64,
@@ -52,7 +51,7 @@ pub(crate) struct DeviceSet {
     parameters: SetParameters,
     members: Vec<Member>,
     requests: Numbered<Progress>,
-    /// Requests that need nothing of the medium: when they end. In order.
+    /// Requests without work on the medium, and the instants of their ends, in order.
     memory: VecDeque<(u64, u64)>,
     /// Kept for its memory.
     done: Vec<usize>,
@@ -61,7 +60,7 @@ pub(crate) struct DeviceSet {
 }
 
 impl Member {
-    /// Hands commands over while the device has room.
+    /// Hands over commands while the device has room.
     fn dispatch(
         &mut self,
         now_ns: u64,
@@ -132,7 +131,7 @@ impl DeviceSet {
         }
     }
 
-    /// Puts the parts of a request into the queues they belong to, and says how many they are.
+    /// Puts the parts of a request into their queues; returns the number of parts.
     fn deal(&mut self, now_ns: u64, id: u64, file: u64, write: bool, spans: &[Span]) -> u64 {
         let count = self.members.len() as u64;
         let stripe_bytes = if count == 1 { u64::MAX } else { self.parameters.stripe_bytes };
@@ -164,8 +163,8 @@ impl DeviceSet {
             events.push(Event::Ended(id));
         }
         for member in members {
-            // What was due before now happens at its own instant, so that a late call changes nothing
-            // for what was queued in time.
+            // An event due before now happens at its own instant, so a late call changes nothing for requests queued in
+            // time.
             loop {
                 let due_ns = member.mechanism.next_ns().filter(|due_ns| *due_ns <= now_ns);
                 let at_ns = due_ns.unwrap_or(now_ns);
@@ -186,7 +185,7 @@ impl DeviceSet {
         next_ns
     }
 
-    /// Forgets all requests and the state of the devices; the figures stay.
+    /// Drops all requests and the state of the devices; the figures stay.
     pub(super) fn clear(&mut self) {
         self.past = self.counts();
         let parameters = &self.parameters;

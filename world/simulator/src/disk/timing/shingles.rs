@@ -1,39 +1,37 @@
-//! What shingled tracks add to a rotating disk: writes out of order go to a cache zone first.
+//! Shingled tracks of a rotating disk: writes out of order go to a cache zone first.
 //!
-//! Tracks overlap, so a band can only be written from its start. A write that goes on where the one
-//! before it ended stays in its band. Any other is appended to a cache zone at the outer edge, one
-//! after the other, which is fast. Once the zone is full, each byte that comes in needs as much room
-//! made: a band read, merged and written again, which makes a write `cleaning_factor` times as long
-//! as it would be. While the disk is idle the zone is emptied, at the rate that factor leaves.
-//! (Seen from outside: A. Aghayev, P. Desnoyers, "Skylight", FAST 2015.) Reads of what is still in the
-//! zone are served from the band, a simplification.
+//! Tracks overlap, so a band can only be written from its start. A write that continues the previous one stays in its
+//! band. Any other write is appended to a cache zone at the outer edge, which is fast. Once the zone is full, each
+//! incoming byte needs room: a band is read, merged and written again, which makes a write `cleaning_factor` times as
+//! long. While the disk is idle it empties the zone, at the rate that this factor leaves. (Seen from outside: A.
+//! Aghayev, P. Desnoyers, "Skylight", FAST 2015.) As a simplification, reads of bytes still in the zone are served from
+//! the band.
 //!
-//! Owns: how full the zone is.
+//! Owns: the fill level of the zone.
 //! Does not own: the head (`rotating`).
 //! Invariants: the zone never holds more than its size.
 
 use super::Span;
 
-/// What shingles are made from.
 #[derive(Clone, Debug)]
 pub(crate) struct ShingleParameters {
     pub(crate) cache_bytes: u64,
     /// How many times as long a write takes once the zone is full; at least 1.
     pub(crate) cleaning_factor: u64,
-    /// How long the disk has to be idle before the zone is emptied.
+    /// Idle time before the disk empties the zone.
     pub(crate) idle_ns: u64,
 }
 
 pub(super) struct Shingles {
     pub(super) parameters: ShingleParameters,
     used_bytes: u64,
-    /// Where in the zone the next write goes.
+    /// The place in the zone of the next write.
     append: u64,
-    /// Where the last write ended.
+    /// The end of the last write.
     stream_end: u64,
 }
 
-/// Where a write goes, and by how much it is slowed down.
+/// A write's place, and the factor by which it is slowed down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) position: u64,
@@ -45,7 +43,7 @@ impl Shingles {
         Self { parameters, used_bytes: 0, append: 0, stream_end: u64::MAX }
     }
 
-    /// Where a position of the disk is on its platters: behind the zone.
+    /// The position on the platters, behind the zone, of a position of the disk.
     pub(super) fn behind_zone(&self, position: u64) -> u64 {
         position + self.parameters.cache_bytes
     }
@@ -67,7 +65,7 @@ impl Shingles {
         Place { position, factor: if full { self.parameters.cleaning_factor } else { 1 } }
     }
 
-    /// The disk was idle for so long, and can write at this rate.
+    /// The disk was idle for this long, and can write at this rate.
     pub(super) fn idle(&mut self, idle_ns: u64, bytes_per_second: u64) {
         let cleaning_ns = idle_ns.saturating_sub(self.parameters.idle_ns);
         let rate = bytes_per_second / self.parameters.cleaning_factor.saturating_sub(1).max(1);

@@ -1,12 +1,12 @@
 //! An object store: high latency, wide parallelism.
 //!
-//! Each request is a call of its own. It takes the latency of its direction, by up to `spread` more or
-//! less as drawn (uniformly), ten times as long in `tail_per_mille` of 1,000 cases; then its bytes pass
-//! at the rate of one connection. All connections together share the link. There is no position, no
-//! seek and no cache: what is acknowledged is durable.
+//! Each request is a call of its own. It takes the latency of its direction, more or less by up to `spread` (drawn
+//! uniformly), and ten times that in `tail_per_mille` of 1,000 cases. Then its bytes pass at the rate of one
+//! connection. All connections together share the link. There is no position, no seek and no cache: acknowledged writes
+//! are durable.
 //!
 //! Owns: the link's time.
-//! Does not own: how many calls run side by side (`mechanism`).
+//! Does not own: the number of parallel calls (`mechanism`).
 //! Invariants: the link is never ahead of its rate.
 
 use super::elevator::Command;
@@ -14,15 +14,14 @@ use super::mechanism::Finishing;
 use super::transfer_ns;
 use crate::random::Random;
 
-/// How much longer a call of the tail takes.
+/// Factor by which a call of the tail takes longer.
 const TAIL_FACTOR: u64 = 10;
 
-/// What an object store is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreParameters {
     pub(crate) read_latency_ns: u64,
     pub(crate) write_latency_ns: u64,
-    /// Of the latency, in thousandths, by how much a call's may differ.
+    /// Largest deviation of a call's latency, in thousandths of the latency.
     pub(crate) spread_per_mille: u64,
     pub(crate) tail_per_mille: u64,
     pub(crate) connection_bytes_per_second: u64,

@@ -61,13 +61,13 @@ fn write(position: u64, len: u64) -> Ask {
     Ask { file: 0, work: Work::Write, position, len }
 }
 
-/// A timing with requests put in by hand.
+/// A timing with requests submitted by hand.
 struct Drive {
     timing: Timing,
     random: Random,
     now_ns: u64,
     asked: u64,
-    /// When each request ended.
+    /// The end of each request.
     ends: std::collections::BTreeMap<u64, u64>,
     order: Vec<u64>,
     due_ns: Option<u64>,
@@ -95,7 +95,7 @@ impl Drive {
         self.asked - 1
     }
 
-    /// Goes on to the next instant at which something happens.
+    /// Proceeds to the next event.
     fn step(&mut self) -> bool {
         let Some(due_ns) = self.due_ns else { return false };
         self.now_ns = self.now_ns.max(due_ns);
@@ -110,7 +110,7 @@ impl Drive {
         true
     }
 
-    /// Until all is done; says when.
+    /// Runs until all requests are done; returns that instant.
     fn finish(&mut self) -> u64 {
         while self.ends.len() < self.asked as usize {
             assert!(self.step(), "{} of {} requests ended", self.ends.len(), self.asked);
@@ -118,7 +118,7 @@ impl Drive {
         self.now_ns
     }
 
-    /// One after the other; says how long each took.
+    /// Runs requests one after the other; returns the duration of each.
     fn one_by_one(&mut self, asks: impl IntoIterator<Item = Ask>) -> Vec<u64> {
         let mut times = Vec::new();
         for ask in asks {
@@ -151,7 +151,7 @@ fn a_sequential_stream_runs_at_the_rate_of_its_zone() {
     let half = zoned.capacity_bytes / 2;
     for (start, rate) in [(0, RATE), (half, RATE / 2)] {
         let mut drive = Drive::new(set(MechanismParameters::Rotating(zoned.clone())));
-        // Two outstanding, as read-ahead has it: 64 MiB in requests of 64 KiB.
+        // Two outstanding requests, as in readahead: 64 MiB in requests of 64 KiB.
         let (first, count, len) = (drive.ask(read(start, 4096)), 1024, 64 * KIB);
         drive.finish();
         let from_ns = drive.ends[&first];
@@ -185,7 +185,7 @@ fn random_reads_cost_a_seek_half_a_rotation_and_the_transfer() {
     let times = Drive::new(disk()).one_by_one(positions.iter().map(|position| read(*position, 4096)));
     let transfer_ns = 40_000;
     let (track, cylinder) = (819_200, 4 * 819_200);
-    // Each request by the formula, from where the head was: exact.
+    // Each request takes exactly its formula's time from the head's last position.
     let (mut head, mut now_ns, mut seeks_ns) = (0_u64, 0_u64, 0_u64);
     for (position, took_ns) in positions.iter().zip(&times) {
         let distance = (position / cylinder).abs_diff(head / cylinder);
@@ -200,7 +200,7 @@ fn random_reads_cost_a_seek_half_a_rotation_and_the_transfer() {
         assert_eq!(*took_ns, seek_ns + wait_ns + transfer_ns);
         (head, now_ns, seeks_ns) = (position + 4096, now_ns + took_ns, seeks_ns + seek_ns);
     }
-    // And on average: half a rotation, to within its standard error (rotation / √12 / √n) times four.
+    // The average is half a rotation, to within four standard errors (rotation / √12 / √n).
     let mean_ns = times.iter().sum::<u64>() as f64 / count as f64;
     let expected_ns = (seeks_ns / count as u64 + ROTATION_NS / 2 + transfer_ns) as f64;
     let error_ns = ROTATION_NS as f64 / 12_f64.sqrt() / (count as f64).sqrt();
@@ -218,8 +218,8 @@ fn two_readers_of_one_disk_pay_a_seek_for_each_turn() {
     let times = drive.one_by_one(both);
     let together_ns: u64 = times.iter().sum();
     assert_eq!(alone_ns, count * len * SECOND / RATE);
-    // A seek over 25,000 cylinders there and back, and the wait for the sector: whole rotations from
-    // one request of a reader to its next, since both positions move on by the same angle.
+    // A seek over 25,000 cylinders there and back, and the wait for the sector. From one request of a reader to its
+    // next these are whole rotations, since both positions advance by the same angle.
     let seek_ns = 1_000_000 + (20_000_u128.pow(2) * 25_000).isqrt() as u64;
     assert!(times[1..].iter().all(|ns| *ns >= seek_ns + len * SECOND / RATE));
     let pairs: Vec<u64> = times[2..].chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -241,7 +241,8 @@ fn read_on_by_itself_a_disk_loses_no_rotation_between_requests() {
         }
         drive.now_ns
     };
-    // Without: each begins when its sector comes round again. With: from the buffer, which is ahead.
+    // Without lookahead each read begins when its sector comes round again. With it reads come from the buffer, which
+    // is ahead.
     assert_eq!(run(0), 40_000 + 99 * (ROTATION_NS + 40_000) + late_ns);
     assert_eq!(run(1 << 20), 40_000 + 100 * late_ns + 99 * interface_ns);
 }
@@ -252,7 +253,7 @@ fn sorted_requests_cost_less_and_adjoining_ones_are_merged() {
     let asks: Vec<Ask> = positions.iter().map(|position| read(*position, 4096)).collect();
     let in_order_ns: u64 = Drive::new(disk()).one_by_one(asks.clone()).iter().sum();
     let (sorted_ns, drive) = all_at_once(disk(), &asks);
-    // The oldest, from there on upwards, then the oldest of what is left, and so on.
+    // The sweep serves the oldest and all above it, then the oldest of the rest and all above that, and so on.
     let (mut left, mut sweep): (Vec<u64>, Vec<u64>) = ((0..64).collect(), Vec::new());
     while let Some(oldest) = left.first().copied() {
         let (mut ahead, behind): (Vec<u64>, Vec<u64>) =
@@ -310,11 +311,11 @@ fn a_write_cache_answers_at_the_interface_and_a_flush_waits_for_the_medium() {
     };
     let mut drive = Drive::new(set(MechanismParameters::Rotating(cached)));
     assert_eq!(drive.one_by_one([write(0, 64 * KIB)]), [160_000]);
-    // It has begun to be written at 160 µs, at angle 0 again after a rotation.
+    // The write began at 160 µs; the head is at angle 0 again after a rotation.
     let flush = drive.ask(Ask { work: Work::Flush, len: 0, ..write(0, 0) });
     drive.finish();
     assert_eq!(drive.ends[&flush], ROTATION_NS + 640_000 + 77);
-    // A stream is taken at the interface's rate until the cache is full, then at the medium's.
+    // The disk takes a stream at the interface's rate until the cache is full, then at the medium's.
     let from_ns = drive.now_ns;
     (0..256).for_each(|at| {
         drive.ask(write((1 + at) * 64 * KIB, 64 * KIB));
@@ -335,13 +336,13 @@ fn a_shingled_disk_is_ten_times_slower_once_its_zone_is_full() {
         drive.step();
     }
     drive.finish();
-    // 16 requests fit. They are appended to the zone whatever their positions are.
+    // 16 requests fit. They are appended to the zone at any position.
     let mut sorted: Vec<u64> = drive.ends.values().copied().collect();
     sorted.sort_unstable();
     assert_eq!(sorted[0], 5_120_000);
     assert_eq!(sorted[15], 16 * 5_120_000);
     assert!(sorted.windows(2).skip(16).all(|pair| pair[1] - pair[0] == 10 * 5_120_000), "{sorted:?}");
-    // A pause empties it, at a ninth of the rate.
+    // A pause empties the zone, at a ninth of the rate.
     drive.now_ns += 11 * SECOND;
     let before_ns = drive.now_ns;
     drive.ask(write(900 << 20, 512 * KIB));
@@ -417,27 +418,27 @@ fn flash_set(parameters: ChannelParameters) -> SetParameters {
 
 #[test]
 fn flash_dies_work_side_by_side() {
-    // One die after the other: a page's read and its way over the interface.
+    // One die after the other: a page's read and its time on the interface.
     let mut drive = Drive::new(flash_set(flash()));
     assert_eq!(drive.one_by_one((0..4).map(|at| read(at * 4096, 4096))), [11_000; 4]);
-    // Four at once: the interface alone is shared.
+    // Four at once share only the interface.
     let (ns, _) = all_at_once(flash_set(flash()), &[0, 1, 2, 3].map(|at| read(at * 4096, 4096)));
     assert_eq!(ns, 10_000 + 4 * 1000);
-    // Eight pages of one die: its time.
+    // Eight pages of one die take that die's time.
     let (ns, _) = all_at_once(flash_set(flash()), &[0; 8].map(|_| read(0, 4096)));
     assert_eq!(ns, 8 * 10_000 + 1000);
 }
 
 #[test]
 fn flash_stalls_for_garbage_collection_after_each_block() {
-    // Sequential: 16 pages a die are two blocks, wherever in a block the die began.
+    // Sequential: 16 pages a die fill two blocks, whatever the die's start within a block.
     let mut drive = Drive::new(flash_set(flash()));
     let times = drive.one_by_one((0..64).map(|at| write(at * 4096, 4096)));
-    // A die's stall shows in the next page that it gets: four requests later.
+    // A die's stall shows in its next page, four requests later.
     assert_eq!(drive.timing.counts().seeks, 2 * 4);
     let stalled: Vec<u64> = times.iter().copied().filter(|ns| *ns > 101_000).collect();
     assert_eq!(stalled, [1_100_000 - 3 * 101_000; 7], "one is still to come");
-    // At random: half of 8 pages is copied as well.
+    // At random half of the 8 pages is copied as well.
     let mut drive = Drive::new(flash_set(ChannelParameters { dies: 1, ..flash() }));
     let times = drive.one_by_one((0..17).map(|at| write(at * 8192 + 4096, 4096)));
     assert_eq!(times[7], 101_000);
@@ -455,7 +456,7 @@ fn flash_memory_answers_at_once_until_it_is_full_and_a_flush_empties_it() {
     drive.finish();
     // Two pages a die, the last of which arrived at 8 µs on a die that was busy from 4 µs.
     assert_eq!(drive.ends[&flush], 4000 + 200_000 + 5);
-    // A stream settles at four pages in a program's time.
+    // A stream settles at four pages in the time of a program.
     let from_ns = drive.now_ns;
     (0..400).for_each(|at| {
         drive.ask(write((8 + at) * 4096, 4096));
@@ -465,7 +466,7 @@ fn flash_memory_answers_at_once_until_it_is_full_and_a_flush_empties_it() {
     assert!(took_ns.abs_diff(expected_ns) <= 2 * 100_000, "{took_ns} against {expected_ns}");
 }
 
-/// 25 MB/s in slices of 25 ticks of 4 ms, as a kernel with 250 ticks a second has it.
+/// 25 MB/s in slices of 25 ticks of 4 ms, as in a kernel with 250 ticks a second.
 fn throttle() -> SetParameters {
     let parameters = ThrottleParameters {
         read_bytes_per_second: 25_000_000,
@@ -483,7 +484,7 @@ fn throttle() -> SetParameters {
     parameters
 }
 
-/// What a MiB takes once it has passed.
+/// The time of a MiB once it has passed the throttle.
 const BELOW_NS: u64 = 75_000 + 1_000_000_000 / 1024;
 
 #[test]
@@ -492,10 +493,11 @@ fn a_throttle_counts_bytes_by_slices_of_ticks() {
     let ids: Vec<u64> = (0..8).map(|at| drive.ask(write(at * MIB, MIB))).collect();
     let other = drive.ask(read(0, MIB));
     drive.finish();
-    // Two are within the first slice's 2.5 MB. The third is 645,728 bytes over: 6 ticks beyond the slice,
-    // and one since the timer is late; in the second slice, begun by then, there is room for the fourth.
-    // The fifth is 242,880 bytes over two slices: until tick 50 + 2 + 1. Two slices are over there, and the
-    // first is dropped with its bytes; the eighth is 888,608 over what is left: until tick 75 + 8 + 1.
+    // The first two requests are within the first slice's 2.5 MB. The third is 645,728 bytes over. It waits for 6 ticks
+    // beyond the slice, and for one more since the timer is late. The second slice, begun by then, has room for the
+    // fourth. The fifth is 242,880 bytes over two slices and waits until tick 50 + 2 + 1. Two slices are over by then,
+    // and the first is dropped with its bytes. The eighth is 888,608 bytes over the rest and waits until tick 75 + 8 +
+    // 1.
     let passed: Vec<u64> = ids.iter().map(|id| (drive.ends[id] - BELOW_NS) / 1_000_000).collect();
     assert_eq!(passed, [0, 0, 128, 128, 212, 212, 212, 336]);
     assert_eq!(drive.ends[&other], BELOW_NS, "reads have a budget of their own");
@@ -511,7 +513,7 @@ fn a_throttle_keeps_the_rate_over_time_and_forgets_idle_slices() {
     drive.finish();
     let rate = u128::from(count * MIB) * 1_000_000_000 / u128::from(drive.now_ns);
     assert!((24_900_000..25_300_000).contains(&rate), "{rate}");
-    // Idle for longer than the slices last: the next burst is one slice's, no more.
+    // After an idle time longer than the slices, the next burst is one slice's and no more.
     drive.now_ns += 10 * SECOND;
     let from_ns = drive.now_ns;
     let ids: Vec<u64> = (0..4).map(|at| drive.ask(write(at * MIB, MIB))).collect();
@@ -523,7 +525,7 @@ fn a_throttle_keeps_the_rate_over_time_and_forgets_idle_slices() {
 #[test]
 fn a_flush_behind_a_throttle_waits_its_turn_among_the_writes_and_logs_what_grew() {
     let mut drive = Drive::new(throttle());
-    // All alone: nothing but the device's own time.
+    // Alone, a flush takes only the device's own time.
     let flush = drive.ask(Ask { work: Work::Flush, ..read(0, 0) });
     drive.finish();
     assert_eq!(drive.ends[&flush], 60_000);
@@ -532,7 +534,7 @@ fn a_flush_behind_a_throttle_waits_its_turn_among_the_writes_and_logs_what_grew(
     drive.finish();
     let below = |bytes: u64| 75_000 + transfer_ns(bytes, 1 << 30);
     assert_eq!(drive.ends[&commit] - from_ns, below(20 * KIB) + below(4 * KIB) + 2 * 60_000);
-    // Behind writes that wait; a read does not wait for it.
+    // A flush waits behind the waiting writes; a read does not wait for it.
     let from_ns = drive.now_ns;
     let writes: Vec<u64> = (0..3).map(|at| drive.ask(write(at * MIB, MIB))).collect();
     drive.step();
@@ -559,7 +561,7 @@ fn an_object_store_is_slow_and_wide() {
     let len = 1_000_000;
     let mut drive = Drive::new(parameters.clone());
     assert_eq!(drive.one_by_one([read(0, len), write(0, len)]), [110_000_000, 160_000_000]);
-    // Ten at once: side by side. Sixty: the link.
+    // Ten calls run side by side. Sixty are limited by the link.
     let asks: Vec<Ask> = (0..60).map(|at| read(at * len, len)).collect();
     assert_eq!(all_at_once(parameters.clone(), &asks[..10]).0, 110_000_000);
     assert_eq!(all_at_once(parameters, &asks).0, 160_000_000);

@@ -1,57 +1,56 @@
-//! A byte rate as the kernel's blkio throttle enforces it, and the file system's journal behind it.
+//! A byte rate enforced as by the kernel's blkio throttle, and the file system's journal behind it.
 //!
-//! Reads and writes have a budget each, kept in slices of time that are counted in timer ticks. A request
-//! passes at once if what its slices have passed, itself included, is within what the rate allows for the
-//! slices *begun*: so the first slice's bytes pass in one burst. Otherwise it waits for the slices' end and
-//! for as long as the bytes too many take at the rate, and a tick more, since a timer is never early;
-//! behind it all others of its direction wait in order. A slice that is over and had nobody waiting is
-//! forgotten with its debts and credits; while requests come, all slices but the last whole one are dropped
-//! together with their bytes, so what a late timer lost is made up for. (Linux 6.18, block/blk-throttle.c;
-//! what it has counted of one request is never split, however much the device below splits it.)
+//! Reads and writes have a budget each, kept in slices of time that are counted in timer ticks. A request passes at
+//! once if the bytes of its slices, including its own, are within the rate's allowance for the slices *begun*: so the
+//! first slice's bytes pass in one burst. Otherwise it waits for the slices' end, for the time of the excess bytes at
+//! the rate, and for one tick more, since a timer is never early. All later requests of its direction wait behind it in
+//! order. A slice that ends with no request waiting is forgotten with its debts and credits. While requests come, all
+//! slices but the last whole one are dropped together with their bytes, which makes up for the time lost to a late
+//! timer. (Linux 6.18, block/blk-throttle.c; the bytes counted for one request are never split, however much the device
+//! below splits it.)
 //!
-//! What has passed takes a latency and the rate of the device below. A flush has no bytes; it waits its turn
-//! among the writes. If the file got blocks or size since the last flush, the file system first logs that:
-//! a write of its own, then, when that is done, the commit block with a flush before it and one behind it,
-//! since a device without forced unit access needs both.
+//! A passed request takes a latency and the rate of the device below. A flush has no bytes; it waits its turn among the
+//! writes. If the file got blocks or size since the last flush, the file system first logs that. The log is a write of
+//! its own. When it is done, the commit block follows with a flush before and one after it, since a device without
+//! forced unit access needs both.
 //!
 //! Owns: the budgets.
-//! Does not own: the queue, which is the throttle's own and unbounded in the kernel, and here the
-//! engine's depth; which files have changed (`service`).
-//! Invariants: over any time, what passes is at most the rate's, two slices and one request.
+//! Does not own: the queue (the throttle's own and unbounded in the kernel; here the engine's depth), changes of files
+//! (`service`).
+//! Invariants: over any interval, at most the rate's bytes, two slices' and one request pass.
 
 use super::elevator::Command;
 use super::mechanism::Finishing;
 use super::transfer_ns;
 
-/// What a throttle is made from.
 #[derive(Clone, Debug)]
 pub(crate) struct ThrottleParameters {
     pub(crate) read_bytes_per_second: u64,
     pub(crate) write_bytes_per_second: u64,
-    /// Between two ticks of the kernel's timer.
+    /// Time between two ticks of the kernel's timer.
     pub(crate) tick_ns: u64,
-    /// A slice of budget.
+    /// Length of a slice of budget.
     pub(crate) slice_ns: u64,
-    /// What a request takes once it has passed, besides its bytes.
+    /// Time of a passed request, besides its bytes.
     pub(crate) latency_ns: u64,
     /// Rate of the device below.
     pub(crate) below_bytes_per_second: u64,
     pub(crate) flush_ns: u64,
-    /// What is logged before the commit block, and that block; 0: no journal.
+    /// Bytes logged before the commit block, and bytes of that block; 0: no journal.
     pub(crate) journal_bytes: u64,
     pub(crate) commit_bytes: u64,
 }
 
-/// The budget of one direction; times in ticks.
+/// The budget of one direction; times are in ticks.
 struct Budget {
     bytes_per_second: u64,
     tick_ns: u64,
     slice: u64,
     start: u64,
     end: u64,
-    /// Passed in the slices since `start`.
+    /// Bytes passed in the slices since `start`.
     bytes: u64,
-    /// When the last request passes.
+    /// The instant at which the last request passes.
     passes_ns: u64,
 }
 
@@ -88,7 +87,7 @@ impl Budget {
         (transfer_ns(over, self.bytes_per_second) / self.tick_ns).max(1) + (begun - elapsed)
     }
 
-    /// Forgets all whole slices but the last.
+    /// Drops all whole slices but the last.
     fn trim(&mut self, at: u64) {
         if !self.is_within(at) {
             return;
@@ -106,7 +105,7 @@ impl Budget {
         }
     }
 
-    /// When a request that comes now passes.
+    /// The instant at which a request that comes now passes.
     fn pass(&mut self, now_ns: u64, len: u64) -> u64 {
         let mut waits = now_ns < self.passes_ns;
         let mut at_ns = now_ns.max(self.passes_ns);
@@ -159,18 +158,18 @@ impl Throttled {
         self.finishing.add(passes_ns.saturating_add(self.below_ns(span.len)), token);
     }
 
-    /// When a flush ends that has nothing to log.
+    /// The end of a flush with nothing to log.
     pub(super) fn flush(&mut self, now_ns: u64) -> u64 {
         self.writes.pass(now_ns, 0).saturating_add(self.parameters.flush_ns)
     }
 
-    /// When what has to be logged is; nothing if there is no journal.
+    /// The instant at which the log is written; `None` if there is no journal.
     pub(super) fn log(&mut self, now_ns: u64) -> Option<u64> {
         let len = self.parameters.journal_bytes;
         (len > 0).then(|| self.writes.pass(now_ns, len).saturating_add(self.below_ns(len)))
     }
 
-    /// When the commit block is durable.
+    /// The instant at which the commit block is durable.
     pub(super) fn commit(&mut self, now_ns: u64) -> u64 {
         let len = self.parameters.commit_bytes;
         let passes_ns = self.writes.pass(now_ns, len);

@@ -23,7 +23,7 @@ fn machine(cpus: usize, costs: CostTable) -> World {
 
 type Log = Arc<Mutex<Vec<(&'static str, u64)>>>;
 
-/// A world in which tasks note what they do, and when.
+/// A world in which tasks note their steps and the times.
 struct Noted {
     world: World,
     log: Log,
@@ -110,7 +110,7 @@ fn what_is_counted_between_runs_is_nobodys_time() {
 
 #[test]
 fn a_task_woken_in_a_step_starts_no_earlier_than_it_was_woken() {
-    // Two CPUs: while one computes from 0 to 900, it spawns a task at 600, which the other runs.
+    // Two CPUs: one computes from 0 to 900 and spawns a task at 600, which the other runs.
     let noted = Noted::new(2, CostTable::free());
     noted.spawn("parent", |platform, note| {
         let child = Note { platform: Arc::clone(&platform), log: Arc::clone(&note.log), name: "child" };
@@ -126,7 +126,7 @@ fn a_task_woken_in_a_step_starts_no_earlier_than_it_was_woken() {
 
 #[test]
 fn the_run_queue_is_in_the_order_in_which_tasks_became_ready() {
-    // The first CPU's step, run whole, spawns a task at 600; only then does the second's spawn one at
+    // The first CPU's step runs as a whole and spawns a task at 600. Only then does the second's step spawn a task at
     // 150, which comes first.
     let noted = Noted::new(2, CostTable::free());
     for (parent, child, begins, works, ends) in [("long", "late", 0, 600, 300), ("short", "early", 100, 50, 0)] {
@@ -145,7 +145,7 @@ fn the_run_queue_is_in_the_order_in_which_tasks_became_ready() {
 
 #[test]
 fn a_task_that_is_still_computing_is_not_run_elsewhere() {
-    // It sleeps until 100 at 0, by a future it polls once, and computes until 700: it goes on at 700.
+    // At 0 the task sleeps until 100, by a future that it polls once, and computes until 700. It continues at 700.
     let noted = Noted::new(2, CostTable::free());
     noted.spawn("busy", |platform, note| async move {
         let mut sleep = Box::pin(platform.sleep_until(Nanos(100)));
@@ -170,12 +170,12 @@ fn a_slice_that_is_used_up_ends_at_a_preemption_point_only() {
     let noted = Noted::new(1, CostTable::free());
     for name in ["first", "second"] {
         noted.spawn(name, |platform, note| async move {
-            // Past its slice, and no point in between.
+            // Past its slice, without a preemption point in between.
             platform.charge_ns(SLICE_NS + 500);
             note.now();
             platform.preemption_point().await;
             note.now();
-            // Within it.
+            // Within its slice.
             platform.charge_ns(10);
             platform.preemption_point().await;
             note.now();
@@ -201,7 +201,7 @@ fn nobody_else_there_costs_no_switch() {
 
 #[test]
 fn what_comes_earlier_happens_earlier_though_the_cpu_is_kept() {
-    // A timer at 200, a task on another CPU at 300: both before the first goes on at 500.
+    // A timer at 200 and a task on another CPU at 300 both come before the first continues at 500.
     let noted = Noted::new(2, CostTable::free());
     noted.spawn("first", |platform, note| async move {
         platform.charge_ns(500);
@@ -331,7 +331,7 @@ fn a_task_that_goes_ahead_runs_next_but_cuts_no_slice_short() {
         }
         noted.run_until(20 * SLICE_NS)
     };
-    // Ahead: at the end of the first slice, and on without a turn of the others.
+    // Ahead: it runs at the end of the first slice, and later without a turn of the others.
     assert_eq!(woken(true), [("woken", SLICE_NS), ("woken", 3 * SLICE_NS)]);
     let in_turn = woken(false);
     assert!(in_turn[1].1 - in_turn[0].1 >= 3 * SLICE_NS, "{in_turn:?}");

@@ -9,7 +9,7 @@ fn call() -> Due {
 
 #[test]
 fn entries_come_in_order_and_cancelled_ones_never() {
-    // Against a sorted map, with slots used again and the heap cleared of cancelled entries.
+    // Compares with a sorted map, while slots are reused and the heap is cleared of cancelled entries.
     let mut random = Random::new(4);
     let (mut timers, mut model) = (Timers::default(), BTreeMap::new());
     let mut over = Vec::new();

@@ -15,7 +15,7 @@ fn add(queue: &mut Elevator, now_ns: u64, request: u64, write: bool, page: u64) 
     queue.add(now_ns, request, request % 2, write, Span { position: page * 4096, len: 4096 });
 }
 
-/// Takes what comes next: direction, first page, pages, and its requests.
+/// Takes the next command: direction, first page, pages, and its requests.
 fn next(queue: &mut Elevator, now_ns: u64) -> (bool, u64, u64, Vec<u64>) {
     let command = queue.next(now_ns).unwrap();
     let mut requests = Vec::new();
@@ -34,7 +34,7 @@ fn requests_are_merged_behind_before_and_in_between() {
     for (request, page) in [(0, 10), (1, 11), (2, 9), (3, 13), (4, 12)] {
         add(&mut queue, 0, request, false, page);
     }
-    // Another direction, and a gap: not merged.
+    // Another direction and a gap are not merged.
     add(&mut queue, 0, 5, true, 14);
     add(&mut queue, 0, 6, false, 15);
     assert_eq!(next(&mut queue, 0), (false, 9, 5, vec![2, 0, 1, 4, 3]));
@@ -69,14 +69,14 @@ fn reads_go_first_in_batches_until_writes_have_starved() {
 fn a_sweep_goes_upwards_and_the_oldest_goes_first_when_its_time_is_up() {
     let mut queue = elevator();
     [50, 30, 70, 90, 10, 60].into_iter().enumerate().for_each(|(at, page)| add(&mut queue, 0, at as u64, false, page));
-    // The oldest begins; a batch of four; then the sweep has reached its end and the oldest begins anew.
+    // The oldest begins a batch of four. Then the sweep has reached its end, and the oldest begins again.
     assert_eq!(pages(&mut queue, 0, 6), [50, 60, 70, 90, 30, 10].map(|page| (false, page)));
     let mut queue = elevator();
     [50, 60, 70, 80, 90].into_iter().enumerate().for_each(|(at, page)| add(&mut queue, 0, at as u64, false, page));
     add(&mut queue, 0, 9, false, 10);
     assert_eq!(pages(&mut queue, 0, 4), [50, 60, 70, 80].map(|page| (false, page)));
     add(&mut queue, 400, 10, false, 95);
-    // In time the sweep would go on at 90; 10 came at 0 as 90 did, but 90 was before it.
+    // Unexpired, the sweep would continue at 90. Both 10 and 90 came at 0, but 90 was first.
     assert_eq!(pages(&mut queue, 500, 1), [(false, 90)]);
     assert_eq!(pages(&mut queue, 500, 2), [(false, 95), (false, 10)]);
     // Expired: a new batch begins with the oldest, behind the head.
@@ -89,7 +89,7 @@ fn a_sweep_goes_upwards_and_the_oldest_goes_first_when_its_time_is_up() {
 #[test]
 fn switches_between_files_are_counted_as_the_device_sees_them() {
     let mut queue = elevator();
-    // Files 0 and 1 take turns in the order of arrival, and are apart on the medium.
+    // Files 0 and 1 alternate in the order of arrival, and are apart on the medium.
     for at in 0..8 {
         add(&mut queue, 0, at, true, (at % 2) * 1000 + at * 2);
     }
