@@ -1,9 +1,9 @@
-//! A payer: what it owes for the pages it dirtied, and how long it waits for that.
+//! A payer: its debt for the pages it dirtied, and its wait for that debt.
 //!
 //! Owns: debt and credit of one open file, or of one client's file.
-//! Does not own: the curve; the queue of those who are stopped.
+//! Does not own: the curve; the queue of stopped payers.
 //! Invariants: a debt is paid by waiting, never by a refund. Below F it is forgiven. One pause is
-//! [`PAUSE_NS_MAX`] at most, and what would be shorter than [`PAUSE_NS_MIN`] is carried.
+//! [`PAUSE_NS_MAX`] at most; a wait shorter than [`PAUSE_NS_MIN`] is carried.
 
 use crate::curve::{Band, Entry};
 use crate::wide::mul_div;
@@ -14,18 +14,18 @@ pub(crate) const PAUSE_NS_MAX: u64 = 100 * MILLISECOND;
 /// The shortest pause: a timer costs more than it is worth below it.
 pub(crate) const PAUSE_NS_MIN: u64 = MILLISECOND;
 
-/// What a payer owes; negative is credit.
+/// The debt of a payer; negative is credit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Payer {
     debt_ns: i64,
-    /// Which prices the debt was made at.
+    /// The generation of the prices that the debt was made at.
     generation: u64,
 }
 
-/// What becomes of a payer that was asked about.
+/// The decision about a payer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on; what it owes is carried.
+    /// It goes on, and its debt is carried.
     Continue,
     /// It waits so long of a wait of `of_ns`, and is asked about again.
     Pause {
@@ -39,7 +39,7 @@ pub enum Verdict {
 }
 
 impl Payer {
-    /// What it owes in device time; negative is credit.
+    /// The debt in device time; negative is credit.
     pub fn debt_ns(&self) -> i64 {
         self.debt_ns
     }
@@ -49,7 +49,7 @@ impl Payer {
         self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns);
     }
 
-    /// Prices moved so far since the debt was made that it says nothing any more.
+    /// Forgives the debt if it was made at prices of another generation.
     pub fn repriced(&mut self, generation: u64) {
         if self.generation != generation {
             self.generation = generation;
@@ -67,7 +67,7 @@ impl Payer {
         self.debt_ns = self.debt_ns.saturating_sub(earned).max(least.min(self.debt_ns));
     }
 
-    /// What it does, with so many payers who wait.
+    /// The decision, with `payers` payers waiting.
     pub fn verdict(&mut self, band: Band, backlog_ns: Cost, payers: u64) -> Verdict {
         if backlog_ns <= band.free_ns() {
             self.debt_ns = self.debt_ns.min(0);
