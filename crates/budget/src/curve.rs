@@ -27,7 +27,7 @@ pub enum Entry {
 }
 
 impl Band {
-    /// The requested budget, stretched so that each of the payers that wait on average has runs worth a seek:
+    /// The requested budget, stretched until all payers that wait on average have runs worth a seek:
     /// `clamp(8 r N, H, max(8 H, 3 r N))`.
     pub fn stretched(budget_ns: Cost, run_ns: u64, payers: u64) -> Self {
         let runs = run_ns.saturating_mul(payers);

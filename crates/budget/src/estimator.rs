@@ -1,6 +1,6 @@
 //! The cost of a device's work, learned from completions.
 //!
-//! The mechanism's clocks run while any request is in flight, whatever the depth. A window of such time closes at a
+//! The mechanism's clocks run while any request is in flight, at any depth. A window of such time closes at a
 //! completion and yields the work done in it. The ratio of its time to the modelled cost corrects the prices. Reads and
 //! writes have separate windows and prices.
 //!
@@ -23,7 +23,7 @@
 //! Reads beside writes: time is not a sum there. A disk does one or the other, a drive of many dies does both, and a
 //! head that goes back and forth takes more than either. So the prices of writes stand while reads have more than a
 //! quarter of the time, and reads are slowly charged with the time that writes leave. Two windows in a row may show a
-//! change that no such charge explains: writes alone cost more than all the time there was, or both together less than
+//! change that no such charge explains. Writes alone cost more than all the time there was, or both together less than
 //! half of it. Then both prices move until they explain the time. The larger the reads' part of the time, the later
 //! each price is right.
 //!
@@ -56,8 +56,8 @@ const YOUNG_WINDOWS: u32 = 8;
 const COLD_WINDOWS: u32 = 4;
 /// Completed runs before the price of a run counts as known.
 const COLD_RUNS: u64 = 256;
-/// Runs are dear if bytes leave more than this part of the time unexplained, in 1,024ths: the first where single
-/// completions tell runs from bytes, more or less, the second where a cache hides them.
+/// Runs are dear if bytes leave more than this part of the time unexplained, in 1,024ths. The first holds where single
+/// completions tell runs from bytes, more or less; the second where a cache hides them.
 const UNEXPLAINED: u64 = ONE * 2 / 3;
 const UNEXPLAINED_CACHED: u64 = ONE / 5;
 /// No volatile cache is expected to hold more than this.
@@ -101,7 +101,7 @@ struct Known {
     /// Whether the last window beside reads took less time than its writes alone would.
     fast: bool,
     stretch: Stretch,
-    /// Whether the device has shown that it takes writes in faster than it carries them out.
+    /// Whether the device has shown that it accepts data faster than it stores data.
     is_cached: bool,
     held: Held,
 }

@@ -1,9 +1,9 @@
 //! The flush budget: each device owes at most a stated amount of its own time.
 //!
-//! Dirty data is counted in the **device time that it will take to write it**: a price for each run (a seek, a flash
-//! block, a call) and a price for its bytes, both learned from completions. Ten thousand scattered pages then weigh
-//! more than one extent of the same size. A limit of one second means a second on a USB stick and on an NVMe drive.
-//! Pausing the writers that add to the backlog `D` steers it into a band:
+//! Dirty data is counted in the **device time that it will take to write it**. That is a price for each run (a seek, a
+//! flash block, a call) and a price for its bytes, both learned from completions. Ten thousand scattered pages then
+//! weigh more than one extent of the same size. A limit of one second means a second on a USB stick and on an NVMe
+//! drive. Pausing the writers that add to the backlog `D` steers it into a band:
 //!
 //! ```text
 //! pause per ns of new cost, for one writer
@@ -31,14 +31,14 @@
 //! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes; and clients that wait get equal
 //!    parts, however many files each writes.
 //! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
-//! 9. *No starvation.* At `D >= T` those who wait are admitted in their order by 1/16 of each completion's time.
+//! 9. *No starvation.* At `D >= T` waiting payers are admitted in order, by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
 //! 11. *Unknown device*: the first backlog is bounded, however slow the device turns out to be.
 //! 12. *Burst.* T/4 of device time enters unpaused.
 //! 13. *Hang.* A device counts as hung if it completes nothing for eight times the cost of the requests in flight, 2 s
-//!   at least and 30 s at most. Only its own payers wait; a knob may refuse them after a time.
+//!     at least and 30 s at most. Only its own payers wait; a knob may refuse them after a time.
 //! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
-//! 15. *The promise is in wall time*: beside readers dirty data counts for as many times more as writes take longer.
+//! 15. *The promise is in wall time*: beside readers the cost of dirty data grows as much as the time of writes.
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //!

@@ -1,17 +1,17 @@
 //! How many requests a device likes at once: p, learned from latencies.
 //!
 //! The amount in flight is bounded in device time. A device that works on many requests at once is faster than its
-//! prices say: so p requests may be in flight whatever they cost. A round is p completions. While requests are held
-//! back, p doubles with each fast round. The mean latency of a fast round is at most half above that of an unloaded
-//! device, or at most the device time that may be in flight anyway. A slower round takes an eighth of p away, and from
-//! then on p grows by an eighth.
+//! prices say: so p requests may be in flight at any cost. A round is p completions. While requests are held back, p
+//! doubles with each fast round. The mean latency of a fast round is at most half above that of an unloaded device, or
+//! at most the device time that may be in flight anyway. A slower round takes an eighth of p away, and from then on p
+//! grows by an eighth.
 //!
 //! The latency of an unloaded device is measured every 10 s, in a round with half as many requests in flight, or one.
 //! If it is much less than before, the device was loaded, and half of p is enough. Before the first measurement it is
 //! an average over large requests. Each of these had at most a quarter of p in flight when it was submitted, no more
-//! than 4, or was alone. Without such requests, p doubles as long as that brings an eighth more bytes a second, and
-//! then the latency is measured: a store with long calls must not be mistaken for an overloaded one. The latency is
-//! also measured when calls became slower and much larger.
+//! than 4, or was alone. Without such requests, p doubles as long as that brings an eighth more bytes a second; then
+//! the latency is measured. A store with long calls must not be mistaken for an overloaded one. The latency is also
+//! measured when calls became slower and much larger.
 //!
 //! The shortest recent latency is the least time of a call. The work in flight must last longer than that, or the
 //! device idles meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
@@ -150,7 +150,7 @@ impl Parallelism {
         }
     }
 
-    /// The number of requests that may be in flight now, whatever they cost.
+    /// The number of requests that may be in flight now, at any cost.
     pub fn requests(&self) -> u64 {
         if self.measuring.is_some() { (self.p / 2).max(1) } else { self.p }
     }

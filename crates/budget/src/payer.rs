@@ -1,4 +1,4 @@
-//! A payer: its debt for the pages it dirtied, and its wait for that debt.
+//! A payer: the debt for its dirtied pages, and the wait for that debt.
 //!
 //! Owns: debt and credit of one open file, or of one client's file.
 //! Does not own: the curve; the queue of stopped payers.
@@ -27,14 +27,14 @@ pub struct Payer {
 pub enum Verdict {
     /// It goes on, and its debt is carried.
     Continue,
-    /// It waits so long of a wait of `of_ns`, and is asked about again.
+    /// It waits for `ns`, a part of `of_ns`, and is decided about again.
     Pause {
         /// How long.
         ns: u64,
         /// The whole wait for its debt at the present price of waiting.
         of_ns: u64,
     },
-    /// It waits in the queue until it is let in.
+    /// It waits in the queue until it is admitted.
     Queue,
 }
 
@@ -44,7 +44,7 @@ impl Payer {
         self.debt_ns
     }
 
-    /// It dirtied pages of so much cost.
+    /// It dirtied pages of this cost.
     pub fn charge(&mut self, cost_ns: Cost) {
         self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns);
     }
@@ -57,7 +57,7 @@ impl Payer {
         }
     }
 
-    /// It did nothing for so long while the entry was `entry`: its share becomes credit.
+    /// It was idle for `idle_ns` while the entry was `entry`: its share becomes credit.
     pub fn idled(&mut self, idle_ns: u64, band: Band, entry: Entry, payers: u64) {
         let factor = if let Entry::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
         let share = mul_div(idle_ns, ONE, factor.saturating_mul(payers.max(1)));
@@ -91,7 +91,7 @@ impl Payer {
         wait.min(u128::from(u64::MAX)) as u64
     }
 
-    /// It waited for `slept_ns` of a wait of `of_ns`: so much of its debt is paid.
+    /// It waited for `slept_ns` of a wait of `of_ns`: that part of its debt is paid.
     pub fn slept(&mut self, slept_ns: u64, of_ns: u64) {
         let debt = self.debt_ns.max(0) as u64;
         let paid = if of_ns == 0 { debt } else { mul_div(debt, slept_ns, of_ns) };

@@ -1,6 +1,6 @@
 //! One call, as far as it waits.
 //!
-//! Owns: how long the call has waited for each thing so far, and for whom it is.
+//! Owns: the call's waits so far for each thing, and the call's client.
 //! Does not own: the waiting, the accounts (`devices::delays`).
 //! Invariants: each instant counts once: a read's wait for a frame is not also a wait for the read. A call that does
 //! not wait records nothing and reads no clock. A call that is dropped has waited until then.

@@ -310,9 +310,8 @@ impl<P: Platform> Engine<P> {
     /// for the rest of a partly covered sector. The bytes are in the cache on return, and durable after a successful
     /// [`Engine::sync`].
     ///
-    /// After an error a prefix may have been written. Causes: no space, a failed read, a range past the largest offset;
-    /// a device that keeps failing, or whose room is all held by files that keep failing; or one that hangs for too
-    /// long.
+    /// After an error a prefix may have been written. Causes: no space, a failed read, a range past the largest offset.
+    /// Also a device that keeps failing or hangs for too long, or has all its room held by files that keep failing.
     pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
         self.write_for(None, file, offset, from).await
     }

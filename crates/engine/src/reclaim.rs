@@ -227,7 +227,7 @@ impl<P: Platform> Reclaim<P> {
     async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
         if let Some(form) = &self.form {
             self.reclaim_by(&**form).await;
-            // Other tasks may have taken the frames that it freed: they belong to nobody.
+            // Other tasks may have taken the freed frames, which belong to nobody.
             return spare.grow(count, Effort::Normal);
         }
         let began = self.base.now();

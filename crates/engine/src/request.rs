@@ -87,7 +87,7 @@ pub(crate) trait Completion: Send {
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>);
 }
 
-/// One operation on one file, owned by the device that carries it out.
+/// An operation on a file, owned by the device that carries it out.
 pub struct Request {
     open: Option<Open>,
 }

@@ -1,8 +1,8 @@
 //! A stretch of work, and the cost that a device's volatile cache may hide in it.
 //!
-//! A device with a cache answers at once until the cache is full, whatever the writes will cost; from then on it takes
-//! its time. While the device rests, it empties the cache. So its first seconds after a rest prove no speed. A device
-//! that got slow in them has shown that it has a cache, and that nothing before proves anything.
+//! Until its cache is full, a device answers at once, even to writes that will cost much; from then on it takes its
+//! time. While the device rests, it empties the cache. So its first seconds after a rest prove no speed. If a device
+//! got slow in these seconds, it has a cache, and its times before prove nothing.
 //!
 //! Owns: how long the device has been at work; the prices known before.
 //! Does not own: which windows are believed (`estimator`).

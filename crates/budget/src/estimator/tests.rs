@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A device that does one request after the other, with the clocks of its observer.
+/// A device that serves one request at a time, with an observer's clocks.
 struct Device {
     truth: [Prices; 2],
     estimator: Estimator,

@@ -15,10 +15,10 @@ const LONGEST_NS: u64 = 200 * MILLISECOND;
 /// Completions of an ordinary window.
 const COMPLETIONS: u64 = 8;
 
-/// A request that takes so many times as long as any other proves nothing about the device.
+/// A request this many times slower than any other proves nothing about the device.
 const OUTLIER: u64 = 4;
 
-/// The other direction may have one part in so many of a window while the rest is still known.
+/// If the other direction had at most this part of a window (one in four), the rest is known.
 pub(super) const OTHER_PART: u64 = 4;
 
 /// The work of one direction between two closings.
@@ -109,7 +109,7 @@ impl Window {
         Bounds { least_ns, ..self.bounds(0) }
     }
 
-    /// This direction's time, as far as the other direction, at these prices, leaves it.
+    /// The time of either direction, less the cost of the other's work at these prices; at most this direction's time.
     pub(super) fn left_by_others_ns(&self, prices: &Prices) -> u64 {
         self.either_ns.saturating_sub(self.other.cost_ns(prices)).min(self.own_ns)
     }

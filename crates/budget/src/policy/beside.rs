@@ -2,7 +2,7 @@
 //!
 //! Prices are those of writes alone. A device that serves readers too has less time for writes: a second's work takes
 //! two if reads take half of the time. The promise is in wall time, so dirty data is counted at prices that are as many
-//! times higher. The factor is measured, not derived from the time with reads in flight: a drive of many dies reads and
+//! times higher. The factor is measured, not derived from the time with reads in flight. A drive of many dies reads and
 //! writes at once, and a head that goes back and forth takes more than either.
 //!
 //! Owns: the factor. Does not own: prices (the crate's other modules), the limit in flight and the size of requests.

@@ -22,7 +22,7 @@ const QUIET_NS_MIN: u64 = 200 * MILLISECOND;
 const QUIET_NS_MAX: u64 = 30_000 * MILLISECOND;
 /// From this q on a file is hot.
 const HOT_NS: u64 = 1_000 * MILLISECOND;
-/// More than one useless page write in so many doubles q; less than one in [`RARE_PART`] halves it.
+/// q doubles above one useless page write in this many, and halves below one in [`RARE_PART`].
 const OFTEN_PART: u64 = 8;
 const RARE_PART: u64 = 32;
 /// A verdict on writes needs a second, or so many useless page writes.
@@ -56,7 +56,7 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     }
 }
 
-/// How it is written.
+/// How an idle file is written.
 pub(super) fn terms(rates: &Rates, request_bytes: u64) -> Idle {
     let most_ns = rates.in_flight_ns / 4;
     let ns = rates.alone.run_ns.saturating_mul(REQUEST_RUNS).clamp(REQUEST_NS_MIN.min(most_ns), most_ns);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the view turned into a backlog, the answers. Does not own: the arithmetic (the crate's other modules), any
 //! action (the engine).
-//! Invariants: a decision looks at its own device and at the room that the memory guard leaves to it, at nothing that
-//! devices share. A payer's debt is counted at the prices of the moment of the question.
+//! Invariants: a decision looks at its own device and the memory guard's room for it, at nothing that devices share. A
+//! payer's debt is counted at the prices of the moment of the question.
 
 mod account;
 mod beside;
@@ -47,8 +47,7 @@ const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
-/// Slices end at multiples of this in their file: flash writes blocks of this size, and file systems align their
-/// extents to it.
+/// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
 const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 /// The most that a queued payer asks for at once.
 const QUEUED_BYTES_MAX: u64 = 256 << 10;

@@ -38,7 +38,7 @@ impl Trickle {
         backlog_ns: Cost,
         end_ns: Cost,
     ) -> Cost {
-        // Work entered if it is dirty now and was not dirty before, less the completed work.
+        // The dirty work has entered, except for earlier work that did not complete.
         let entered_ns = signed(dirty.without(self.dirty.without(done)).cost_ns(prices));
         self.dirty = dirty;
         if backlog_ns < end_ns {

@@ -1,8 +1,8 @@
 //! How many payers wait, of how many clients, now and on average.
 //!
 //! Owns: the two averages. Does not own: the counting (the engine), the decisions (`policy`).
-//! Invariants: a count holds from its own instant to that of the next. In its own time an average follows the count as
-//! a charged capacitor would, taken linearly.
+//! Invariants: a count holds until the next. In its own time an average follows the count as a charged capacitor would,
+//! taken linearly.
 
 use engine::policy::PayerCounts;
 

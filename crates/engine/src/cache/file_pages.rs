@@ -1,4 +1,4 @@
-//! One file's pages: its index, and its size as hits see it.
+//! One file's pages: the index, and the size that hits see.
 //!
 //! Owns: the index, the size that readers of the cache see, the file's slot and number, the offset past which a hit
 //! tells readahead.

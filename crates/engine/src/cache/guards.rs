@@ -2,9 +2,9 @@
 //!
 //! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
 //! Does not own: the guards (`pins`), the frames' own counts of them (`page`).
-//! Invariants: a guard's reference to its place is the count of its first page, so that both cost one change of one
-//! word. The sum over all places is the number of guarded pages. A small limit is never passed. Otherwise each place
-//! may pass it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
+//! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. The
+//! sum over all places is the number of guarded pages. A small limit is never passed. Otherwise each place may pass it
+//! by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

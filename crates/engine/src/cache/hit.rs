@@ -3,10 +3,10 @@
 //! Owns: the copies, and the checks that they copied the right bytes.
 //! Does not own: waiting; a page that is not simply there is left to other modules.
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become another page since.
-//! A read holds nothing and is checked after the copy: it changes nothing that other readers read, and its copy need
-//! not wait for the frame's record. If the frame was reused during the copy, the bytes are read again under a pin. An
-//! overwrite holds the page as a writer, and leaves it as dirty as it was. If the arena keeps only the first bytes of a
-//! frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+//! A read holds nothing and is checked after the copy. So it writes no memory that other readers read, and the copy
+//! need not wait for the frame's record. If the frame was reused during the copy, the bytes are read again under a pin.
+//! An overwrite holds the page as a writer, and leaves it as dirty as it was. If the arena keeps only the first bytes
+//! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 
@@ -219,7 +219,7 @@ impl Cache {
         unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }
 
-    /// Copies part of one frame to the same place in another frame that the caller may change.
+    /// Copies part of a frame to the same place in `to`, which the caller may change.
     pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
         assert!(from != to);
         let range = self.kept(range);

@@ -1,8 +1,8 @@
 //! Bytes of a model: loom sees their readers and writers.
 //!
 //! Owns: only the reports to loom.
-//! Does not own: any byte. Relaxed atomics show which readers see an old value. This also shows a read and a write of
-//! the same bytes that nothing orders.
+//! Does not own: any byte. Relaxed atomics show which readers see an old value. A witness also shows unordered reads
+//! and writes of the same bytes.
 //! Invariants: for bytes that must not be read and written at once, such as a frame's before and after it is reused.
 
 /// Stands for bytes.

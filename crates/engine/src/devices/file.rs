@@ -33,7 +33,7 @@ pub enum PutBack {
     /// Behind the other files that had a turn; the file's age stays (the kernel's `requeue_io`).
     More,
     /// Among the files that have had no turn, as the youngest. The file's age starts anew if the youngest file there
-    /// has been dirty for less long; if no file is there, its age stays (the kernel's `redirty_tail`).
+    /// became dirty later; if no file is there, its age stays (the kernel's `redirty_tail`).
     Redirty,
 }
 

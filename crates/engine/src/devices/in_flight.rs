@@ -2,11 +2,11 @@
 //!
 //! A device, or the scheduler before it, may let a stream pass a sync's write again and again. If the policy says how
 //! long syncs go first, nothing else is submitted while a passed write of a sync is in flight. That write then waits
-//! for the requests in flight, and no longer. All writes in flight to its file are a sync's writes, whatever their
-//! reason: the sync waits for them.
+//! for the requests in flight, and no longer. All writes in flight to a sync's file count as the sync's, even if
+//! submitted for another reason: the sync waits for them.
 //!
-//! Owns: the policy's answer, the runs in flight, how much more device time syncs have used than the rest, which of
-//! their writes were passed.
+//! Owns: the policy's answer, the runs in flight, how much more than the rest syncs have used, which of their writes
+//! were passed.
 //! Does not own: how many requests and pages are in flight (`state`), the waiting for one to end (`writeback`).
 //! Invariants: no policy is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all requests in flight.
@@ -32,7 +32,7 @@ pub(crate) struct InFlight {
     waiting: AtomicU32,
     /// Changes of names being made durable.
     names: AtomicU32,
-    /// How much more device time syncs have used than the rest.
+    /// How much more than the rest syncs have used, by cost.
     lead: AtomicU64,
     order: Mutex<Order>,
 }
@@ -162,7 +162,7 @@ impl InFlight {
         order.syncs.first().is_some_and(|first| *first < order.ended)
     }
 
-    /// Whether syncs have used so much that other writes, if any, have their turn.
+    /// Whether syncs have used enough for other writes, if any, to have their turn.
     pub(crate) fn is_sync_ahead(&self) -> bool {
         let lead_max = self.allowed().sync_lead;
         lead_max != Cost::MAX && Cost(self.lead.load(Ordering::Relaxed)) >= lead_max

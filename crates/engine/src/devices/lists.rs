@@ -136,7 +136,7 @@ impl Lists {
     }
 }
 
-/// The age of a file that is put behind the youngest file without a turn: unchanged, or `now` if that file is younger,
+/// The age of a file that is put behind the youngest file without a turn. Unchanged, or `now` if that file is younger,
 /// so that the list stays in order (kernel-facts, section 2.2).
 pub(super) fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
     if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }

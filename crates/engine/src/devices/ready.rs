@@ -1,10 +1,10 @@
 //! The turns of a device's files that may be written.
 //!
-//! A file is in several orders at once. *Turns*: first the files of the current round. When the round is over, its
-//! files that have more to write follow, and the files that became dirty meanwhile. *Size*: by the power of two of the
-//! dirty pages not in flight, first come first served among equals, so that a file seldom moves while it is dirtied.
-//! *Age*: by the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over.
-//! *Look*: where files are written behind, by the time to check whether they have been left alone.
+//! A file is in several orders at once. By *turn*: first the files of the current round. When the round is over, its
+//! files that have more to write follow, and the files that became dirty meanwhile. By *size*: the power of two of the
+//! dirty pages not in flight, first come first served among equals, so that a file seldom moves while it is dirtied. By
+//! *age*: the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over. By
+//! *look*, where files are written behind: the time to check whether they have been left alone.
 //!
 //! Owns: these orders. Does not own: the files, the lock around this (`state`), which order is followed.
 //! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. The exception is

@@ -1,7 +1,7 @@
 //! Lists of numbers, which a number may leave from any position.
 //!
-//! Each list is a ring of links through its own head, all in one vector. A number that leaves its list need not know
-//! which list that is, and one list takes over another as a whole.
+//! Each list is a ring of links through its own head, all in one vector. A number leaves a list without knowing which,
+//! and one list takes over another as a whole.
 //!
 //! Owns: the links. Does not own: the meaning of the numbers.
 //! Invariants: a number is in one list at most. No step looks at more than its neighbours.

@@ -64,7 +64,7 @@ impl Silent {
         self.watched.store(watched, Ordering::Relaxed);
     }
 
-    /// By its lock, the caller shows that no request ends meanwhile, or that one has ended.
+    /// The caller's lock shows that no request ends meanwhile, or that one has ended.
     pub(super) fn set(&self, stalled: bool, refuses: bool) {
         self.stalled.store(stalled, Ordering::Relaxed);
         self.refuses.store(refuses, Ordering::Relaxed);

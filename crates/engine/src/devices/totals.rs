@@ -106,8 +106,8 @@ impl DirtyTotals {
 pub(crate) struct Waits<'a>(&'a DirtyTotals);
 
 impl Waits<'_> {
-    /// The writer is now in its device's queue. It sees earlier releases when it looks after this, and is told of later
-    /// ones.
+    /// The writer is now in its device's queue. The writer sees earlier releases at the next look, and later releases
+    /// wake the queue.
     pub(crate) fn is_queued(&self) {
         fence(Ordering::SeqCst);
     }

@@ -10,8 +10,8 @@ use crate::platform::Nanos;
 use crate::readahead::law::Law;
 use crate::readahead::prices::Learner;
 
-/// Files that fail one after the other, without a successful write in between, before all writers that wait for room
-/// are told instead of kept waiting.
+/// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
+/// the error.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
 /// The effect of a request on the device's data.

@@ -1,4 +1,4 @@
-//! The waits for a device: who waits, for what and since when, and how long such waits take.
+//! The waits for a device: the waiters, their reasons and times, and the duration of waits.
 //!
 //! Owns: the present waiters, the number of their clients, histograms of single pauses and of COMMITs.
 //! Does not own: the waiting (`throttle`, `writeback::sync`), the sum of each client's waits (`delays`), the tally by
@@ -285,8 +285,8 @@ impl Present {
         }
     }
 
-    /// Each payer by its call that has waited longest, with the number of its calls that wait for the same reason;
-    /// longest first.
+    /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
+    /// first.
     fn payers(&self) -> Vec<(&Waiting, u64)> {
         let mut calls: Vec<&Waiting> = self.waiting.values().collect();
         // Among calls of the same instant, the first stays first.

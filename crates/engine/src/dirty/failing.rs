@@ -4,8 +4,8 @@
 //! keep failing.
 //! Does not own: when such pages are tried again (`writeback`), or the answer to a sync.
 //! Invariants: pages that cannot be written stay dirty, and take room from others only beyond [`room_pages_max`]. A
-//! writer is refused for the failures of its own file. Failures of other files refuse it only if they are so many that
-//! the device itself counts as failing, or if they hold all of its room.
+//! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
+//! counts as failing, or if failed pages hold all of its room.
 
 use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
@@ -17,8 +17,8 @@ use crate::wait::lock;
 /// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
 /// refused.
 const KEEPS_FAILING_PART: u64 = 8;
-/// A file may have this part dirty after a write failed. Beyond that its writers wait, so that they do not take the
-/// room that others get in place of failed pages.
+/// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
+/// is for other files.
 const FAILED_PART: u64 = 2;
 
 /// The most failed pages that a higher limit makes up for.

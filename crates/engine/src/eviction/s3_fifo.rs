@@ -3,8 +3,8 @@
 //! Owns: its two queues and their ghost. Does not own: the pages' states, uses.
 //! Invariants: as published, a page moves from the small queue to the main one if it was used more than once again
 //! there. The ghost has as many entries as the main queue has frames. In the publication every page can go. Here a page
-//! that cannot go leaves its queue when the hand meets it, and returns when it is clean. The use for which a page was
-//! brought in counts as its arrival.
+//! that cannot go leaves its queue at the hand, and returns when clean. The use for which a page was brought in counts
+//! as its arrival.
 
 use std::sync::Mutex;
 

@@ -1,6 +1,6 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
-//! Owns: its three queues, the fate of pages that left their queue while they could not go.
+//! Owns: its three queues, the fate of pages that left a queue because they could not go.
 //! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
 //! written page takes it only once it is clean.
@@ -102,7 +102,7 @@ impl Queues {
         }
     }
 
-    /// Puts a page that can go on its queue, unless it is on one.
+    /// Puts an evictable page on its queue, unless it is on one.
     fn list(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
         let word = pages.word(frame);
         if !word.has(PRESENT) || word.any(DIRTY) {

@@ -2,8 +2,8 @@
 //!
 //! Owns: the queue and the hand. Does not own: the pages' states, uses.
 //! Invariants: a page used since the hand passed it stays in its place; new pages enter at the head. In the publication
-//! every page can go. Here a page that cannot go leaves the queue when the hand meets it, and returns when it is clean.
-//! The use for which a page was brought in counts as its arrival.
+//! every page can go. Here a page that cannot go leaves the queue at the hand, and returns when clean. The use for
+//! which a page was brought in counts as its arrival.
 
 use std::sync::Mutex;
 

@@ -15,7 +15,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes, and the two ranges do not overlap. One range may be frame
-/// memory that other threads copy from or to through this function meanwhile.
+/// memory that other threads use through this function at the same time.
 #[inline]
 pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]

@@ -19,8 +19,8 @@ impl PageTable {
         word.has(PRESENT | UPTODATE) && self.identity(frame) == identity
     }
 
-    /// Guards the frame; returns whether it is this page, with all its bytes, and nobody is in the middle of changing
-    /// it. Later writers see the guard.
+    /// Guards the frame; returns whether it is this page, with all its bytes, and no write to it is under way. Later
+    /// writers see the guard.
     #[inline]
     pub(crate) fn enter_guard(&self, frame: FrameId, identity: Identity) -> bool {
         let word = self.hold(frame, GUARD);

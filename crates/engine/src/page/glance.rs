@@ -1,7 +1,7 @@
 //! Readers that hold nothing.
 //!
 //! Owns: the order of steps: the questions that a holder asks, the copy, then whether the frame was reused meanwhile. A
-//! thread that fills a frame announces it first, so that a reader of new bytes cannot miss it.
+//! thread announces that it will fill a frame, so that no reader of new bytes misses the change.
 //! Does not own: the way to the frame (`cache::index`), the copy.
 //! Invariants: a copy that stands has bytes that the page had. A reader changes no line that others read, and its copy
 //! need not wait for the frame's record.

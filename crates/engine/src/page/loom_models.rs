@@ -80,7 +80,7 @@ impl World {
         glance.stands().then_some(seen)
     }
 
-    /// Frees the frame if nobody holds it, and puts another page in it at once.
+    /// Frees the frame if nobody holds it, and reuses the frame at once for another page.
     fn release(&self) {
         if self.pages.release(frame()) {
             self.released.fetch_add(1, Ordering::Relaxed);

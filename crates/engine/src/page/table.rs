@@ -156,7 +156,7 @@ impl PageTable {
         before & DETACHED != 0
     }
 
-    /// [`PageTable::unhold`] of a guard, for whose end waiters for memory may wait.
+    /// [`PageTable::unhold`] for a guard. Waiters for memory may wait for its end.
     #[inline]
     pub(crate) fn end_guard(&self, frame: FrameId) -> (bool, Changed) {
         let word = &self.record(frame).word;

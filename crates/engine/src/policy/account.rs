@@ -1,7 +1,7 @@
 //! A payer's account: its dirtied pages that no decision covers yet.
 //!
-//! Owns: the account of an open file, or of a client for all its new files; when a question about it is due, and which
-//! call it concerns; when a file ceases to be new.
+//! Owns: the account of an open file, or of a client for all its new files. Also when a question about it is due, which
+//! call that concerns, and when a file ceases to be new.
 //! Does not own: the pages of a CPU (`counters`), the question.
 //! Invariants: an account is opened at its first use, so files without writers have none; it is locked before the
 //! policy's memories.

@@ -1,9 +1,9 @@
 //! The decisions of a device's policy: the trait that policies implement, its questions and its answers.
 //!
-//! A policy answers four questions. *Admission*: the next step of a payer with a used-up allowance. *Room*: the most
-//! that may be charged to the device before its writers queue, and the prices of a charge. *Next*: the flusher's next
-//! write, or when it looks again. *Limits*, and their explanation: figures to show. The policy is told of every write
-//! request that ends, and of reads if it wants that.
+//! A policy answers four questions. The *admission*: the next step of a payer with a used-up allowance. The *room*: the
+//! most that may be charged to the device before its writers queue, and the prices of a charge. The *next* step: the
+//! flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The policy is
+//! told of every write request that ends, and of reads if it wants that.
 //!
 //! Owns: the trait, questions, answers and their causes.
 //! Does not own: any policy; asking (`throttle`, `writeback`); the admission queue (`dirty`).
@@ -427,7 +427,7 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
 pub struct Silence {
     /// After this time the device counts as hung, and waiters for it are told so.
     pub stalled_ns: u64,
-    /// After this time its writers and syncs are refused until it completes something.
+    /// After this time writers and syncs are refused until the device completes a request.
     pub refused_ns: u64,
 }
 
@@ -529,8 +529,8 @@ pub trait DevicePolicy: Send + Sync + 'static {
         Remembered::new()
     }
 
-    /// The memory of a new device, given the data that was kept of it: by this policy, by another one or by nobody.
-    /// Unknown data is ignored.
+    /// The memory of a new device, from data kept earlier by this policy, by another or by nobody. Unknown data is
+    /// ignored.
     fn recall(&self, _: &Remembered) -> Self::Device {
         Self::Device::default()
     }

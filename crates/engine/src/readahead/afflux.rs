@@ -83,7 +83,7 @@ enum Place {
     SameRead,
     /// The stream continues behind the pages read ahead.
     On,
-    /// Other reads have overtaken this one, or its pages are about to be read ahead.
+    /// Other reads have overtaken this read, or the pages are about to be read ahead.
     Late,
     /// The pages were read ahead, and are no longer cached.
     Evicted,

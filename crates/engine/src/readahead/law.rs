@@ -48,7 +48,7 @@ impl Law {
     }
 }
 
-/// A law that one thread changes while others read it.
+/// A law for one writing thread and concurrent readers.
 #[derive(Debug)]
 pub(crate) struct SharedLaw(AtomicU64);
 

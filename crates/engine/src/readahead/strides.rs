@@ -35,7 +35,7 @@ struct Armed {
 }
 
 impl Strides {
-    /// A read that missed begins this far from the one before; returns whether that makes a stride.
+    /// A read of `pages` missed, after a read at `from`; returns whether there is a stride now.
     pub(super) fn leaps(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
         let leap = pages.start.wrapping_sub(from) as i64;
         let record = pages.end - pages.start;

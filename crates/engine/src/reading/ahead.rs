@@ -1,4 +1,4 @@
-//! Reading pages before anybody asks for them, and dropping pages that nobody will read.
+//! Reading pages ahead of requests, and dropping pages that no reader needs.
 //!
 //! Owns: the policy's input about the file, the device and the cache; the way of its answer to requests; advice.
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).

@@ -97,7 +97,7 @@ pub(super) struct Miss {
     ahead: Ahead,
     /// Absent pages from the first on, as far as a request may go.
     absent: u64,
-    /// Frames that the reader waits for; of further frames it takes those that are free.
+    /// Frames that the reader waits for; it takes further frames only if they are free.
     demanded: u64,
     /// The request, if it has begun already.
     sending: Option<Sending>,

@@ -172,7 +172,7 @@ impl<P: Platform> Throttle<P> {
                 if granted.is_pending() {
                     // Only once it is in the queue: the flusher checks for waiters.
                     device.flusher.raise();
-                    // The same here: earlier releases by other devices woke nobody.
+                    // Only now, because earlier releases by other devices woke nobody.
                     waits.is_queued();
                     refresh_guard(devices, device);
                 }

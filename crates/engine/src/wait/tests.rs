@@ -149,7 +149,7 @@ fn a_raised_signal_is_taken_once() {
 fn who_stops_waiting_leaves_nothing_behind() {
     let (queue, answer, signal) = (WaitQueue::new(), Answer::<()>::new(), Signal::new());
     for _ in 0..100 {
-        // One task each: the next one's waker differs from this one's.
+        // A separate task each, with a different waker.
         let count = Arc::new(Count::default());
         assert!(poll(Box::pin(queue.until(|| None::<()>)).as_mut(), &count).is_pending());
         assert!(poll(Box::pin(answer.wait()).as_mut(), &count).is_pending());

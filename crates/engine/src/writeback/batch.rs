@@ -2,10 +2,9 @@
 //!
 //! Owns: finding the run, moving its pages from dirty to writeback.
 //! Does not own: which file (`schedule`), submitting, the outcome (`complete`).
-//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages that are being written to or
-//! filled, or whose older version is still in flight, are left for later. The run ends at the file's end, not after it.
-//! A run has only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on
-//! the host.
+//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages being written to or filled are left
+//! for later, and so are pages with an older version in flight. The run ends at the file's end, not after it. A run has
+//! only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on the host.
 
 use std::sync::Arc;
 
@@ -125,7 +124,7 @@ impl Claimer<'_> {
     }
 
     /// The bytes of the page to write: from its first dirty sector to its last, or to the end of the sectors that a
-    /// request may carry; the rest is written another time.
+    /// request may carry. The rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
         let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.may_carry(frame));
         if self.writes_whole_pages() {
@@ -149,8 +148,8 @@ impl Claimer<'_> {
         (first, (last * SECTOR_BYTES).min(in_file).max(first))
     }
 
-    /// Sectors entirely past the file's end are zeros here and on the device. There is nothing to write, and a run that
-    /// stops at the end would leave them dirty for ever.
+    /// Sectors entirely past the file's end are zeros here and on the device. A run stops at the end, and would leave
+    /// them dirty for ever although there is nothing to write.
     fn forget_past_end(&self, page: u64, frame: FrameId) {
         let in_file = Sectors::touched(0..self.in_file(page));
         let dirty = self.cache.pages.dirty(frame);

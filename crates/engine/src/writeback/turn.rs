@@ -175,7 +175,7 @@ impl Taken {
             return;
         }
         if self.reason != FlushReason::Retry {
-            // This turn took the file off its list; a writer that dirtied it meanwhile relied on that.
+            // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
             state.queued = false;
         }
         if let FlushReason::Oldest { before, .. } = self.reason {

@@ -8,8 +8,8 @@
 //! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
 //! Does not own: the count of free bytes (the device's), the stage of the pass (`devices::placing`).
 //! Invariants: near the border nothing is accepted before the pass has requested a place for all dirty data. A file
-//! whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. For a device
-//! that cannot reserve, the answer is ignored.
+//! whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. On a device
+//! that cannot reserve, writes are accepted without a reservation.
 
 use std::ops::Range;
 use std::sync::Arc;

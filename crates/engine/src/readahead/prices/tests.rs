@@ -1,6 +1,6 @@
 use super::*;
 
-/// A device that serves one read after the other, each with this latency in addition.
+/// A device that serves one read at a time, with a latency added to each.
 struct Device {
     run_ns: u64,
     latency_ns: u64,
