@@ -53,9 +53,6 @@
 //! While the device would idle, a file that has been left alone for 200 ms is written behind, one small request at a
 //! time. A file that is rewritten over and over has to be left alone for longer, up to its expiry.
 //!
-//! If a run costs more than twice the cost of the clean bytes before it, and these are in the cache, they are written
-//! too, and both are one run. Where others may write to the files, only dirty data is written.
-//!
 //! Each of N payers waits as if it had 1/N of the device. With several clients, N is the number of clients with waiting
 //! payers, times the number of this client's waiting payers. A file is a payer once it has dirtied a MiB. All younger
 //! files of a client are one payer together: otherwise a client that makes a new file for each write would have a new
@@ -93,5 +90,4 @@ pub(crate) const MIB: u64 = 1 << 20;
 /// One, in the ratios of this law.
 pub const ONE: u64 = 1024;
 
-/// A millisecond in ns.
 pub(crate) const MILLISECOND: u64 = 1_000_000;

@@ -84,7 +84,6 @@ impl Payer {
         Verdict::Pause { ns: of_ns.min(PAUSE_NS_MAX), of_ns }
     }
 
-    /// How long a debt waits.
     fn wait_ns(debt_ns: u64, factor: u64, payers: u64) -> u64 {
         let weighted = (u128::from(debt_ns) * u128::from(factor)).saturating_mul(u128::from(payers.max(1)));
         let wait = weighted / u128::from(ONE);

@@ -42,7 +42,6 @@ impl<P: Platform> Base<P> {
         self.platform.now()
     }
 
-    /// This thread's counters.
     pub(crate) fn local(&self) -> &Local {
         self.platform.local()
     }

@@ -65,7 +65,6 @@ impl Drop for Call<'_> {
     }
 }
 
-/// A wait under way.
 struct Noted<'a, P: Platform> {
     call: &'a Call<'a>,
     base: &'a Base<P>,

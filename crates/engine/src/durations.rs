@@ -74,7 +74,6 @@ fn power_of(bucket: usize) -> usize {
     }
 }
 
-/// The middle of a bucket.
 fn middle_of(bucket: usize) -> u64 {
     let (power, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
     match power.checked_sub(1) {

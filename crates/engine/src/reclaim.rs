@@ -43,7 +43,6 @@ const HELD: usize = 8;
 /// How often a waiter for memory looks again by itself: a passing pin wakes nobody.
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
-/// The mechanism.
 pub(crate) struct Reclaim<P: Platform> {
     base: Base<P>,
     background: Background,

@@ -42,7 +42,6 @@ enum Shape {
     Hole(Range<u64>),
 }
 
-/// The mechanism.
 pub(crate) struct Reshaping<P: Platform> {
     base: Base<P>,
     writeback: Arc<Writeback<P>>,

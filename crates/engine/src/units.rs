@@ -12,7 +12,6 @@ use frames::FRAME_BYTES;
 /// Bytes in a page, as file offsets count.
 pub(crate) const PAGE_BYTES: u64 = FRAME_BYTES as u64;
 
-/// A number of pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Pages(pub(crate) u64);
 

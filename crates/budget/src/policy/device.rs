@@ -123,7 +123,6 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended.
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);

@@ -64,7 +64,6 @@ fn because(standing: &Standing) -> &'static str {
     }
 }
 
-/// The figures of a device.
 pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
     let standing = Standing::of(view, device);
     let (Snapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);

@@ -35,7 +35,6 @@ use crate::{
     snapshot_debt_ns,
 };
 
-/// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 /// The part of the budget above which the flusher writes.
 const BACKGROUND_PART: Cost = 8;

@@ -62,7 +62,6 @@ struct Open {
     until_ns: u64,
 }
 
-/// A payer's portion.
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     number: u64,

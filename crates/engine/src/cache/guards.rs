@@ -38,7 +38,6 @@ impl GuardPlace {
     }
 }
 
-/// All places of a cache.
 pub(crate) struct GuardPlaces([Arc<GuardPlace>; PLACES]);
 
 impl GuardPlaces {

@@ -34,7 +34,6 @@ const IN_FRAME_BITS: u32 = 4;
 /// Unused frames kept for the next nodes while other nodes are in use.
 const SPARE_FRAMES: usize = 1;
 
-/// The meaning of a tag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Tag {
@@ -164,7 +163,6 @@ struct Held {
 const ALL_FREE: u16 = (1 << IN_FRAME) - 1;
 
 impl Nodes {
-    /// The nodes of a cache.
     pub(crate) fn new(arena: Arc<Frames>) -> Self {
         Self::with(arena.total() as usize, Some(arena))
     }

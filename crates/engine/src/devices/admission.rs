@@ -152,7 +152,6 @@ impl AdmissionQueue {
         self.line.fail(error);
     }
 
-    /// Sets the policy's room.
     pub(crate) fn set_room(&self, room: &Room) {
         self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
         self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
@@ -163,7 +162,6 @@ impl AdmissionQueue {
         });
     }
 
-    /// Sets the memory guard's limit.
     pub(crate) fn set_guard(&self, pages: Pages) {
         self.line.change(|ledger| ledger.set_guard(pages));
     }
@@ -184,7 +182,6 @@ impl AdmissionQueue {
         self.line.look(|ledger| (ledger.pages, ledger.guard_pages))
     }
 
-    /// Charged pages.
     pub(crate) fn pages(&self) -> Pages {
         self.line.look(|ledger| ledger.pages)
     }

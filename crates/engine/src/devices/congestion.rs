@@ -18,7 +18,6 @@ pub(crate) fn off_mark(n: u32) -> u32 {
     (n - n / 8).saturating_sub(n / 16 + 1).max(1)
 }
 
-/// The flag.
 #[derive(Default)]
 pub(crate) struct Congestion(AtomicBool);
 

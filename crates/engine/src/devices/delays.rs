@@ -140,7 +140,6 @@ struct Shard {
     ended: u64,
 }
 
-/// A device's accounts.
 #[derive(Default)]
 pub(crate) struct Delays {
     shards: [Mutex<Shard>; SHARDS],

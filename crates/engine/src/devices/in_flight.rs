@@ -47,11 +47,9 @@ struct Order {
     in_flight: BTreeMap<u64, u32>,
     /// Writes in flight that a sync waits for.
     syncs: BTreeSet<u64>,
-    /// Files being synced.
     syncing: BTreeSet<u32>,
 }
 
-/// A write in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     runs: u64,
@@ -82,7 +80,6 @@ impl InFlight {
         *lock(&self.terms) = Terms { flight, prices };
     }
 
-    /// The policy's answer.
     pub(crate) fn allowed(&self) -> Flight {
         self.terms().flight
     }
@@ -107,7 +104,6 @@ impl InFlight {
         self.names.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Runs in flight.
     pub(super) fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }
@@ -137,7 +133,6 @@ impl InFlight {
         Ticket { runs, number: Some(number) }
     }
 
-    /// A request has ended.
     pub(crate) fn end(&self, ticket: Ticket) {
         self.runs.fetch_sub(ticket.runs, Ordering::Relaxed);
         if let Some(number) = ticket.number {

@@ -14,7 +14,6 @@ use crate::platform::Nanos;
 /// The most files that return to their lists at one look.
 const BACK_TOGETHER: usize = 64;
 
-/// Why a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FlushReason {
     /// A sync waits for it.

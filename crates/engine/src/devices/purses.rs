@@ -30,7 +30,6 @@ struct Purse {
 }
 
 impl Purses {
-    /// The client's account.
     pub(crate) fn of(&self, client: &Client) -> Arc<Payer> {
         let mut purse = lock(&self.0);
         purse.asked += 1;

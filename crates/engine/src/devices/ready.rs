@@ -37,7 +37,6 @@ pub(super) enum Behind {
     More,
 }
 
-/// The files.
 pub(super) struct Ready {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,

@@ -12,7 +12,6 @@ use std::task::Poll;
 use crate::error::{DeviceError, Error};
 use crate::wait::{Signal, WaitQueue};
 
-/// A device's silence.
 pub(crate) struct Silent {
     stalled: AtomicBool,
     refuses: AtomicBool,

@@ -221,7 +221,6 @@ impl DeviceState {
         (for_sync || !self.in_flight.sync_was_passed()) && self.try_count_write(most, depth)
     }
 
-    /// Writes in flight.
     pub(crate) fn writes_in_flight(&self) -> u64 {
         u64::from(self.writes_in_flight.load(Ordering::Relaxed))
     }

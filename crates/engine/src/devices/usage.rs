@@ -39,7 +39,6 @@ pub(super) struct Usage {
     /// When the last read or call ended.
     pub(super) waited_for_at: Option<Nanos>,
     pub(super) read_bytes: u64,
-    /// The cost of reads.
     reading: Learner,
     pub(super) write_bytes_in_flight: u64,
     /// Where the last request written in idle time ends.

@@ -96,12 +96,10 @@ pub struct WaitHistograms {
     pub commit: WaitHistogram,
 }
 
-/// The waits for a device.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// By client.
     pub(crate) delays: Delays,
-    /// COMMITs.
     pub(crate) commit: Durations,
     pause: Durations,
     present: Mutex<Present>,
@@ -165,7 +163,6 @@ impl Waits {
         self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
     }
 
-    /// Payers that wait.
     pub(crate) fn payers_waiting(&self) -> u64 {
         self.payers_waiting.load(Ordering::Relaxed)
     }

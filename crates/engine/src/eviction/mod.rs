@@ -27,7 +27,6 @@ const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 /// A page of a file, for ever: file numbers are never reused, unlike slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PageKey {
-    /// The file's number.
     pub(crate) file: u64,
     /// The page in it.
     pub(crate) page: u64,

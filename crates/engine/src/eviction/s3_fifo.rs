@@ -28,14 +28,12 @@ const LOOKS_MAX: u64 = 128;
 /// Uses in the small queue that move a page to the main one.
 const MOVE_HITS: u8 = 2;
 
-/// The policy.
 pub(super) struct S3Fifo {
     small_max: u64,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
 
-/// The queues.
 struct Queues {
     small: Queue,
     main: Queue,

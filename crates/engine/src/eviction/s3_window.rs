@@ -47,7 +47,6 @@ const LOOKS_MAX: u64 = 128;
 /// Looks at each page after which one that stays counts as held.
 const LOOKS_A_PAGE: u64 = 4;
 
-/// The policy.
 pub(super) struct S3Window {
     sizes: Sizes,
     ghost: Ghost,
@@ -76,7 +75,6 @@ impl Sizes {
     }
 }
 
-/// The queues.
 struct Queues {
     fresh: Queue,
     probation: Queue,

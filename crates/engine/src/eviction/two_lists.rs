@@ -19,7 +19,6 @@ use crate::wait::lock;
 const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
-/// The lists.
 pub(super) struct TwoLists {
     lists: OwnLines<Mutex<[Queue; 2]>>,
 }

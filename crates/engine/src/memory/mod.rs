@@ -109,7 +109,6 @@ impl FrameMemory {
         }
     }
 
-    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.pieces.iter().map(|piece| usize::from(piece.len)).sum()
     }

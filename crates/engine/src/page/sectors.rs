@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-/// Bytes in a sector.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// A set of sectors of one page.

@@ -84,7 +84,6 @@ impl Record {
     }
 }
 
-/// All records.
 pub(crate) struct PageTable {
     records: Box<[Record]>,
     /// The number of pages read ahead that nobody has asked for.
@@ -107,7 +106,6 @@ impl PageTable {
         Self { records: (0..frames).map(|_| record()).collect(), unread: Unread::new() }
     }
 
-    /// Bytes of all records.
     pub(crate) fn bytes(&self) -> u64 {
         (self.records.len() * size_of::<Record>()) as u64
     }

@@ -71,7 +71,6 @@ impl Default for Learner {
 }
 
 impl Learner {
-    /// The prices as known.
     pub(crate) fn prices(&self) -> &ReadPrices {
         &self.prices
     }

@@ -12,7 +12,6 @@ use super::{Ahead, Terms};
 /// Equal leaps that arm a stride.
 const LEAPS: u8 = 2;
 
-/// The strides of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strides {
     leap: i64,

@@ -48,7 +48,6 @@ enum Follows {
     AskAgain,
 }
 
-/// The mechanism.
 pub(crate) struct Throttle<P: Platform> {
     pub(super) base: Base<P>,
     writeback: Arc<Writeback<P>>,

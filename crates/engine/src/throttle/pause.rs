@@ -66,7 +66,6 @@ impl<'a> Paying<'a> {
     }
 }
 
-/// A pause under way.
 pub(super) struct NotedPause<'a, P: Platform> {
     base: &'a Base<P>,
     payer: &'a Paying<'a>,

@@ -182,7 +182,6 @@ impl<G: Gate> Line<G> {
         wake(woken);
     }
 
-    /// The number of waiters.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -194,7 +193,6 @@ fn wake(wakers: Vec<Waker>) {
     }
 }
 
-/// A wait in a line.
 pub(crate) struct Take<'a, G: Gate> {
     line: &'a Line<G>,
     amount: u64,

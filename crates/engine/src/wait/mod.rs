@@ -33,7 +33,6 @@ struct Wakers {
     tickets: u64,
 }
 
-/// The place of one waiter.
 struct Place {
     ticket: u64,
     waker: Waker,

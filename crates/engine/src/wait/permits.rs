@@ -131,7 +131,6 @@ fn fits(used: u64, amount: u64, limit: u64) -> bool {
     used == 0 || used + amount <= limit
 }
 
-/// A wait for permits.
 pub(crate) struct Taking<'a> {
     permits: &'a Permits,
     amount: u64,

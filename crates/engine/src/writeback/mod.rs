@@ -31,7 +31,6 @@ use round_tasks::IdleTasks;
 use spare::Spare;
 pub use turn::Taken;
 
-/// The mechanism.
 pub(crate) struct Writeback<P: Platform> {
     base: Base<P>,
     driver: Driver,

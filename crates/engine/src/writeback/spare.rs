@@ -52,7 +52,6 @@ impl<T> Boxed<T> {
     }
 }
 
-/// Empty boxes.
 pub(super) struct Boxes<T>(Mutex<Vec<Box<Boxed<T>>>>);
 
 impl<T> Default for Boxes<T> {

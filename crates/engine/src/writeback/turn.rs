@@ -299,7 +299,6 @@ impl<P: Platform> Writeback<P> {
         Step::Ended
     }
 
-    /// Ends the file's turn.
     pub(crate) fn put_back(&self, mut taken: Taken, how: PutBack) {
         let now = self.base.now();
         if let Some(file) = &taken.open {

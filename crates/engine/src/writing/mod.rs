@@ -42,7 +42,6 @@ enum Stop {
     Discarded,
 }
 
-/// The mechanism.
 pub(crate) struct Writing<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,

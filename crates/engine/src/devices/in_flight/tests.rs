@@ -1,7 +1,6 @@
 use super::*;
 
 const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
-/// A file.
 const SLOT: u32 = 7;
 
 #[test]
