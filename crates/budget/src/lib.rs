@@ -21,15 +21,15 @@
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
-//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters but by 8 and 9. In the middle of the band with N payers each
-//!    gets 1/N of the device.
+//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters, except by 8 and 9. In the middle of the band with N payers
+//!    each gets 1/N of the device.
 //! 2. *Monotonic* in the backlog, in the debt and in N.
 //! 3. *Smooth.* One request that completes moves a pause by 15 % at most in the middle of the band.
 //! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
-//! 5. *Backlog* stays below T and an allowance a payer and T/8 for light payers.
-//! 6. *Isolation.* A decision reads its own device and the total of dirty bytes.
-//! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes; and clients that wait get equal
-//!    parts, however many files each writes.
+//! 5. *Backlog* stays below T, plus an allowance for each payer, plus T/8 for light payers.
+//! 6. *Isolation.* A decision reads its own device, and the memory guard's room for it.
+//! 7. *Fair by cost*: equal payers get equal bytes for any size of their writes. Waiting clients get equal parts,
+//!    however many files each writes.
 //! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
 //! 9. *No starvation.* At `D >= T` waiting payers are admitted in order, by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.

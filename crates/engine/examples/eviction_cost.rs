@@ -2,6 +2,7 @@
 //! brings COUNT pages into a full cache, each in the place of another. Every fourth was there not long ago, and every
 //! other page that comes is read once more. Subtract the instructions of two counts and divide: the quotient is the
 //! cost of one page, which comes, is used twice, and makes another go.
+//!
 //! Owns: the loop. Does not own: the policy. Invariants: the same arguments mean the same work.
 
 #![forbid(unsafe_code)]

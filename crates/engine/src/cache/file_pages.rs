@@ -5,7 +5,6 @@
 //! Does not own: the file's dirty, in-flight and synced pages (`devices`); readahead itself (`reading`).
 //! Invariants: bytes of cached pages past the size are zero. The size may be read without a lock; it changes with the
 //! file's lock held.
-//! the file's lock held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

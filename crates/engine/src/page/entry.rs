@@ -32,8 +32,8 @@ impl PageTable {
 
     /// Becomes a writer of the frame; returns whether it is this page, in a state in which new bytes change only bytes.
     /// `fits` checks that the new bytes lie in the file and, after that, in the page's dirty sectors. It is called
-    /// after the hold, since a truncation stores the size first and then waits for holders. It keeps that order, since
-    /// a writer that enters by the size of a file that has grown again must see the sectors that were cut before.
+    /// after the hold, since a truncation stores the size first and then waits for holders. The size is checked first,
+    /// since a writer that enters by the size of a regrown file must see the sectors that were cut before.
     #[inline]
     pub(crate) fn enter_overwriter(&self, frame: FrameId, identity: Identity, fits: impl FnOnce() -> bool) -> bool {
         let word = self.hold(frame, WRITER);
