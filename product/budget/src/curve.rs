@@ -1,13 +1,13 @@
-//! The curve: how long those wait who add to a backlog.
+//! The curve: how long a payer waits for cost that it adds to a backlog.
 //!
-//! Owns: the band, how the number of payers stretches it, what a unit of cost waits, the guard of memory.
-//! Does not own: what a payer owes (`payer`), what a backlog costs (`prices`).
+//! Owns: the band, its stretch by the number of payers, the wait for a unit of cost, the memory guard.
+//! Does not own: a payer's debt (`payer`), the cost of a backlog (`prices`).
 //! Invariants: the properties 1, 2 and 12 of the crate's page.
 
 use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE};
 
-/// Most that a unit of cost waits, in units.
+/// Longest wait for a unit of cost, in units.
 const FACTOR_MAX: u64 = 16 * ONE;
 
 /// The band that a backlog is steered into.
@@ -17,41 +17,41 @@ pub struct Band {
     pub end_ns: Cost,
 }
 
-/// What a backlog means to those who want to add to it.
+/// The effect of a backlog on payers that want to add to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Each unit of new cost waits for so many 1,024ths of a unit; 0 is not at all.
+    /// Each unit of new cost waits for this many 1,024ths of a unit; 0 means no wait.
     Factor(u64),
-    /// Nobody enters, but for light payers and by what completes.
+    /// Nobody enters, except light payers and payers admitted by completions.
     Stopped,
 }
 
 impl Band {
-    /// The budget that was asked for, stretched where as many payers as wait on average need it to have runs of a
-    /// length that is worth a seek: `clamp(8 r N, H, max(8 H, 3 r N))`.
+    /// The requested budget, stretched until all payers that wait on average have runs worth a seek:
+    /// `clamp(8 r N, H, max(8 H, 3 r N))`.
     pub fn stretched(budget_ns: Cost, run_ns: u64, payers: u64) -> Self {
         let runs = run_ns.saturating_mul(payers);
         let most = budget_ns.saturating_mul(8).max(runs.saturating_mul(3));
         Self { end_ns: runs.saturating_mul(8).clamp(budget_ns, most) }
     }
 
-    /// No longer than so many times the budget.
+    /// The band, at most `times` budgets long.
     #[must_use]
     pub fn at_most(self, budget_ns: Cost, times: u64) -> Self {
         Self { end_ns: self.end_ns.min(budget_ns.saturating_mul(times.max(1))) }
     }
 
-    /// F: up to here nobody waits.
+    /// F: nobody waits up to this backlog.
     pub const fn free_ns(self) -> Cost {
         self.end_ns / 4
     }
 
-    /// Up to here light payers enter although the band is used up.
+    /// Light payers enter up to this backlog although the band is used up.
     pub const fn light_end_ns(self) -> Cost {
         self.end_ns.saturating_add(self.end_ns / 8)
     }
 
-    /// What a backlog means.
+    /// The entry at this backlog.
     pub fn entry(self, backlog_ns: Cost) -> Entry {
         let over = backlog_ns.saturating_sub(self.free_ns());
         match self.end_ns.checked_sub(backlog_ns) {
@@ -60,20 +60,20 @@ impl Band {
         }
     }
 
-    /// Most credit of one of so many payers: (T - F) / 4N.
+    /// The most credit of each of `payers` payers: (T - F) / 4N.
     pub fn credit_ns_max(self, payers: u64) -> Cost {
         (self.end_ns - self.free_ns()) / (4 * payers.max(1))
     }
 }
 
-/// Unpaid debt at which a payer is asked about: less where the band is nearly used up or many wait.
+/// Unpaid debt at which a payer's verdict is due: less if the band is nearly used up or many wait.
 pub fn snapshot_debt_ns(band: Band, backlog_ns: Cost, payers: u64) -> Cost {
     let left = band.end_ns.saturating_sub(backlog_ns) / 8;
     (left.min(4 * MILLISECOND) / payers.max(1)).clamp(MILLISECOND / 50, MILLISECOND)
 }
 
-/// The backlog as it counts where memory gets short: a device with `dirty_bytes` of all devices' `total_bytes`, of
-/// which there may be `bytes_max`, is at the end of its band when it has twice what is left.
+/// The backlog to count when memory gets short. A device is at the end of its band when its `dirty_bytes` are twice the
+/// bytes that `total_bytes`, of all devices, leave of `bytes_max`.
 pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_bytes: u64, total_bytes: u64, bytes_max: u64) -> Cost {
     let left = bytes_max.saturating_sub(total_bytes);
     backlog_ns.max(mul_div(band.end_ns, dirty_bytes, left.saturating_mul(2).saturating_add(1)))

@@ -1,35 +1,37 @@
-//! What a device's work costs, learned from completions.
+//! The cost of a device's work, learned from completions.
 //!
-//! The mechanism's clocks run while anything is in flight, whatever the depth. A window of such time closes at a
-//! completion and yields what was done in it; the modelled cost against the time corrects the prices. Reads and writes
-//! have windows and prices of their own.
+//! The mechanism's clocks run while any request is in flight, at any depth. A window of such time closes at a
+//! completion and yields the work done in it. The ratio of its time to the modelled cost corrects the prices. Reads and
+//! writes have separate windows and prices.
 //!
-//! A window knows its time between bounds. Time for which nobody looked for completions, a flush was in the way or the
-//! flusher had too little to write may not have been the device's: without it no window proves the device slow. A flush
-//! that follows writes may have carried out what they left in volatile memory: with it no window proves it fast. While
-//! a request is in flight that all others overtook, prices do not fall. One stalled window moves a price little; two
-//! that agree are a change of speed. Windows in which a run began are compared with such windows only: where few do,
-//! what a run costs would look like a stall.
+//! A window knows its time between bounds. Some of the time may not have been the device's: nobody looked for
+//! completions, a flush was in the way, or the flusher had too little to write. Only the rest of the time can prove the
+//! device slow. A flush that follows writes may have carried out writes left in volatile memory: only with its time
+//! added can a window prove the device fast. While a request is in flight that all others overtook, prices do not fall.
+//! One stalled window moves a price little; two that agree are a change of speed. A window in which a run began is
+//! compared with other such windows only: where few runs begin, the cost of a run would look like a stall.
 //!
-//! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of
-//! work has one: what was learned in that stretch is forgotten, and from then on no such beginning proves it fast, nor
-//! do single completions tell its runs from its bytes. Until so many bytes were written that no cache holds them, the
-//! price of bytes in force falls no faster than the backlog that it allows has been proven twice over.
+//! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of work
+//! has such a cache. The estimator then forgets the prices learned in that stretch. From then on no such beginning
+//! proves the device fast, and single completions do not tell its runs from its bytes. Until more bytes were written
+//! than any cache holds, the price of bytes in force falls no faster than the backlog it allows was proven twice over.
 //!
-//! What a run costs depends on how long runs are where a device writes blocks of its own: whole ones hide it. So the
-//! price of a run in force, once it is known, fades slowly; otherwise the policy that made runs long because they are
+//! On a device that writes blocks of its own, the cost of a run depends on the length of runs: whole blocks hide it. So
+//! the price of a run in force fades slowly once it is known. Otherwise the policy that made runs long because they are
 //! dear would make them short again.
 //!
-//! Reads beside writes: time is not a sum there. A disk does one or the other, a drive of many dies both, and a head
-//! that goes back and forth takes more than either. So where reads have more than a quarter of it prices of writes
-//! stand, and reads, slowly, are charged with what writes leave. Only what no such charge explains moves both alike:
-//! twice in a row writes alone cost more than all the time there was, or all together less than half of it. Then both
-//! move until they explain the time, which the more of it is the reads' the later makes each of them right.
+//! Reads beside writes: time is not a sum there. A disk does one or the other, a drive of many dies does both, and a
+//! head that goes back and forth takes more than either. So the prices of writes stand while reads have more than a
+//! quarter of the time, and reads are slowly charged with the time that writes leave. Two windows in a row may show a
+//! change that no such charge explains. Writes alone cost more than all the time there was, or both together less than
+//! half of it. Then both prices move until they explain the time. The larger the reads' part of the time, the later
+//! each price is right.
 //!
-//! Owns: which windows are believed and how far; who is blamed for time that both used; the generation of prices.
-//! Does not own: prices and their step (`prices`); the clocks; who asks.
-//! Invariants: time stands still while nothing is in flight. Prices move when a window closes. What single completions
-//! prove moves one price against the other only.
+//! Owns: which windows are believed and how far; which direction is blamed for time that both used; the generation of
+//! prices.
+//! Does not own: prices and their step (`prices`); the clocks; the callers.
+//! Invariants: time stands still while nothing is in flight. Prices move when a window closes. A single completion
+//! moves one price against the other only.
 
 mod facts;
 mod held;
@@ -48,41 +50,41 @@ use held::Held;
 use stretch::Stretch;
 use window::{OTHER_PART, Window};
 
-/// Windows of an estimator that is young.
+/// Windows up to which an estimator is young.
 const YOUNG_WINDOWS: u32 = 8;
 /// Windows before prices count as known.
 const COLD_WINDOWS: u32 = 4;
 /// Completed runs before the price of a run counts as known.
 const COLD_RUNS: u64 = 256;
-/// The part of the time, in 1,024ths, that bytes do not explain, above which runs are dear: where single completions
-/// tell runs from bytes, more or less, and where a cache hides them.
+/// Runs are dear if bytes leave more than this part of the time unexplained, in 1,024ths. The first holds where single
+/// completions tell runs from bytes, more or less; the second where a cache hides them.
 const UNEXPLAINED: u64 = ONE * 2 / 3;
 const UNEXPLAINED_CACHED: u64 = ONE / 5;
-/// No volatile cache is expected to hold more.
+/// No volatile cache is expected to hold more than this.
 const CACHE_BYTES_MAX: u64 = 512 * MIB;
-/// Two windows above this while a cache may not have been full are a cache that is full now.
+/// Two windows above this ratio, while a cache may not have been full, show that it is full now.
 const FILLED_RATIO: u64 = ONE * 3 / 2;
 /// The step of a single completion.
 const COMPLETION_DAMPING: u64 = 64;
-/// The step of reads that are charged with what writes leave.
+/// The step of reads that are charged with the time left by writes.
 const LEFT_OVER_DAMPING: u64 = 16;
 /// A ratio above which one window alone is not believed.
 const STALL_RATIO: u64 = 2 * ONE;
 /// A ratio below which writes are faster than they would be without the reads beside them.
 const FAST_RATIO: u64 = ONE * 7 / 8;
-/// Most that one completion may prove.
+/// The largest ratio that one completion may prove.
 const COMPLETION_RATIO_MAX: u64 = 4 * ONE;
-/// The part of writes beside which reads are by themselves: less than where it is the other way round, or all the
-/// change of a device's speed would be theirs.
+/// Reads beside writes count as alone if writes took at most one part in so many. Writes beside reads may leave a
+/// larger part ([`OTHER_PART`]): otherwise reads would take the whole change of a device's speed.
 const WRITES_PART: u64 = 16;
-/// A change of speed beside the other direction is over when the modelled time is off by less than this.
+/// A change of speed beside the other direction is over when the error of the modelled time is below this.
 const SETTLED: u64 = ONE / 16;
-/// Half of what may be in flight at most. With less, a device that takes several requests at once is not at work.
+/// A device that takes several requests at once is not at work with less device time in flight than this.
 const DRY_NS: u64 = 50 * MILLISECOND;
 /// The budget by which prices in force are compared.
 const NOMINAL_BUDGET_NS: Cost = 1000 * MILLISECOND;
 
-/// What is known of one direction.
+/// The state of one direction.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     prices: Prices,
@@ -91,15 +93,15 @@ struct Known {
     /// The last ratios as measured, the newest first: of windows in which no run began, and of those in which one did.
     raws: [[u64; 3]; 2],
     window: Window,
-    /// The prices as single completions would have them; they come into force with the window.
+    /// The prices that single completions suggest; they come into force with the window.
     single: Prices,
-    /// The device at the last completion.
+    /// The device's facts at the last completion.
     last: Facts,
     learned_at_ns: Option<u64>,
-    /// The last window beside reads took less time than these writes alone would.
+    /// Whether the last window beside reads took less time than its writes alone would.
     fast: bool,
     stretch: Stretch,
-    /// The device has shown that it takes in faster than it writes.
+    /// Whether the device has shown that it accepts data faster than it stores data.
     is_cached: bool,
     held: Held,
 }
@@ -111,7 +113,7 @@ pub struct Estimator {
     writes: Known,
     /// Whether the device takes several requests at once.
     queues: bool,
-    /// The device changes its speed while both directions are at work.
+    /// Whether the device is changing its speed while both directions are at work.
     changing: bool,
     /// The prices in force at the last generation.
     mark: Prices,
@@ -119,14 +121,14 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// Of a device that takes so many requests at once.
+    /// An estimator for a device that takes `depth` requests at once.
     pub fn new(depth: u32) -> Self {
         let known = Known::new(Prices::default());
         let mark = Prices::default();
         Self { reads: known, writes: known, queues: depth > 1, changing: false, mark, generation: 0 }.marked()
     }
 
-    /// With prices that were learned before, as of a device that is known.
+    /// An estimator with prices learned earlier, as for a known device.
     pub fn restored(depth: u32, remembered: &RememberedPrices) -> Self {
         let known = |prices| Known {
             windows: YOUNG_WINDOWS,
@@ -137,7 +139,7 @@ impl Estimator {
         Self { reads: known(remembered.reads()), writes: known(remembered.writes()), ..Self::new(depth) }.marked()
     }
 
-    /// What to keep for the next start; nothing before enough is known.
+    /// The prices to keep for the next start; `None` before enough is known.
     pub fn remembered(&self) -> Option<RememberedPrices> {
         (!self.is_cold()).then(|| RememberedPrices::of(self.reads.prices, self.writes.prices))
     }
@@ -161,12 +163,12 @@ impl Estimator {
         self.known(side).prices
     }
 
-    /// What a run costs, once there was enough work for that to be known; 0 before.
+    /// The cost of a run, once enough work was done to know it; 0 before.
     pub fn known_run_ns(&self) -> u64 {
         if self.writes.held.is_settled() { self.writes.prices.run_ns } else { 0 }
     }
 
-    /// What a run costs where runs are short, as far as that was found; 0 before.
+    /// The cost of a run where runs are short, as far as found; 0 before.
     pub fn held_run_ns(&self) -> u64 {
         self.writes.held.run_ns()
     }
@@ -176,12 +178,12 @@ impl Estimator {
         self.writes.windows < COLD_WINDOWS
     }
 
-    /// How often r or b of writes, as they are in force, have moved twofold: debts of an earlier generation say nothing.
+    /// How often r or b of the write prices in force have moved twofold. Debts of an earlier generation mean nothing.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What is known, to be shown.
+    /// The known prices, for display.
     pub fn snapshot(&self, now_ns: u64) -> Snapshot {
         let shown = |known: &Known| KnownPrices {
             prices: known.prices,
@@ -192,7 +194,7 @@ impl Estimator {
         Snapshot { reads: shown(&self.reads), writes: shown(&self.writes), is_cold, generation }
     }
 
-    /// The prices to count writes by. While little is known they bound the first backlog, and fall as work
+    /// The prices by which writes are counted. While little is known, they bound the first backlog and fall as work
     /// completes: the proof that a device is fast doubles with each round, like a slow start.
     pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> Prices {
         let Known { mut prices, windows, done, is_cached, .. } = self.writes;
@@ -209,13 +211,13 @@ impl Estimator {
         prices
     }
 
-    /// A request completed. Whether prices may have moved.
+    /// A request completed. Returns whether prices may have moved.
     pub fn completed(&mut self, facts: &Facts, done: Completion) -> bool {
         let queues = self.queues;
         let (own, other) = self.both(done.side);
         let passed = facts.since(&mut own.last, done.side);
         if done.bytes == 0 {
-            // It failed: its time is nobody's.
+            // A failed request proves nothing about time.
             return false;
         }
         own.stretch.goes_on(passed, own.prices);
@@ -301,15 +303,15 @@ impl Known {
         self.window.work.cost_ns(&self.prices)
     }
 
-    /// Whether the flusher had too little to write, up to now, for the device to be at work: the little was done in a
-    /// moment, and nothing else is on its way, or to be sent.
+    /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
+    /// moment, and nothing is in flight or nothing more is dirty.
     fn is_dry(&self, facts: &Facts, done: &Completion, passed: Passed) -> bool {
         let in_flight = Work { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
         let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
         little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
     }
 
-    /// Many equal streams cannot tell the price of a run from that of bytes; single completions can.
+    /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
     fn learn_from_one(&mut self, done: &Completion, passed: Passed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
         if self.windows < YOUNG_WINDOWS || self.is_cached || !clean {
@@ -320,19 +322,19 @@ impl Known {
         self.single.learn(done.runs, done.bytes, ratio, COMPLETION_DAMPING);
     }
 
-    /// Completions come in bunches, and what each may prove is bounded: by them alone prices would drift. So they move
-    /// one price against the other, and leave what the window costs in all.
+    /// Completions come in bunches, and the ratio that each may prove is bounded: by them alone prices would drift. So
+    /// they move one price against the other, and leave the window's total cost unchanged.
     fn adopt_singles(&mut self) {
         let Work { runs, bytes } = self.window.work;
         let ratio = self.single.ratio(runs, bytes, self.prices.cost_ns(runs, bytes));
-        // A drift so far is the bunches' own.
+        // A larger drift comes from the bunches.
         if self.window.is_exact() && (ONE / 2..=2 * ONE).contains(&ratio) {
             self.single.learn(runs, bytes, ratio, 1);
             self.prices = self.single;
         }
     }
 
-    /// What a window of writes proves beside reads of these prices. One alone may be a burst, or a stall.
+    /// The ratio that a window of writes proves beside reads at these prices. One alone may be a burst, or a stall.
     fn beside_reads(&mut self, reads: &Prices, reads_known: bool, changing: &mut bool) -> u64 {
         let (whole, alone_ns) = (self.window.bounds(0), self.modelled_ns());
         let together_ns = alone_ns.saturating_add(self.window.other.cost_ns(reads));
@@ -347,13 +349,13 @@ impl Known {
         if *changing || slow { together } else { ONE }
     }
 
-    /// What a window of reads proves beside writes of these prices, and how strongly.
+    /// The ratio that a window of reads proves beside writes at these prices, and its damping if that is special.
     fn beside_writes(&self, writes: &Prices) -> (u64, Option<u64>) {
         let alone = self.window.bounds(0).ratio(self.modelled_ns());
         let left_ns = self.window.left_by_others_ns(writes);
         let left = self.window.bounds(self.window.own_ns - left_ns).ratio(self.modelled_ns());
         if alone < ONE {
-            // They alone cost more than all the time.
+            // Reads alone cost more than all the time.
             (alone, None)
         } else if self.windows < YOUNG_WINDOWS {
             (left, None)
@@ -362,7 +364,7 @@ impl Known {
         }
     }
 
-    /// Learns from a window with that ratio; returns what of it was believed.
+    /// Learns from a window with this ratio; returns the ratio that was believed.
     fn learn(&mut self, raw: u64, damping: Option<u64>, now_ns: u64) -> u64 {
         let (Work { runs, bytes }, before) = (self.window.work, self.raw());
         let raws = [raw, before[0], before[1]];
@@ -378,7 +380,7 @@ impl Known {
         ratio
     }
 
-    /// What of a window's ratio is believed where writes may have gone to a cache that was not full.
+    /// The ratio to believe of a window whose writes may have gone to a cache that was not full.
     fn beside_cache(&mut self, raw: u64) -> u64 {
         if !self.stretch.may_be_cached() {
             return raw;
@@ -394,14 +396,14 @@ impl Known {
         if self.is_cached && raw < FILLED_RATIO { ONE } else { raw }
     }
 
-    /// Strong where two windows in a row were far off on the same side: one may be chance.
+    /// The step is large only if two windows in a row were far off on the same side: one may be chance.
     fn damping(&self, ratio: u64) -> u64 {
         let before = if self.windows <= YOUNG_WINDOWS { ratio } else { self.raw()[1] };
         let nearer = if ratio > ONE { ratio.min(before.max(ONE)) } else { ratio.max(before.min(ONE)) };
         Prices::window_damping(nearer)
     }
 
-    /// The other direction's window, in which it did `work`, has found what the device's speed is now.
+    /// A window of the other direction, with this work and ratio, has found the device's new speed.
     fn speed_changed(&mut self, work: Work, ratio: u64) {
         for prices in [&mut self.prices, &mut self.single] {
             prices.learn(work.runs, work.bytes, ratio, Prices::window_damping(ratio));
@@ -409,8 +411,7 @@ impl Known {
     }
 }
 
-/// The ratio that is learned from, given the last three as measured, the newest first: one stalled window alone is
-/// overlooked.
+/// The ratio to learn from, given the last three as measured, the newest first. A single stalled window is ignored.
 fn believed(raw: [u64; 3]) -> u64 {
     if raw[0] <= STALL_RATIO {
         return raw[0];

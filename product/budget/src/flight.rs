@@ -1,8 +1,8 @@
-//! What is on its way to a device, in its time.
+//! The amount of work in flight to a device, in device time.
 //!
-//! Owns: how much may be in flight, how large a request is.
+//! Owns: the limit of device time in flight, the size of a request.
 //! Does not own: how many requests a device likes at once.
-//! Invariants: an fsync waits behind what is in flight, so that this is a small part of the budget.
+//! Invariants: an fsync waits behind the requests in flight, so they are a small part of the budget.
 
 use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND};
@@ -10,17 +10,17 @@ use crate::{Cost, MIB, MILLISECOND};
 /// Requests begin and end at pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// L: device time that may be in flight. A sync finds one L before it, and a second may pass it within the device: 30 ms
-/// keep it below a tenth of a second, and lose no throughput on disks (measured with 10 to 100 ms). What a device with
-/// long calls wants beyond that is found by `parallel`.
+/// L: device time that may be in flight. A sync finds one L ahead of it, and a second may pass it within the device. 30
+/// ms keep the sum below a tenth of a second, and lose no throughput on disks (measured with 10 to 100 ms). For a
+/// device with long calls, `parallel` finds how much more it needs.
 pub fn in_flight_ns(budget_ns: Cost) -> Cost {
     (budget_ns / 10).min(30 * MILLISECOND)
 }
 
-/// Bytes of a request: a quarter of what may be in flight, within what the device likes best and takes at most.
+/// Bytes of a request: a quarter of the device time in flight, between the device's preferred size and its maximum.
 ///
 /// # Panics
-/// When the device likes more than it takes.
+/// If the preferred size exceeds the maximum.
 pub fn request_bytes(in_flight_ns: Cost, mib_ns: u64, preferred: u64, most: u64) -> u64 {
     assert!(preferred <= most, "a request of {preferred} bytes at best and of {most} at most");
     let bytes = mul_div(in_flight_ns / 4, MIB, mib_ns.max(1)).min(most);

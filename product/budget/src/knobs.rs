@@ -1,9 +1,9 @@
-//! The knobs of the policy, and what they say together with the engine's.
+//! The knobs of the policy, together with the engine's.
 //!
-//! Owns: their table; values in the law's units, with what follows where a knob leaves it to the law.
-//! Does not own: the values (the engine's settings); what is done about them.
-//! Invariants: a policy reads them from each view, so that a change acts with the next decision, for each device by
-//! its own values.
+//! Owns: their table; their values in the law's units, with the law's own value where a knob is unset.
+//! Does not own: the values (the engine's settings); their use.
+//! Invariants: a policy reads the knobs from each view. So a change takes effect at the next decision, for each device
+//! by its own values.
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::KnobValues;
@@ -11,7 +11,7 @@ use afflux_engine::policy::KnobValues;
 use crate::{Cost, MILLISECOND, in_flight_ns};
 
 afflux_engine::knobs! {
-    /// A knob that the policy brings.
+    /// A knob of the policy.
     BudgetKnob of "budget":
 
     BudgetMs "budget_ms" 1000 in 200..=60000 "milliseconds" Device AtOnce
@@ -28,28 +28,28 @@ afflux_engine::knobs! {
         "1: a file that has been left alone for a while, 200 ms at first, is written while the device would idle. 0: only what is too much, or too old, is written, as suits a disk that should spin down.";
 }
 
-/// What the knobs say of one device, in the law's units.
+/// The knobs of one device, in the law's units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Knobs {
-    /// H.
+    /// H: the budget.
     pub budget_ns: Cost,
-    /// L.
+    /// L: device time that may be in flight.
     pub in_flight_ns: Cost,
-    /// How many times the budget may be stretched.
+    /// The most times that the budget may be stretched.
     pub stretch_max: u64,
-    /// What a payer dirties at a time where runs are dear; 0: all enter evenly.
+    /// Bytes that a payer dirties at a time where runs are dear; 0: all enter evenly.
     pub portion_bytes: u64,
-    /// `dirty_background_centisecs`: in place of the law's own background line; `None` leaves it to the law.
+    /// The background line of `dirty_background_centisecs`; `None` leaves the line to the law.
     pub background_ns: Option<Cost>,
     /// Age at which data is written; [`u64::MAX`] is never.
     pub expire_ns: u64,
-    /// Files that have been left alone are written while the device would idle. Not where
-    /// `dirty_background_centisecs` says from when on there is something to write, nor where nothing gets old.
+    /// Whether files left alone are written while the device would idle. Off if `dirty_background_centisecs` sets the
+    /// background line, or if data does not expire.
     pub idle: bool,
 }
 
 impl Knobs {
-    /// As the view that is decided from has them.
+    /// The knobs in the view that a decision is made from.
     pub fn of(values: &KnobValues) -> Self {
         let set_ns = |value: u64, unit_ns: u64| (value > 0).then_some(value * unit_ns);
         let own_ns = |knob| set_ns(values.own.get(knob), MILLISECOND);

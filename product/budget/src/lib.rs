@@ -1,9 +1,9 @@
 //! The flush budget: each device owes at most a stated amount of its own time.
 //!
-//! What is dirty is counted in the **device time that it will take to write it**: a price for each run (a seek, a
+//! Dirty data is counted in the **device time that it will take to write it**. That is a price for each run (a seek, a
 //! flash block, a call) and a price for its bytes, both learned from completions. Ten thousand scattered pages then
-//! weigh more than one extent of the same size, and a limit of one second means a second on a USB stick and on an
-//! NVMe drive. The backlog `D` is steered into a band by pausing those who add to it:
+//! weigh more than one extent of the same size. A limit of one second means a second on a USB stick and on an NVMe
+//! drive. Pausing the writers that add to the backlog `D` steers it into a band:
 //!
 //! ```text
 //! pause per ns of new cost, for one writer
@@ -21,46 +21,45 @@
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
-//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters but by 8 and 9. In the middle of the band with N payers each
-//!    gets 1/N of the device.
+//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters, except by 8 and 9. In the middle of the band with N payers
+//!    each gets 1/N of the device.
 //! 2. *Monotonic* in the backlog, in the debt and in N.
 //! 3. *Smooth.* One request that completes moves a pause by 15 % at most in the middle of the band.
 //! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
-//! 5. *Backlog* stays below T and an allowance a payer and T/8 for light payers.
-//! 6. *Isolation.* A decision reads its own device and the total of dirty bytes.
-//! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes; and clients that wait get equal
-//!    parts, however many files each writes.
+//! 5. *Backlog* stays below T, plus an allowance for each payer, plus T/8 for light payers.
+//! 6. *Isolation.* A decision reads its own device, and the memory guard's room for it.
+//! 7. *Fair by cost*: equal payers get equal bytes for any size of their writes. Waiting clients get equal parts,
+//!    however many files each writes.
 //! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
-//! 9. *No starvation.* At `D >= T` those who wait are admitted in their order by 1/16 of each completion's time.
+//! 9. *No starvation.* At `D >= T` waiting payers are admitted in order, by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
-//! 11. *Unknown device*: the first backlog is bounded, whatever the device turns out to be.
+//! 11. *Unknown device*: the first backlog is bounded, however slow the device turns out to be.
 //! 12. *Burst.* T/4 of device time enters unpaused.
-//! 13. *Hang.* A device that completes nothing for eight times the cost of what is in flight, 2 s at least and 30 s at
-//!     most, is told as hung. Only its own payers wait, or are refused if a knob says after how long.
+//! 13. *Hang.* A device counts as hung if it completes nothing for eight times the cost of the requests in flight, 2 s
+//!     at least and 30 s at most. Only its own payers wait; a knob may refuse them after a time.
 //! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
-//! 15. *The promise is in wall time*: beside readers what is dirty counts for as many times more as writes take longer.
+//! 15. *The promise is in wall time*: beside readers the cost of dirty data grows as much as the time of writes.
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //!
-//! Where runs are dear and many wait, T alone would have to be stretched far for runs of a good length. There payers have
-//! *portions*: one dirties a whole long run at once, which counts as backlog from when it is given, and then waits for
-//! what it cost. Who has paid and finds no room queues in order; one at a time is let in from the queue (9).
+//! Where runs are dear and many payers wait, T alone would have to be stretched far for runs of a good length. There
+//! payers have *portions*. A payer dirties a whole long run at once, which counts as backlog as soon as it is granted,
+//! and then waits for its cost. A payer that has paid and finds no room queues in order; the queue admits one payer at
+//! a time (9).
 //!
-//! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
-//! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
+//! Sources: OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's
+//! discount of work-limited samples. CoDel gave time instead of bytes, and FQ-CoDel the light flows that never wait.
 //!
-//! While the device would idle, a file that has been left alone for 200 ms is written behind, a small request at a
-//! time; one that is rewritten over and over has to be left alone for longer, up to its expiry.
+//! While the device would idle, a file that has been left alone for 200 ms is written behind, one small request at a
+//! time. A file that is rewritten over and over has to be left alone for longer, up to its expiry.
 //!
-//! Where a run costs more than twice what the clean bytes before it would, and these are in the cache, they are written
-//! too, and both are one run; where others may write to the files nothing is written that was not written to.
+//! Each of N payers waits as if it had 1/N of the device. With several clients, N is the number of clients with waiting
+//! payers, times the number of this client's waiting payers. A file is a payer once it has dirtied a MiB. All younger
+//! files of a client are one payer together: otherwise a client that makes a new file for each write would have a new
+//! allowance each time.
 //!
-//! Of N payers each waits as if it had 1/N of the device. With several clients N is the number of clients of whom payers
-//! wait, times the payers of this one's that do. A file is a payer once it has dirtied a MiB; what is younger is one
-//! payer together, its client: else whoever makes a new file for each write would have a new allowance each time.
-//!
-//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, what may be in flight, the sizes of
-//! requests; its knobs; the policy that answers by it (`policy`).
+//! Owns: the law's arithmetic (prices and their learning, the curve, debts, the amount in flight, sizes of requests);
+//! its knobs; the policy that answers by it (`policy`).
 //! Does not own: clocks, lists, tasks, pages; carrying any answer out.
 //! Invariants: integers only, in ns; divisions truncate toward zero. Pure: the same calls give the same answers.
 
@@ -85,11 +84,10 @@ pub use payer::{Payer, Verdict};
 pub use policy::{Budget, DeviceMemory, FIGURES, OWN_POLICY, PayerMemory};
 pub use prices::{Cost, Prices};
 
-/// Bytes of a MiB: prices of bytes are for so many.
+/// Bytes of a MiB, the unit of the price of bytes.
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// One, in the ratios of this law.
 pub const ONE: u64 = 1024;
 
-/// A millisecond in ns.
 pub(crate) const MILLISECOND: u64 = 1_000_000;

@@ -1,39 +1,39 @@
 //! How many requests a device likes at once: p, learned from latencies.
 //!
-//! What may be in flight is bounded in device time, and a device that works on many requests at once is faster than
-//! its prices say: so p requests may be in flight whatever they cost. A round is p completions. While requests are
-//! held back, p doubles with each round of a mean latency no more than a half above that of an unloaded device, or
-//! no more than what may be in flight anyway. A round that was slower takes an eighth of p away, and from then on p
+//! The amount in flight is bounded in device time. A device that works on many requests at once is faster than its
+//! prices say: so p requests may be in flight at any cost. A round is p completions. While requests are held back, p
+//! doubles with each fast round. The mean latency of a fast round is at most half above that of an unloaded device, or
+//! at most the device time that may be in flight anyway. A slower round takes an eighth of p away, and from then on p
 //! grows by an eighth.
 //!
-//! The latency of an unloaded device is measured every 10 s: a round with half as many in flight, or one. If that is
-//! much less than before, the device was loaded, and half of p is enough. Before the first measurement it is an average
-//! of large requests that had a quarter of p in flight at most when they were submitted, no more than 4, or were alone.
-//! Where there was none of these either, p doubles as long as that brings an eighth more bytes a second, and then it is
-//! measured: a store to which each call is long must not be taken for one that has too much to do. It is measured, too,
-//! where calls became slower and much larger.
+//! The latency of an unloaded device is measured every 10 s, in a round with half as many requests in flight, or one.
+//! If it is much less than before, the device was loaded, and half of p is enough. Before the first measurement it is
+//! an average over large requests. Each of these had at most a quarter of p in flight when it was submitted, no more
+//! than 4, or was alone. Without such requests, p doubles as long as that brings an eighth more bytes a second; then
+//! the latency is measured. A store with long calls must not be mistaken for an overloaded one. The latency is also
+//! measured when calls became slower and much larger.
 //!
-//! The shortest latency of late says how long a call takes at least. What is in flight must last longer than that, or
-//! the device is idle meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
+//! The shortest recent latency is the least time of a call. The work in flight must last longer than that, or the
+//! device idles meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
 //!
 //! Owns: p, rounds, the latency of an unloaded device, the shortest latency.
 //! Does not own: clocks, the submission of requests.
-//! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. Where nothing is held
-//! back p stays as it is.
+//! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. While nothing is held
+//! back, p stays as it is.
 
 use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND};
 
-/// p of a device of which nothing is known.
+/// p of an unknown device.
 const START: u64 = 4;
 /// How often the latency of an unloaded device is measured, and for how long the shortest is remembered at least.
 const MEASURE_NS: u64 = 10_000 * MILLISECOND;
-/// Rounds after which a measurement is given up in which more are in flight all the time: they are cheap, and p
-/// decides nothing.
+/// A measurement is given up after so many rounds in which more are in flight all the time: such requests are cheap,
+/// and p decides nothing.
 const GIVE_UP_ROUNDS: u64 = 4;
 /// The part of a latency in the average before the first measurement.
 const AVERAGE_PART: u64 = 8;
-/// The part that twice as many requests have to bring more where nothing else tells whether they are too many.
+/// Twice as many requests have to bring this part more, where nothing else tells whether they are too many.
 const GAIN_PART: u64 = 8;
 const SECOND_NS: u64 = 1000 * MILLISECOND;
 
@@ -44,11 +44,11 @@ pub struct Ended {
     pub latency_ns: u64,
     /// Writes in flight when it was submitted, itself included.
     pub in_flight: u64,
-    /// Somebody waited to submit another.
+    /// Whether a task waited to submit another.
     pub held_back: bool,
-    /// It carried as much as a request may, or nearly.
+    /// Whether it carried the most that a request may, or nearly.
     pub is_large: bool,
-    /// What it carried.
+    /// Bytes that it carried.
     pub bytes: u64,
 }
 
@@ -70,7 +70,7 @@ impl Round {
         self.bytes = self.bytes.saturating_add(ended.bytes);
     }
 
-    /// The one that follows, if this ends now.
+    /// The next round, if this one ends now.
     fn next(now_ns: u64) -> Self {
         Self { began_ns: now_ns, ..Self::default() }
     }
@@ -87,7 +87,7 @@ impl Round {
         self.bytes / self.completions.max(1)
     }
 
-    /// Whether the bound held requests back for most of it.
+    /// Whether the bound held requests back for most of the round.
     fn was_bound(&self) -> bool {
         self.held_back * 2 > self.completions
     }
@@ -119,19 +119,19 @@ pub struct Parallelism {
     with_half: u64,
     round: Round,
     unloaded: Unloaded,
-    /// When it is measured again, from the first completion on.
+    /// When the latency is measured again, from the first completion on.
     measure_at_ns: Option<u64>,
-    /// It is being measured; so many completions are left until that is given up.
+    /// Completions left before the running measurement is given up.
     measuring: Option<u64>,
     /// The mean latency of the round before the measurement.
     before_ns: u64,
-    /// In this period and in the last one.
+    /// The shortest latencies of this period and of the last one.
     shortest_ns: [u64; 2],
     period_ends_ns: u64,
 }
 
 impl Parallelism {
-    /// Of a device that takes so many requests at once.
+    /// p of a device that takes `depth` requests at once.
     pub fn new(depth: u32) -> Self {
         let depth = u64::from(depth).max(1);
         let (round, unloaded) = (Round::default(), Unloaded::Unknown);
@@ -150,7 +150,7 @@ impl Parallelism {
         }
     }
 
-    /// How many requests may be in flight now, whatever they cost.
+    /// The number of requests that may be in flight now, at any cost.
     pub fn requests(&self) -> u64 {
         if self.measuring.is_some() { (self.p / 2).max(1) } else { self.p }
     }
@@ -186,7 +186,7 @@ impl Parallelism {
         self.shortest_ns[0] = self.shortest_ns[0].min(latency_ns);
     }
 
-    /// A write completed, at a time when so much may be in flight.
+    /// A write completed, while `in_flight_ns` of device time may be in flight.
     pub fn ended(&mut self, now_ns: u64, in_flight_ns: Cost, ended: &Ended) {
         self.shortest(now_ns, ended.latency_ns);
         if self.depth == 1 {
@@ -240,8 +240,8 @@ impl Parallelism {
         }
     }
 
-    /// So long calls took with half as many in flight. Where that is much less than before they waited for each other,
-    /// and may do so still; where it is much more, the device had taken into its cache what it is busy with now.
+    /// Takes the latency of calls with half as many in flight. If it is much less than before, calls waited for each
+    /// other, and may do so still. If it is much more, the device is busy with data that its cache had taken in.
     fn measured(&mut self, calls: Calls) {
         let (less_ns, more_ns) = (self.before_ns / 8 * 5, self.before_ns.saturating_add(self.before_ns / 2));
         if (less_ns..=more_ns).contains(&calls.ns) {
@@ -276,7 +276,7 @@ impl Parallelism {
         if self.doubles { self.p * 2 } else { self.p + (self.p / 8).max(1) }
     }
 
-    /// Twice as many while the last doubling was worth it. If it was not, it is measured now.
+    /// Twice as many while the last doubling was worth it; otherwise the latency is measured now.
     fn by_gain(&mut self, now_ns: u64, bytes_per_s: u64) -> u64 {
         let wanted = self.with_half.saturating_add(self.with_half / GAIN_PART);
         if !self.doubles {

@@ -1,9 +1,9 @@
-//! A payer: what it owes for the pages it dirtied, and how long it waits for that.
+//! A payer: the debt for its dirtied pages, and the wait for that debt.
 //!
 //! Owns: debt and credit of one open file, or of one client's file.
-//! Does not own: the curve; the queue of those who are stopped.
+//! Does not own: the curve; the queue of stopped payers.
 //! Invariants: a debt is paid by waiting, never by a refund. Below F it is forgiven. One pause is
-//! [`PAUSE_NS_MAX`] at most, and what would be shorter than [`PAUSE_NS_MIN`] is carried.
+//! [`PAUSE_NS_MAX`] at most; a wait shorter than [`PAUSE_NS_MIN`] is carried.
 
 use crate::curve::{Band, Entry};
 use crate::wide::mul_div;
@@ -14,42 +14,42 @@ pub(crate) const PAUSE_NS_MAX: u64 = 100 * MILLISECOND;
 /// The shortest pause: a timer costs more than it is worth below it.
 pub(crate) const PAUSE_NS_MIN: u64 = MILLISECOND;
 
-/// What a payer owes; negative is credit.
+/// The debt of a payer; negative is credit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Payer {
     debt_ns: i64,
-    /// Which prices the debt was made at.
+    /// The generation of the prices that the debt was made at.
     generation: u64,
 }
 
-/// What becomes of a payer that was asked about.
+/// The decision about a payer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on; what it owes is carried.
+    /// It goes on, and its debt is carried.
     Continue,
-    /// It waits so long of a wait of `of_ns`, and is asked about again.
+    /// It waits for `ns`, a part of `of_ns`, and is decided about again.
     Pause {
         /// How long.
         ns: u64,
         /// The whole wait for its debt at the present price of waiting.
         of_ns: u64,
     },
-    /// It waits in the queue until it is let in.
+    /// It waits in the queue until it is admitted.
     Queue,
 }
 
 impl Payer {
-    /// What it owes in device time; negative is credit.
+    /// The debt in device time; negative is credit.
     pub fn debt_ns(&self) -> i64 {
         self.debt_ns
     }
 
-    /// It dirtied pages of so much cost.
+    /// It dirtied pages of this cost.
     pub fn charge(&mut self, cost_ns: Cost) {
         self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns);
     }
 
-    /// Prices moved so far since the debt was made that it says nothing any more.
+    /// Forgives the debt if it was made at prices of another generation.
     pub fn repriced(&mut self, generation: u64) {
         if self.generation != generation {
             self.generation = generation;
@@ -57,7 +57,7 @@ impl Payer {
         }
     }
 
-    /// It did nothing for so long while the entry was `entry`: its share becomes credit.
+    /// It was idle for `idle_ns` while the entry was `entry`: its share becomes credit.
     pub fn idled(&mut self, idle_ns: u64, band: Band, entry: Entry, payers: u64) {
         let factor = if let Entry::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
         let share = mul_div(idle_ns, ONE, factor.saturating_mul(payers.max(1)));
@@ -67,7 +67,7 @@ impl Payer {
         self.debt_ns = self.debt_ns.saturating_sub(earned).max(least.min(self.debt_ns));
     }
 
-    /// What it does, with so many payers who wait.
+    /// The decision, with `payers` payers waiting.
     pub fn verdict(&mut self, band: Band, backlog_ns: Cost, payers: u64) -> Verdict {
         if backlog_ns <= band.free_ns() {
             self.debt_ns = self.debt_ns.min(0);
@@ -84,14 +84,13 @@ impl Payer {
         Verdict::Pause { ns: of_ns.min(PAUSE_NS_MAX), of_ns }
     }
 
-    /// How long a debt waits.
     fn wait_ns(debt_ns: u64, factor: u64, payers: u64) -> u64 {
         let weighted = (u128::from(debt_ns) * u128::from(factor)).saturating_mul(u128::from(payers.max(1)));
         let wait = weighted / u128::from(ONE);
         wait.min(u128::from(u64::MAX)) as u64
     }
 
-    /// It waited for `slept_ns` of a wait of `of_ns`: so much of its debt is paid.
+    /// It waited for `slept_ns` of a wait of `of_ns`: that part of its debt is paid.
     pub fn slept(&mut self, slept_ns: u64, of_ns: u64) {
         let debt = self.debt_ns.max(0) as u64;
         let paid = if of_ns == 0 { debt } else { mul_div(debt, slept_ns, of_ns) };

@@ -1,9 +1,9 @@
-//! What a device's work costs in its own time, and how a measured time corrects it.
+//! The cost of a device's work in its own time, and its correction by a measured time.
 //!
 //! Owns: the two prices, their bounds, the step of learning.
 //! Does not own: which times are believed (`estimator`).
-//! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled
-//! cost, so that streams never touch the price of a run, nor scattered pages that of bytes.
+//! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled cost,
+//! so that streams never touch the price of a run, and scattered pages never that of bytes.
 
 use crate::{MIB, ONE};
 
@@ -11,7 +11,7 @@ use crate::{MIB, ONE};
 pub(crate) const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
 /// Bounds of the price of a MiB: 10 µs (100 GB/s) to 10 s.
 pub(crate) const MIB_NS: (u64, u64) = (10_000, 10_000_000_000);
-/// What is known of a device before anything is: 10 ms a run and 25 MB/s.
+/// The prices assumed for an unknown device: 10 ms a run and 25 MB/s.
 const PRIOR: Prices = Prices { run_ns: 10_000_000, mib_ns: 41_943_040 };
 
 /// Above this the products of a step are scaled down before they are multiplied.
@@ -23,7 +23,8 @@ pub type Cost = u64;
 /// Prices of one direction of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prices {
-    /// Device time a run, in ns: a maximal contiguous range; in flight, a request that does not continue the last.
+    /// Device time a run, in ns. A run is a maximal contiguous range; in flight, a request that does not continue the
+    /// last.
     pub run_ns: u64,
     /// Device time a MiB, in ns.
     pub mib_ns: u64,
@@ -58,7 +59,7 @@ impl Default for Prices {
 }
 
 impl Prices {
-    /// Device time of so many runs of so many bytes in all; stops at the end of time.
+    /// Device time of `runs` runs with `bytes` bytes in all; saturates.
     pub fn cost_ns(&self, runs: u64, bytes: u64) -> Cost {
         if let (Some(of_runs), Some(of_bytes)) = (runs.checked_mul(self.run_ns), bytes.checked_mul(self.mib_ns)) {
             // Nearly always: all fits in a word.
@@ -79,7 +80,7 @@ impl Prices {
         ratio.clamp(64, 16 * u128::from(ONE)) as u64
     }
 
-    /// Moves the prices towards explaining `ratio` for so many runs and bytes; the more `damping`, the less.
+    /// Moves the prices towards explaining `ratio` for this work; the more `damping`, the less.
     pub fn learn(&mut self, runs: u64, bytes: u64, ratio: u64, damping: u64) {
         let (mut of_runs, mut of_bytes) = (u128::from(runs) * u128::from(self.run_ns), self.byte_ns(bytes));
         while of_runs.max(of_bytes) > EXACT_MAX {
@@ -97,7 +98,7 @@ impl Prices {
         *self = Self { run_ns: step(of_runs, self.run_ns), mib_ns: step(of_bytes, self.mib_ns) }.within_bounds();
     }
 
-    /// The nearest that a device's may be.
+    /// The nearest prices that a device may have.
     #[must_use]
     pub fn within_bounds(self) -> Self {
         Self { run_ns: self.run_ns.clamp(RUN_NS.0, RUN_NS.1), mib_ns: self.mib_ns.clamp(MIB_NS.0, MIB_NS.1) }

@@ -1,13 +1,13 @@
 //! Products that may not fit in a word.
 //!
-//! Owns: the quotient of one. Does not own: what is multiplied.
+//! Owns: the quotient of a product. Does not own: its factors.
 //! Invariants: exact, however large the product; a quotient that does not fit is the largest number.
 
 /// `of * by / over`. Nearly every product fits in a word, and then the division is one instruction instead of a call:
-/// decisions are made of these.
+/// decisions consist of these.
 ///
 /// # Panics
-/// When `over` is 0.
+/// If `over` is 0.
 pub(crate) const fn mul_div(of: u64, by: u64, over: u64) -> u64 {
     if let Some(product) = of.checked_mul(by) {
         return product / over;

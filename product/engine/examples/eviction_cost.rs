@@ -1,9 +1,9 @@
-//! What a page that goes costs under an eviction policy, to be counted by callgrind:
-//! `eviction_cost POLICY COUNT` brings COUNT pages into a full cache, each in the place of another; every fourth was
-//! there not long ago, and every other page that comes is read once more. The instructions of two counts, subtracted
-//! and divided, are those of one page: coming, two uses, and another going.
+//! The cost of evicting a page under an eviction policy, to be counted by callgrind: `eviction_cost POLICY COUNT`
+//! brings COUNT pages into a full cache, each in the place of another. Every fourth was there not long ago, and every
+//! other page that comes is read once more. Subtract the instructions of two counts and divide: the quotient is the
+//! cost of one page, which comes, is used twice, and makes another go.
 //!
-//! Owns: the loop. Does not own: the policy. Invariants: the same words on the command line are the same work.
+//! Owns: the loop. Does not own: the policy. Invariants: the same arguments mean the same work.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What every mechanism stands on: the world, the cache, the devices, the trace.
+//! The base of every mechanism: the world, the cache, the devices, the trace.
 //!
 //! Owns: the four, together. Does not own: any mechanism.
-//! Invariants: mechanisms have it, and each other only downward: reclaim, writeback, throttle, reading, writing,
-//! reshape.
+//! Invariants: every mechanism has the base. A mechanism has another only downward: reclaim, writeback, throttle,
+//! reading, writing, reshape.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use crate::rare::Rare;
 use crate::settings::Settings;
 use crate::trace::{Event, Traced, TracedFile, Tracer};
 
-/// The four.
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,
     pub(crate) cache: Arc<Cache>,
@@ -43,7 +42,6 @@ impl<P: Platform> Base<P> {
         self.platform.now()
     }
 
-    /// This thread's counters.
     pub(crate) fn local(&self) -> &Local {
         self.platform.local()
     }
@@ -56,12 +54,12 @@ impl<P: Platform> Base<P> {
         self.moment_at(self.now())
     }
 
-    /// The moment of an instant at which the clock was asked already.
+    /// The moment of an instant that was read from the clock already.
     pub(crate) fn moment_at(&self, now: Nanos) -> Moment {
         Moment { now, cpus: self.platform.counters().threads() }
     }
 
-    /// Notes what happened to a file at this instant, if anybody follows that.
+    /// Traces an event of a file at this instant, if anybody follows the trace.
     #[inline]
     pub(crate) fn trace_file(
         &self,
@@ -79,7 +77,7 @@ impl<P: Platform> Base<P> {
         });
     }
 
-    /// Notes what happened to a device, or to all.
+    /// Traces an event of a device, or of all.
     pub(crate) fn trace_device(&self, device: Option<DeviceId>, event: impl FnOnce() -> Event) {
         self.tracer.note(|| Traced { at: self.now(), device, file: None, client: None, event: event() });
     }
@@ -103,7 +101,7 @@ impl<P: Platform> Base<P> {
         self.platform.preemption_point().await;
     }
 
-    /// Lets others run, if that is forced.
+    /// Lets other tasks run, if that is forced.
     pub(crate) async fn rare_yield(&self) {
         if self.cache.rare.strikes(Rare::Yield) {
             self.pass().await;

@@ -1,9 +1,9 @@
 //! One call, as far as it waits.
 //!
-//! Owns: what the call has waited for each thing so far, whose it is.
+//! Owns: the call's waits so far for each thing, and the call's client.
 //! Does not own: the waiting, the accounts (`devices::delays`).
-//! Invariants: an instant counts once: what a read waits for a frame is no wait for the read. Nothing is noted of a call
-//! that does not wait, and no clock is asked. A call that is dropped has waited until then.
+//! Invariants: each instant counts once: a read's wait for a frame is not also a wait for the read. A call that does
+//! not wait records nothing and reads no clock. A call that is dropped has waited until then.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use crate::devices::delays::{Delay, Of, Waited};
 use crate::devices::file::FileInner;
 use crate::platform::{Nanos, Platform};
 
-/// A call for a file, of a client if one is known.
+/// A call for a file, and for a client if one is known.
 pub(crate) struct Call<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     pub(crate) client: Option<&'a Client>,
@@ -28,19 +28,19 @@ impl<'a> Call<'a> {
         Self { file, client, waited_ns: [const { AtomicU64::new(0) }; Delay::ALL.len()] }
     }
 
-    /// It waited so long more for that.
+    /// The call waited for this thing, `ns` longer.
     pub(crate) fn waited(&self, delay: Delay, ns: u64) {
         self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
     }
 
-    /// All that it has waited so far.
+    /// The call's waits so far, in all.
     fn in_all_ns(&self) -> u64 {
         self.waited_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum()
     }
 
-    /// Does the work, and notes how long that waited, but for what is noted by itself meanwhile.
+    /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile.
     pub(crate) async fn waits<P: Platform, T>(&self, base: &Base<P>, delay: Delay, work: impl Future<Output = T>) -> T {
-        // Dropped after the work, which may note something of its own when it is given up.
+        // Dropped after the work, which may note a wait of its own when it is dropped.
         let mut noted = None;
         let mut work = pin!(work);
         poll_fn(|cx| {
@@ -65,13 +65,12 @@ impl Drop for Call<'_> {
     }
 }
 
-/// A wait under way.
 struct Noted<'a, P: Platform> {
     call: &'a Call<'a>,
     base: &'a Base<P>,
     delay: Delay,
     began: Nanos,
-    /// What the call had waited for other things before.
+    /// The call's other waits before this one.
     before_ns: u64,
 }
 

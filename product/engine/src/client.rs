@@ -1,14 +1,15 @@
-//! Who a call is for, as far as a front end knows.
+//! The client that a call is for, as far as a front end knows.
 //!
-//! Owns: the name that a front end gives it, its user, whether it pays.
-//! Does not own: who is believed (front ends), what is kept of it (`devices::delays`, `devices::purses`).
-//! Invariants: two with the same name and user are the same. Who pays does so whatever user it acts for: to act for
-//! many users is no way to a larger share.
+//! Owns: the front end's name for the client, its user, whether it pays.
+//! Does not own: whether the name is believed (front ends), the records of a client (`devices::delays`,
+//! `devices::purses`).
+//! Invariants: two clients with the same name and user are equal. A client pays regardless of the user it acts for:
+//! acting for many users does not give it a larger share.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Somebody for whom files are read and written: the address of an NFS peer and a user there, say.
+/// A client for which files are read and written: the address of an NFS peer and a user there, say.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Client {
     name: Arc<str>,
@@ -17,17 +18,17 @@ pub struct Client {
 }
 
 impl Client {
-    /// The one of that name. With the open file it is the payer.
+    /// The client of that name. Together with the open file it is the payer.
     pub fn named(name: &str) -> Self {
         Self { name: Arc::from(name), user: None, pays: true }
     }
 
-    /// A task of that name: its waits are told as its own, and its files pay as if nobody were known.
+    /// A task of that name: its waits are reported as its own, and its files pay as files without a client do.
     pub fn task(name: &str) -> Self {
         Self { name: Arc::from(name), user: None, pays: false }
     }
 
-    /// The same, acting for a user.
+    /// The same client, acting for a user.
     #[must_use]
     pub fn of_user(&self, user: u32) -> Self {
         Self { name: Arc::clone(&self.name), user: Some(user), pays: self.pays }
@@ -38,12 +39,12 @@ impl Client {
         &self.name
     }
 
-    /// The number of the user that it acts for, if it said so.
+    /// The number of the user that the client acts for, if it gave one.
     pub fn user(&self) -> Option<u32> {
         self.user
     }
 
-    /// Who of it pays, if it does: the same for all its users.
+    /// The payer, the same for all users of the client; `None` if the client does not pay.
     pub(crate) fn payer(&self) -> Option<Self> {
         self.pays.then(|| Self { name: Arc::clone(&self.name), user: None, pays: true })
     }

@@ -1,9 +1,9 @@
-//! Every counter once: name, unit, what it counts. docs/counters.md is generated from this table.
+//! Every counter once: name, unit, meaning. docs/counters.md is generated from this table.
 //!
 //! Owns: the table, one block of values a thread, the sum over all threads.
 //! Does not own: gauges (pages dirty now), which the engine reads from the state they describe.
-//! Invariants: a block has one writer, its thread, so counting is a plain load and store; a sum may
-//! miss counts of the last instants, never earlier ones.
+//! Invariants: a block has one writer, its thread, so counting is a plain load and store. A sum may miss counts of the
+//! last instants, never earlier ones.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One row of the counter table.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterInfo {
-    /// The name, the kernel's where it means the same.
+    /// The name; the kernel's name if it has the same counter.
     pub name: &'static str,
-    /// What one unit of the value is.
+    /// The unit of the value.
     pub unit: &'static str,
-    /// What is counted.
+    /// The meaning of the counter.
     pub doc: &'static str,
 }
 
@@ -81,7 +81,7 @@ counters! {
     ReadRaces "read_races" "events" "Lookups that found a frame that had just become another page.";
 }
 
-/// How many counters there are.
+/// The number of counters.
 pub const COUNTER_COUNT: usize = COUNTERS.len();
 
 /// One thread's counters, on cache lines of their own.
@@ -94,12 +94,12 @@ pub(crate) struct CounterBlock {
 #[derive(Default)]
 pub struct Counters {
     blocks: Mutex<Vec<Arc<CounterBlock>>>,
-    /// How many blocks there are, for those who may not wait for the lock.
+    /// The number of blocks, for readers that may not wait for the lock.
     threads: AtomicU64,
 }
 
 impl Counters {
-    /// No threads yet.
+    /// Counters without threads.
     pub fn new() -> Self {
         Self::default()
     }
@@ -110,7 +110,7 @@ impl Counters {
         std::array::from_fn(|at| blocks.iter().map(|block| block.values[at].load(Ordering::Relaxed)).sum())
     }
 
-    /// How many threads there are, or virtual CPUs.
+    /// The number of threads or virtual CPUs.
     pub(crate) fn threads(&self) -> u64 {
         self.threads.load(Ordering::Relaxed)
     }
@@ -121,12 +121,12 @@ impl Counters {
     }
 }
 
-/// What a thread has to itself. A platform makes one a thread (or virtual CPU) and keeps it.
+/// A thread's own state. A platform makes one for each thread (or virtual CPU) and keeps it.
 pub struct Local {
     block: Arc<CounterBlock>,
     /// Pages dirtied here since the policy was last asked.
     unpaid_pages: Cell<u64>,
-    /// One writer a block is what makes counting a plain store.
+    /// Counting is a plain store because a block has one writer.
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -139,7 +139,7 @@ impl Local {
         Self { block, unpaid_pages: Cell::new(0), not_sync: PhantomData }
     }
 
-    /// Whether nobody will ever ask for what was counted here: its [`Counters`] are gone.
+    /// Whether the counters are unreachable: the [`Counters`] of this block are gone.
     pub fn is_forgotten(&self) -> bool {
         Arc::strong_count(&self.block) == 1
     }
@@ -151,13 +151,13 @@ impl Local {
         value.store(value.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// What this thread has counted so far.
+    /// The count of this thread so far.
     #[inline]
     pub fn counted(&self, counter: Counter) -> u64 {
         self.block.values[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Notes pages dirtied on this thread; returns how many there are since [`Local::pay`].
+    /// Notes pages dirtied on this thread; returns their number since [`Local::pay`].
     pub(crate) fn owe(&self, pages: u64) -> u64 {
         self.unpaid_pages.update(|unpaid| unpaid.saturating_add(pages));
         self.unpaid_pages.get()

@@ -1,12 +1,12 @@
 //! How long waits took: a histogram of fixed size that threads fill without a lock.
 //!
-//! Sixteen buckets to each power of two of nanoseconds, as in HDR histograms: what is told of a quantile is the
-//! middle of its bucket, at most 1/32 (3.2 percent) off. The longest is exact.
+//! Sixteen buckets to each power of two of nanoseconds, as in HDR histograms. A reported quantile is the middle of its
+//! bucket, at most 1/32 (3.2 percent) off. The longest wait is exact.
 //!
-//! Owns: the buckets, quantiles; a second form that keeps only the buckets that were met, for the many who seldom
-//! wait. Does not own: what is measured.
-//! Invariants: noting in the first form allocates nothing and takes no lock. What is told at a time may miss what was
-//! noted in the last instants, never anything earlier.
+//! Owns: the buckets, quantiles; a second form that keeps only used buckets, for the many who seldom wait.
+//! Does not own: the measurements.
+//! Invariants: noting in the first form allocates nothing and takes no lock. A report may miss notes of the last
+//! instants, never earlier ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,10 +15,9 @@ const STEPS_LOG: u32 = 4;
 
 const STEPS: u64 = 1 << STEPS_LOG;
 
-/// One for each nanosecond below [`STEPS`], then as many for each power of two.
+/// One bucket for each nanosecond below [`STEPS`], then [`STEPS`] for each power of two.
 const BUCKETS: usize = (u64::BITS - STEPS_LOG + 1) as usize * STEPS as usize;
 
-/// The histogram.
 pub(crate) struct Durations {
     counts: Box<[AtomicU64]>,
     ns: AtomicU64,
@@ -28,26 +27,26 @@ pub(crate) struct Durations {
 /// How long waits of one kind took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WaitTimes {
-    /// How many have ended.
+    /// The number of waits that have ended.
     pub count: u64,
     /// Their sum in nanoseconds.
     pub ns: u64,
-    /// Half of them took so long at most; as the other quantiles, at most 3.2 percent off.
+    /// Half of the waits took at most this long; like the other quantiles, at most 3.2 percent off.
     pub p50_ns: u64,
-    /// 99 of 100.
+    /// 99 of 100 waits took at most this long.
     pub p99_ns: u64,
-    /// 999 of 1,000.
+    /// 999 of 1,000 waits took at most this long.
     pub p999_ns: u64,
     /// The longest.
     pub max_ns: u64,
 }
 
-/// How many waits of one kind took how long, by powers of two: as many figures as those need who add up and divide
-/// them elsewhere.
+/// The number of waits of one kind by duration, in powers of two: the form for callers that add up and divide
+/// histograms elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WaitHistogram {
-    /// In the place of number k, those of 2^k nanoseconds and more that took less than twice that. Of no time at all:
-    /// with those of one.
+    /// At index k, the number of waits of 2^k nanoseconds or more, and less than twice that. Waits of no time count at
+    /// index 0.
     pub by_power: [u64; u64::BITS as usize],
     /// Their sum in nanoseconds.
     pub ns: u64,
@@ -67,7 +66,7 @@ fn bucket_of(ns: u64) -> usize {
     shift as usize * STEPS as usize + (ns >> shift) as usize
 }
 
-/// The power of two at or below all of a bucket.
+/// The power of two at or below a whole bucket.
 fn power_of(bucket: usize) -> usize {
     match bucket as u64 / STEPS {
         0 => bucket.max(1).ilog2() as usize,
@@ -75,7 +74,6 @@ fn power_of(bucket: usize) -> usize {
     }
 }
 
-/// The middle of a bucket.
 fn middle_of(bucket: usize) -> u64 {
     let (power, step) = (bucket as u64 / STEPS, bucket as u64 % STEPS);
     match power.checked_sub(1) {
@@ -92,21 +90,21 @@ impl Default for Durations {
 }
 
 impl Durations {
-    /// One took so long.
+    /// A wait took `ns`.
     pub(crate) fn note(&self, ns: u64) {
         self.counts[bucket_of(ns)].fetch_add(1, Ordering::Relaxed);
         self.ns.fetch_add(ns, Ordering::Relaxed);
         self.max_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
-    /// How long they took so far.
+    /// The times so far.
     pub(crate) fn times(&self) -> WaitTimes {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let met = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
         told(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
     }
 
-    /// The same by powers of two.
+    /// The waits so far, by powers of two.
     pub(crate) fn histogram(&self) -> WaitHistogram {
         let mut all = WaitHistogram { ns: self.ns.load(Ordering::Relaxed), ..WaitHistogram::default() };
         for (bucket, count) in self.counts.iter().enumerate() {
@@ -116,7 +114,7 @@ impl Durations {
     }
 }
 
-/// What counts by bucket, in ascending order, come to.
+/// The times for counts by bucket, in ascending order.
 fn told(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
     let count = met.clone().map(|(_, count)| count).sum();
     let quantile = |per_mille: u128| {
@@ -131,17 +129,17 @@ fn told(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -
     WaitTimes { count, ns, p50_ns: quantile(500), p99_ns: quantile(990), p999_ns: quantile(999), max_ns }
 }
 
-/// The histogram of one who seldom waits: it has memory only for buckets that were met. Behind a lock.
+/// The histogram of a client that seldom waits: memory only for used buckets. Behind a lock.
 #[derive(Clone, Default)]
 pub(crate) struct FewDurations {
-    /// Each bucket that was met, in ascending order, and how often.
+    /// Each used bucket, in ascending order, and its count.
     met: Vec<(u16, u32)>,
     ns: u64,
     max_ns: u64,
 }
 
 impl FewDurations {
-    /// One took so long.
+    /// A wait took `ns`.
     pub(crate) fn note(&mut self, ns: u64) {
         self.add(bucket_of(ns) as u16, 1);
         self.ns = self.ns.saturating_add(ns);
@@ -155,14 +153,14 @@ impl FewDurations {
         }
     }
 
-    /// All that the other counted, too.
+    /// Adds the counts of the other histogram.
     pub(crate) fn merge(&mut self, other: &Self) {
         other.met.iter().for_each(|(bucket, times)| self.add(*bucket, *times));
         self.ns = self.ns.saturating_add(other.ns);
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How long they took so far.
+    /// The times so far.
     pub(crate) fn times(&self) -> WaitTimes {
         told(self.met.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))), self.ns, self.max_ns)
     }

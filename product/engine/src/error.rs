@@ -1,14 +1,14 @@
-//! What can go wrong, as values.
+//! Errors, as values.
 //!
 //! Owns: the error of a device request and the error of an operation on a file.
 //! Does not own: protocol codes (front ends), or wording for a terminal (the command).
-//! Invariants: an error never means that data was dropped; what was dirty stays dirty.
+//! Invariants: an error never means that data was dropped; dirty data stays dirty.
 
 /// How a device failed a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// The device could not read or write the bytes. The host's errno where there is one.
+    /// The device could not read or write the bytes. Carries the host's errno if there is one.
     #[error("input/output error (errno {errno})")]
     Io {
         /// The host's error number, 0 if it gave none.
@@ -35,8 +35,8 @@ pub enum DeviceError {
     /// The device cannot do this operation at all (punching holes, reserving space).
     #[error("not supported by the device")]
     Unsupported,
-    /// It has completed nothing for longer than its policy lets writers and syncs wait. What was written is kept, and
-    /// goes to the device once it goes on.
+    /// The device has completed nothing for longer than its policy lets writers and syncs wait. Written data is kept,
+    /// and goes to the device once it recovers.
     #[error("the device hangs: it has completed nothing for longer than writers are to wait (hang_error_ms)")]
     Hung,
     /// The request was dropped without an answer: its outcome is unknown.
@@ -48,15 +48,15 @@ pub enum DeviceError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The device failed it.
+    /// The device failed the request.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The range ends above the largest offset a file can have.
     #[error("offset {offset} + {len} bytes is above the largest file size, {max}")]
     OutOfRange {
-        /// First byte asked for.
+        /// The first requested byte.
         offset: u64,
-        /// How many bytes.
+        /// The number of bytes.
         len: u64,
         /// The largest size a file can have.
         max: u64,

@@ -1,10 +1,10 @@
 //! The page cache and writeback engine, generic over the world it runs in.
 //!
-//! Owns: pages in memory, what is dirty, when it is written, what is evicted and read ahead.
-//! Does not own: names and handles (`volume`), clocks, threads, files, randomness (a `Platform` hands
-//! them in), protocols (front ends).
-//! Invariants: never touches `std::{time, fs, net, thread, env}`. Nothing accepted is dropped: a page
-//! that failed to write stays dirty and says so. Every wait has an owner that ends it.
+//! Owns: pages in memory, dirty state, and the decisions when to write, evict and read ahead.
+//! Does not own: names and handles (`volume`), clocks, threads, files, randomness (a `Platform` supplies them),
+//! protocols (front ends).
+//! Invariants: never touches `std::{time, fs, net, thread, env}`. Accepted data is never dropped: a page that failed to
+//! write stays dirty and reports it. Every wait has an owner that ends it.
 
 mod base;
 mod cache;
@@ -52,5 +52,5 @@ pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
 pub use writeback::Taken;
 pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, RunEnd};
 
-/// The largest size a file can have: 2^63 - 1, what a host's signed offsets can name.
+/// The largest size a file can have: 2^63 - 1, the largest signed offset of a host.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

@@ -1,9 +1,9 @@
-//! The seam between the engine and the world it runs in: traits, and what they are asked with.
+//! The seam between the engine and its world: traits, and the types in their calls.
 //!
-//! Owns: what a world must offer (`Platform`) and what a place to keep file data must do (`Device`).
+//! Owns: the interface of a world (`Platform`) and of a place that keeps file data (`Device`).
 //! Does not own: any implementation; requests (`request`), which carry the answer back.
-//! Invariants: the engine asks nothing of the world but what stands here. A platform never calls
-//! into the engine from inside `spawn` or `sleep_until`; a device may complete inside `submit`.
+//! Invariants: the engine uses the world only through this interface. A platform never calls into the engine from
+//! inside `spawn` or `sleep_until`; a device may complete inside `submit`.
 
 use std::future::Future;
 
@@ -25,7 +25,7 @@ impl Nanos {
     /// The end of time.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// This instant moved `ns` later; stops at the end of time.
+    /// This instant moved `ns` later; saturates at the end of time.
     #[must_use]
     pub const fn after(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))
@@ -44,48 +44,48 @@ pub struct WallNanos(pub i128);
 /// The world: clocks, randomness, tasks. Cheap to call; shared by all threads.
 pub trait Platform: Send + Sync + Sized + 'static {
     /// Whether its engines may have frames that keep only their first bytes
-    /// ([`Frames::new_stamped`](afflux_frames::Frames::new_stamped)). A constant, so that hits in the real world
-    /// need not ask.
+    /// ([`Frames::new_stamped`](afflux_frames::Frames::new_stamped)). A constant, so that hits in the real world need not
+    /// check.
     const STAMPED_FRAMES: bool = false;
 
     /// The monotonic time.
     fn now(&self) -> Nanos;
 
-    /// The time of day, as files record it.
+    /// The time of day, for file times.
     fn wall_clock(&self) -> WallNanos;
 
     /// Sixty-four random bits; from the seed in the simulator.
     fn random_u64(&self) -> u64;
 
-    /// Ends when [`Platform::now`] has reached `deadline`, never before. Dropping it forgets it.
+    /// Ends when [`Platform::now`] has reached `deadline`, never before. Dropping the future cancels it.
     fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()> + Send + 'static;
 
     /// Starts a task. It is polled on one of the world's own threads; never inside this call.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
 
-    /// Starts a task whose end the caller waits for: where the world has several threads of its own, on the one that
-    /// the caller runs on, so that neither has to wake the other's.
+    /// Starts a task whose end the caller waits for. If the world has several threads, the task runs on the caller's,
+    /// so that neither has to wake the other's thread.
     fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn(name, task);
     }
 
-    /// Starts a task that others wait for and that does little at a time: where the world has an order among tasks that
-    /// are ready, it goes ahead of them.
+    /// Starts a task that others wait for and that does little at a time. If the world orders ready tasks, this one
+    /// goes ahead of others.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
 
     /// Awaited in long loops with no lock held. Lets other tasks of this thread run.
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Awaited between requests that are submitted in a row, with no lock held. Where time passes by itself
-    /// it is nothing, and the requests go to the device together. A simulated CPU lets those go first whose
-    /// requests and completions fall between the two.
+    /// Awaited between requests submitted in a row, with no lock held. Where time passes by itself this does nothing,
+    /// and the requests go to the device together. A simulated CPU runs tasks here whose requests and completions fall
+    /// between the two.
     fn between_requests(&self) -> impl Future<Output = ()> + Send + 'static {
         std::future::ready(())
     }
 
-    /// For how long before now nobody had looked for the completions that this thread is telling of: each of them may
-    /// have come so much earlier. Whoever learns from times may not take that for the device's. 0 where completions
-    /// are noticed as they come. Asked on the thread that tells of a completion, once for each.
+    /// How long before now nobody had looked for the completions that this thread reports: each may have come that much
+    /// earlier. A policy that learns from times must not count this time as the device's. 0 where completions are
+    /// noticed as they come. Called once for each completion, on the thread that reports it.
     fn unwatched_ns(&self) -> u64;
 
     /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
@@ -95,25 +95,25 @@ pub trait Platform: Send + Sync + Sized + 'static {
     fn counters(&self) -> &Counters;
 }
 
-/// What a device can do. Fixed for its life.
+/// The abilities of a device. Fixed for its life.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Requests start at multiples of this and, unless they end at the file's end, have a length
-    /// that is one: 512 or 4096.
+    /// Requests start at multiples of this. Unless they end at the file's end, their length is a multiple, too. 512 or
+    /// 4096.
     pub block_bytes: u32,
-    /// Most bytes one request may carry: a multiple of 4096, at least 4096.
+    /// The most bytes that one request may carry: a multiple of 4096, at least 4096.
     pub request_bytes_max: u32,
-    /// Most requests that the engine keeps in flight: 1 or more.
+    /// The most requests that the engine keeps in flight: 1 or more.
     pub depth: u32,
     /// The largest size that a file can have: writes beyond it are refused before they are accepted.
     pub file_bytes_max: u64,
-    /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
+    /// Whether completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
     pub volatile_cache: bool,
-    /// What was written can be read back at once. Where it can only after an [`Operation::Sync`](crate::Operation),
-    /// as where a file's bytes become an object then, the engine keeps the pages until one has followed.
+    /// Whether written bytes can be read back at once. If they can only after an [`Operation::Sync`](crate::Operation),
+    /// because a file's bytes become an object then, the engine keeps the pages until one has followed.
     pub readable_before_flush: bool,
-    /// Bytes of a request that suit it best, if it has a preference: a multiple of 4096, at most
-    /// `request_bytes_max`. For policies to go by.
+    /// The preferred bytes of a request, if there is a preference: a multiple of 4096, at most `request_bytes_max`. A
+    /// hint for policies.
     pub request_bytes_preferred: Option<u32>,
 }
 
@@ -133,7 +133,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Bytes of a request that suit it best: its preference, or the most that it takes.
+    /// The best size of a request: the device's preference, or its maximum.
     pub(crate) fn request_bytes_best(&self) -> u64 {
         u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
     }
@@ -143,14 +143,14 @@ impl Limits {
 ///
 /// The engine never waits in a device: it submits, and goes on.
 pub trait Device: Send + Sync + 'static {
-    /// What the device can do.
+    /// The abilities of the device.
     fn limits(&self) -> &Limits;
 
-    /// Takes the request. Never blocks; may complete it before returning. The engine keeps at most
+    /// Takes the request. Never blocks; may complete the request before returning. The engine keeps at most
     /// [`Limits::depth`] data requests in flight and holds no lock during the call.
     fn submit(&self, request: Request);
 
-    /// Bytes that can still be allocated to files, as far as is known now without blocking. The
-    /// engine asks writers for a real reservation once this gets small.
+    /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the
+    /// engine has writers make a real reservation.
     fn free_bytes_hint(&self) -> u64;
 }

@@ -1,11 +1,11 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
-//! Owns: the table of paths that can be forced, how often each is, the draws; the count of looks at what
-//! all devices share, and the longest hold of a lock in steps.
-//! Does not own: what a path does; the code that takes it asks here first.
-//! Invariants: nothing that is forced breaks a promise: each path is one that an unlucky world takes
-//! by itself. Without the feature `rare-paths` every question is answered no at compile time. Hits
-//! ask nothing. Draws come from the seed that was given, in the order of asking.
+//! Owns: the table of paths that can be forced, how often each is, the draws. Also the number of looks at state shared
+//! by all devices, and the longest hold of a lock in steps.
+//! Does not own: the paths; the code that takes a path asks here first.
+//! Invariants: a forced path breaks no promise: an unlucky world takes each of them by itself. Without the feature
+//! `rare-paths` every question is answered no at compile time. Hits ask nothing. Draws come from the given seed, in the
+//! order of asking.
 
 macro_rules! paths {
     ($($variant:ident $name:literal $doc:literal;)*) => {
@@ -17,10 +17,10 @@ macro_rules! paths {
         }
 
         impl Rare {
-            /// All of them.
+            /// All paths.
             pub const ALL: &[Rare] = &[$(Rare::$variant,)*];
 
-            /// What it is called in a scenario.
+            /// The name in a scenario.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -53,7 +53,7 @@ mod on {
 
     use super::Rare;
 
-    /// Counts looks at what all devices share.
+    /// Counts looks at state shared by all devices.
     #[derive(Default)]
     pub(crate) struct Looks(AtomicU64);
 
@@ -71,7 +71,7 @@ mod on {
         }
     }
 
-    /// The most steps that something took at once.
+    /// The most steps of a walk at once.
     #[derive(Default)]
     pub(crate) struct Longest(AtomicU64);
 
@@ -103,13 +103,13 @@ mod on {
             Self::default()
         }
 
-        /// Whether the path is to be taken now.
+        /// Whether to take the path now.
         pub(crate) fn strikes(&self, path: Rare) -> bool {
             let per_mille = self.per_mille[path as usize].load(Ordering::Relaxed);
             per_mille > 0 && self.draw() % 1000 < per_mille
         }
 
-        /// Whether this request for frames fails: the one chosen by number, or one in so many.
+        /// Whether this request for frames fails: the one with the chosen number, or a random one.
         pub(crate) fn fails_allocation(&self, path: Rare) -> bool {
             let number = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
             number == self.fail_allocation.load(Ordering::Relaxed) || self.strikes(path)
@@ -182,7 +182,7 @@ mod off {
         }
     }
 
-    /// Nothing is ever forced.
+    /// Never forces a path.
     pub(crate) struct Switches;
 
     impl Switches {

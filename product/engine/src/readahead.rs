@@ -1,10 +1,10 @@
-//! Readahead: what is read of a file before anybody asks for it. The seam between those who decide and `reading`.
+//! Readahead: reading pages of a file before anybody asks for them. The seam between the policies and `reading`.
 //!
-//! Owns: what a policy is told of a file's readers and of its device, what it may answer, which policies there are.
-//! Does not own: the policies' rules (`afflux`, `linux`); frames and requests (`reading`); hits, which pass the
-//! *trigger* of their file and are told of only beyond it.
-//! Invariants: pure arithmetic on pages. What is answered is a wish: pages that are there, frames or requests that
-//! cannot be had at once, are left out, and the policy is told how far it came.
+//! Owns: a policy's input about a file's readers and its device, its possible answers, the list of policies.
+//! Does not own: the policies' rules (`afflux`, `linux`); frames and requests (`reading`). Nor hits, which pass the
+//! *trigger* of their file and are reported only beyond it.
+//! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are left out, and so are pages
+//! without a free frame or request; the policy is told how far its answer came.
 
 mod afflux;
 pub(crate) mod law;
@@ -19,21 +19,21 @@ use law::Law;
 use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
 
-/// Who decides what is read ahead.
+/// The policy for readahead.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Readahead {
-    /// Windows in the device's own time, and no more than the reader has used.
+    /// Windows in the device's own time, and no larger than the reader's use so far.
     #[default]
     Afflux,
-    /// As Linux 6.1: windows of up to `read_ahead_kb`, doubled as a file is read on.
+    /// Like Linux 6.1: windows of up to `read_ahead_kb`, doubled as a file is read on.
     Linux,
 }
 
 impl Readahead {
-    /// All of them.
+    /// All policies.
     pub const ALL: &[Self] = &[Self::Afflux, Self::Linux];
 
-    /// What it is called.
+    /// The name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Afflux => "afflux",
@@ -54,10 +54,10 @@ impl Readahead {
     }
 }
 
-/// What somebody who opened a file says of how it will be read, as `posix_fadvise` has it.
+/// A caller's advice on how a file will be read, as in `posix_fadvise`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Advice {
-    /// Nothing is known: what was said before is taken back.
+    /// No expectation: takes earlier advice back.
     #[default]
     Normal,
     /// In order: windows are large at once, wherever a read begins.
@@ -68,38 +68,38 @@ pub enum Advice {
     WillNeed,
     /// The range will not be read: its clean pages leave the cache.
     DontNeed,
-    /// What is read will not be read again: pages leave the cache once a stream has passed them.
+    /// No page will be read again: pages leave the cache once a stream has passed them.
     NoReuse,
 }
 
-/// What may be read ahead at this moment.
+/// Limits on readahead at this moment.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// Pages of the file.
+    /// The file's size in pages.
     pub(crate) file_pages: u64,
-    /// Most pages of a window, by the knob; 0 is none at all.
+    /// The most pages of a window, by the knob; 0 disables readahead.
     pub(crate) most: u64,
-    /// The same for the policy that goes by `read_ahead_kb`.
+    /// The same for the policy that follows `read_ahead_kb`.
     pub(crate) linux_most: u64,
-    /// Most pages of a request of the device.
+    /// The most pages of a request of the device.
     pub(crate) request_pages: u64,
     /// Windows that suit the device.
     pub(crate) law: Law,
-    /// How many pages more may be in the cache that nobody has asked for. Asked by those alone who read ahead: it is
-    /// a look at many lines.
+    /// How many more unread pages may be in the cache. Called only by policies that read ahead: the count is spread
+    /// over many cache lines.
     pub(crate) left: &'a dyn Fn() -> u64,
 }
 
-/// Which pages of a file are in the cache, or on their way into it.
+/// The pages of a file that are in the cache, or being read into it.
 pub(crate) trait Cached {
-    /// How many there are that end right before a page, up to `most`.
+    /// The number of such pages that end right before a page, up to `most`.
     fn before(&self, page: u64, most: u64) -> u64;
 
-    /// The first that is absent, from a page on, among so many.
+    /// The first absent page from `from` on, among `most` pages.
     fn first_absent(&self, from: u64, most: u64) -> Option<u64>;
 }
 
-/// Pages to read ahead: a range, and the same again so many times, each so many pages further on or back.
+/// Pages to read ahead: `count` ranges of the same length, each `step` pages further on or back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ahead {
     pub(crate) first: Range<u64>,
@@ -108,7 +108,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Nothing.
+    /// No readahead.
     pub(crate) const NONE: Self = Self { first: 0..0, step: 0, count: 0 };
 
     /// One range.
@@ -116,7 +116,7 @@ impl Ahead {
         Self { count: u64::from(!pages.is_empty()), first: pages, step: 0 }
     }
 
-    /// The ranges, as far as they are in a file at all.
+    /// The ranges, as far as they are inside a file at all.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let (first, step) = (self.first.clone(), self.step);
         (0..self.count).map_while(move |number| {
@@ -125,7 +125,7 @@ impl Ahead {
         })
     }
 
-    /// Where a range ends that begins at this page; there otherwise.
+    /// The end of the single range if it begins at this page; otherwise the page itself.
     pub(crate) fn end_from(&self, page: u64) -> u64 {
         if self.count == 1 && self.first.start == page { self.first.end } else { page }
     }
@@ -134,22 +134,22 @@ impl Ahead {
 /// How far readahead came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Came {
-    /// All of it is read, or there.
+    /// To the end: all pages are cached or being read.
     Through,
-    /// No request was left from this page on.
+    /// To this page, where no request was left.
     NoRequest(u64),
-    /// No frame was.
+    /// To this page, where no frame was left.
     NoFrame(u64),
 }
 
-/// What is known of one file's readers.
+/// The state of one file's readers.
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
     Afflux(afflux::Window),
     Linux(linux::Window),
 }
 
-/// Asks the policy that the file has.
+/// Calls the policy of the file.
 macro_rules! ask {
     ($window:ident, $one:ident => $answer:expr) => {
         match $window {
@@ -160,7 +160,7 @@ macro_rules! ask {
 }
 
 impl Window {
-    /// Of a file that nobody has read.
+    /// The state of a file that nobody has read.
     pub(crate) fn new(policy: Readahead) -> Self {
         match policy {
             Readahead::Afflux => Self::Afflux(afflux::Window::default()),
@@ -168,12 +168,13 @@ impl Window {
         }
     }
 
-    /// A read of `pages` missed its first page. Returns what to read beside.
+    /// A read of `pages` missed its first page. Returns the pages to read in addition.
     pub(crate) fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
         ask!(self, window => window.missed(pages, terms, cached))
     }
 
-    /// A read of these bytes that ends beyond the trigger has them all. Returns what to read now.
+    /// A read of these bytes, which ends beyond the trigger, found them all cached. Returns the pages to read ahead
+    /// now.
     pub(crate) fn used(&mut self, bytes: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
         let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
         match self {
@@ -182,11 +183,11 @@ impl Window {
         }
     }
 
-    /// What was answered last is on its way.
+    /// The last answer was carried out, as far as `came`.
     pub(crate) fn issued(&mut self, came: Came) {
         match self {
             Self::Afflux(window) => window.issued(came),
-            // The kernel does not look, either.
+            // The kernel ignores this, too.
             Self::Linux(_) => {}
         }
     }
@@ -196,12 +197,12 @@ impl Window {
         ask!(self, window => window.failed());
     }
 
-    /// How the file will be read.
+    /// A caller's advice for the file.
     pub(crate) fn advise(&mut self, advice: Advice) {
         ask!(self, window => window.advise(advice));
     }
 
-    /// Reads that end beyond this page are told of; nothing if none are.
+    /// Reads that end beyond this page are reported; `None` if none are.
     pub(crate) fn trigger(&self) -> Option<u64> {
         ask!(self, window => window.trigger())
     }

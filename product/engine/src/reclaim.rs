@@ -1,12 +1,12 @@
-//! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
-//! (`background`), else those of clean pages, else the next that comes back.
+//! Reclaim: clean pages give up their frames. A task takes free frames, which are freed ahead of need (`background`),
+//! else those of clean pages, else the next frame that comes back.
 //!
-//! Owns: the order of attempts, the wait, how long that took; how much a task frees itself, unless a form from outside
-//! says that (`form`).
-//! Does not own: which page goes (`eviction`), readahead's refusal; dirty pages, which are never evicted, only written
-//! (`writeback`).
-//! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
-//! the flushers and waits; it ends when a frame comes back, whoever brings it.
+//! Owns: the order of attempts, the wait and its duration; how much a task frees itself, unless an external form
+//! decides that (`form`).
+//! Does not own: which page goes (`eviction`), readahead without frames; dirty pages, which are never evicted, only
+//! written (`writeback`).
+//! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses the flushers and
+//! waits; it ends when any task gives a frame back.
 
 mod background;
 mod form;
@@ -34,27 +34,26 @@ pub(crate) use spare::Spare;
 const BATCH: usize = 32;
 /// Pages that a reader or a writer recycles at a time.
 const RECYCLED: usize = 4;
-/// How long it does so, if it has one frame at least.
+/// How long it recycles, once it has one frame.
 const RECYCLE_NS: u64 = 20_000;
 /// Pages looked at for one batch.
 const SCAN_MAX: u64 = 256;
 /// Victims of a file that go in one hold of its lock.
 const HELD: usize = 8;
-/// How often one who waits for memory looks again by himself: a passing pin wakes nobody.
+/// How often a waiter for memory looks again by itself: a passing pin wakes nobody.
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
-/// The mechanism.
 pub(crate) struct Reclaim<P: Platform> {
     base: Base<P>,
     background: Background,
-    /// Nothing is the engine's own.
+    /// `None` is the engine's own form.
     form: Option<Arc<dyn ReclaimForm>>,
     waits: Durations,
 }
 
 impl<P: Platform> Reclaim<P> {
-    /// Evicts up to `want` clean pages, of those that the eviction policy chooses. Victims of one file go together: the
-    /// file is looked up once for them, and locked once in a few.
+    /// Evicts up to `want` clean pages, as the eviction policy chooses. Victims of one file go together: the file is
+    /// looked up once for them, and locked once for a few.
     pub(crate) fn evict(&self, want: usize) -> Evicted {
         let (cache, local) = (&self.base.cache, self.base.local());
         let mut scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);
@@ -65,7 +64,7 @@ impl<P: Platform> Reclaim<P> {
         scan.victims.sort_by_key(|victim| victim.identity.file);
         let mut gone = Vec::with_capacity(scan.victims.len());
         for victims in scan.victims.chunk_by(|one, other| one.identity.file == other.identity.file) {
-            // Without it the file is gone, and its pages with it.
+            // An unknown slot means that the file is gone, and its pages with it.
             if let Some(file) = self.base.devices.files.get(victims[0].identity.file) {
                 for victims in victims.chunks(HELD) {
                     let mut state = lock(&file.state);
@@ -85,8 +84,8 @@ impl<P: Platform> Reclaim<P> {
         Evicted { pages: gone.len(), scanned: scan.scanned }
     }
 
-    /// Where most of the pages that would have gone are dirty, their devices write, whatever else is due: each page is
-    /// met once, so that nothing is pressed again for what is dirty already.
+    /// If most of the pages that would have gone are dirty, their devices write, ahead of other work. Each page is met
+    /// once, so that no device is pressed again for the same dirty pages.
     #[cold]
     fn press_writers_of(&self, files: &mut Vec<u32>) {
         files.sort_unstable();
@@ -105,13 +104,13 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     }
     if !may_go(file, state, page) {
         if state.redirtying {
-            // Written again by now, perhaps: then nobody else puts it back on a list.
+            // Perhaps written again by now: then only this puts the page back on a list.
             cache.note_clean(victim.frame);
         }
         return false;
     }
-    // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
-    // it is detached a late reader may free it, and somebody else link it as another page.
+    // A write that ended since the scan may have linked it again. Unlinked while it is still ours: once it is detached,
+    // a late reader may free the frame, and another task link it as another page.
     if !is_claimed(&cache.pages, victim.frame) {
         cache.eviction.removed(&cache.pages, &[victim.frame]);
     }
@@ -125,30 +124,30 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     goes
 }
 
-/// Whether the page could be read back: not yet, where the device shows what was written after a flush only. Nor does a
-/// page go that a flush which failed covered, before it is dirty again.
+/// Whether the page can be read back. Not yet, if the device shows written bytes only after a flush. Pages that a
+/// failed flush covered do not go, either, before they are dirty again.
 pub(crate) fn may_go(file: &FileInner, state: &FileState, page: u64) -> bool {
     let readable = file.device.limits().readable_before_flush && !state.redirtying;
     readable || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
 }
 
-/// What a search for pages to evict came to.
+/// The result of a search for pages to evict.
 pub(crate) struct Evicted {
     pages: usize,
     scanned: u64,
 }
 
-/// What letting go of all clean pages came to.
+/// The result of dropping all clean pages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Dropped {
-    /// Pages that went.
+    /// Pages dropped.
     pub pages: u64,
-    /// Pages looked at until the last of these had gone, each time counted.
+    /// Looks at pages until the last of these had gone; each look counts.
     pub looks: u64,
 }
 
-/// Looks in a row at pages of which none could go, after which none of those that are left can: a policy spares a page
-/// that was used four times at most.
+/// Fruitless looks in a row, for each page, after which no remaining page can go: a policy spares a page that was used
+/// four times at most.
 const LOOKS_FOR_NOTHING: u64 = 5;
 
 impl<P: Platform> Reclaim<P> {
@@ -175,7 +174,7 @@ impl<P: Platform> Reclaim<P> {
         dropped
     }
 
-    /// Takes up to `count` frames, at least one: waits for that one if it must.
+    /// Takes up to `count` frames, at least one: waits for that one if necessary.
     pub(crate) async fn take_frames(self: &Arc<Self>, count: usize) -> Spare<'_> {
         let cache = &self.base.cache;
         if cache.rare.strikes(Rare::EvictNow) {
@@ -192,12 +191,12 @@ impl<P: Platform> Reclaim<P> {
         spare
     }
 
-    /// How long those took who did not find the frames that they wanted.
+    /// How long tasks took that did not find the frames they wanted.
     pub(crate) fn wait_times(&self) -> WaitTimes {
         self.waits.times()
     }
 
-    /// Recycles, and if there is still none waits for one.
+    /// Recycles frames, and waits for one if there is still none.
     async fn find_more(&self, spare: &mut Spare<'_>, count: usize) {
         self.base.local().count(Counter::AllocStall, 1);
         self.recycle(spare, count).await;
@@ -222,16 +221,16 @@ impl<P: Platform> Reclaim<P> {
         }
     }
 
-    /// Evicts until `spare` has `count` frames, or at least one if that takes long. Where frames are freed in the
-    /// background too, a few at a time and for some microseconds only: what is lacking then is there soon.
+    /// Evicts until `spare` has `count` frames, or at least one if that takes long. If frames are freed in the
+    /// background, too, it recycles a few at a time and for some microseconds only: the rest will be there soon.
     async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
         if let Some(form) = &self.form {
             self.reclaim_by(&**form).await;
-            // Others may have taken what it freed: it is no more than anybody's.
+            // Other tasks may have taken the freed frames, which belong to nobody.
             return spare.grow(count, Effort::Normal);
         }
         let began = self.base.now();
-        // Each page at most twice: one that was used is passed over once.
+        // Each page at most twice: a used page is passed over once.
         let mut left = 2 * self.base.cache.total_pages();
         while spare.len() < count {
             let lacking = count - spare.len();

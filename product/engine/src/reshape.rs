@@ -1,13 +1,12 @@
 //! Changes of a file's shape: size and holes, and forgetting it.
 //!
-//! Owns: truncation and extension, punched holes, discarding a file, taking over a size that somebody
-//! else gave the host's file.
+//! Owns: truncation and extension, punched holes, discarding a file, taking over a size that another program gave the
+//! host's file.
 //! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
-//! Invariants: one change of shape a file at a time, as a task of its own, so that a caller that goes
-//! away leaves none half done. Submission stops and what is in flight ends before the device is asked,
-//! so no late write brings bytes back. The device changes first, the cache after it; an error leaves
-//! both as they were. A caller that is refused because the device hangs has one more outcome: a change that the device
-//! was asked for already is made when the device goes on.
+//! Invariants: one change of shape a file at a time, as a separate task, so that a caller that goes away leaves none
+//! half done. Submission stops, and requests in flight end, before the device is called: so no late write brings bytes
+//! back. The device changes first, the cache after it; an error leaves both as they were. A caller that is refused
+//! because the device hangs has one more outcome: a change already requested is made when the device goes on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -32,10 +31,10 @@ use crate::wait::{Answer, lock};
 use crate::writeback::Writeback;
 use crate::writing::Writing;
 
-/// When to look again whether a copy into a page has ended.
+/// Time before another look whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;
 
-/// Most pages taken out without letting others have the file's lock.
+/// The most pages removed in one hold of the file's lock.
 const DROP_PAGES: u64 = 1024;
 
 enum Shape {
@@ -43,7 +42,6 @@ enum Shape {
     Hole(Range<u64>),
 }
 
-/// The mechanism.
 pub(crate) struct Reshaping<P: Platform> {
     base: Base<P>,
     writeback: Arc<Writeback<P>>,
@@ -55,12 +53,12 @@ impl<P: Platform> Reshaping<P> {
         Arc::new(Self { base, writeback, writing })
     }
 
-    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
-    /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
-    /// file. On an error nothing has changed.
+    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes up to a larger one
+    /// read as zeros. Durable after a sync. Waits for the file's requests in flight. After an error nothing has
+    /// changed.
     pub(crate) async fn set_size(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> Result<(), Error> {
         let max = file.bytes_max;
-        // A file that is larger already, as the host has it, may shrink.
+        // A file that is already larger on the host may shrink.
         if size > max && size > file.size() {
             return Err(Error::OutOfRange { offset: size, len: 0, max });
         }
@@ -70,8 +68,8 @@ impl<P: Platform> Reshaping<P> {
         self.reshape(file, Shape::Size(size)).await
     }
 
-    /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
-    /// size stays. Waits as [`Reshaping::set_size`] does.
+    /// Makes a range read as zeros, and gives the space of whole pages back if the device can. The size stays. Waits as
+    /// [`Reshaping::set_size`] does.
     pub(crate) async fn punch(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
         if range.start >= range.end.min(file.size()) {
             return Ok(());
@@ -79,8 +77,8 @@ impl<P: Platform> Reshaping<P> {
         self.reshape(file, Shape::Hole(range)).await
     }
 
-    /// With the file's turn taken, so that the size does not shrink meanwhile: zeros that are written
-    /// must not make the file larger again.
+    /// Runs in the file's turn, so that the size does not shrink meanwhile: written zeros must not make the file larger
+    /// again.
     async fn punch_in_turn(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -149,7 +147,7 @@ impl<P: Platform> Reshaping<P> {
             inner.reshape_ends();
             told.give(result);
         });
-        // The task stays. It has the device asked no more, unless that was done already.
+        // The task stays. It does not call the device any more, unless it has done so already.
         let result = silence.unless_refused(answer.wait()).await;
         if result == Err(DeviceError::Hung.into()) {
             refused.store(true, Ordering::Relaxed);
@@ -182,8 +180,7 @@ impl<P: Platform> Reshaping<P> {
         }
     }
 
-    /// Has the device know the file's size before dirty pages are dropped: the last of them would have
-    /// told it.
+    /// Tells the device the file's size before dirty pages are dropped: the last of them would have done so.
     async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         let size = file.size();
         if size > lock(&file.state).host_size {
@@ -196,10 +193,10 @@ impl<P: Platform> Reshaping<P> {
         Ok(())
     }
 
-    /// The cache's part of a new size, after the device's. Writers that would need the lock wait
-    /// until it is done, so what they write afterwards is not cut.
+    /// The cache's part of a new size, after the device's. Writers that would need the lock wait until it is done, so
+    /// their later writes are not cut.
     async fn cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) {
-        // Stored first, so that overwrites that begin from here on see it.
+        // Stored first, so that overwrites that begin from here on see the new size.
         let before = {
             let mut state = lock(&file.state);
             state.cutting = true;
@@ -209,7 +206,7 @@ impl<P: Platform> Reshaping<P> {
             file.pages.size.swap(size, Ordering::AcqRel)
         };
         while size < before && !self.try_cut(file, size) {
-            // Somebody is in the middle of a copy into the last page.
+            // A writer is in the middle of a copy into the last page.
             self.base.sleep_until(self.base.now().after(COPY_NS)).await;
         }
         let kept = {
@@ -235,8 +232,8 @@ impl<P: Platform> Reshaping<P> {
         cut
     }
 
-    /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page
-    /// does not get dirty by it, and may get clean.
+    /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page does not become
+    /// dirty by this, and may become clean.
     fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare<'_>) -> bool {
         let cache = &self.base.cache;
         let Some(frame) = cache.frame_at(&file.pages, tail.page) else {
@@ -262,9 +259,9 @@ impl<P: Platform> Reshaping<P> {
         true
     }
 
-    /// The frame that holds the page, or a new one if it is shown to somebody, with the caller as its
-    /// writer: who overwrites it from now on sees the size stored before, and nobody guards it. Nothing
-    /// if somebody is in the middle of a copy, or no frame is left.
+    /// The page's frame, or a new one if the page is guarded, with the caller as its writer. Later overwriters see the
+    /// size stored before, and nobody guards the page. `None` if a writer is in the middle of a copy, or no frame is
+    /// left.
     fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare<'_>) -> Option<FrameId> {
         let word = self.base.cache.pages.hold(found, WRITER);
         if !word.being_written_to() && !word.stable() {
@@ -282,8 +279,8 @@ impl<P: Platform> Reshaping<P> {
         }
     }
 
-    /// Puts a copy of a page that is shown to somebody in its place, with the caller as its writer;
-    /// nothing of it is in flight. Nothing if somebody is in the middle of a copy into it.
+    /// Replaces a guarded page by a copy, with the caller as its writer; no request for the page is in flight. `None`
+    /// if a writer is in the middle of a copy into the page.
     fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> Option<FrameId> {
         let cache = &self.base.cache;
         if !cache.pages.freeze(old) {
@@ -304,7 +301,7 @@ impl<P: Platform> Reshaping<P> {
         Some(new)
     }
 
-    /// A dirty page's last dirty sector was cut off: it is clean.
+    /// A dirty page's last dirty sector was cut off: the page is clean.
     fn forget_dirty(&self, file: &FileInner, state: &mut FileState, page: u64, frame: FrameId) {
         let cache = &self.base.cache;
         let before = cache.pages.change(frame, DIRTY | FAILED, 0);
@@ -320,8 +317,8 @@ impl<P: Platform> Reshaping<P> {
         self.base.local().count(Counter::PagesTruncated, 1);
     }
 
-    /// Takes pages out of the cache, dirty or not. Those being written go when that ends. Lets others
-    /// have the file's lock now and then; pages that come meanwhile may stay.
+    /// Takes pages out of the cache, dirty or not. Pages being written go when their write ends. Releases the file's
+    /// lock now and then; pages that come meanwhile may stay.
     fn drop_pages(&self, file: &FileInner, mut pages: Range<u64>) {
         while !pages.is_empty() {
             self.drop_some_pages(file, &mut lock(&file.state), &mut pages);
@@ -355,8 +352,8 @@ impl<P: Platform> Reshaping<P> {
         }
     }
 
-    /// Forgets the file: its last name is gone. Dirty pages are dropped; requests in flight end.
-    /// Later writes fail, later syncs have nothing to do. Does not wait.
+    /// Forgets a file whose last name is gone. Dirty pages are dropped; requests in flight end. Later writes fail,
+    /// later syncs have nothing to do. Does not wait.
     pub(crate) fn discard(&self, file: &Arc<FileInner>) {
         lock(&file.state).discarded = true;
         self.drop_pages(file, 0..u64::MAX);
@@ -373,11 +370,11 @@ impl<P: Platform> Reshaping<P> {
         drop(kept);
     }
 
-    /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
-    /// ones stay and will overwrite what is there; while there are any, only a larger size is taken.
-    /// `seen` is the file's [`File::change_count`] from before the host was asked for the size. If it
-    /// has moved, the size may be from before a change of ours: then it is not taken, and the answer is
-    /// false. Waits for what is in flight of the file.
+    /// Forgets the clean pages after another program changed the host's file, to this size. Dirty pages stay and will
+    /// overwrite the host's bytes; while there are any, only a larger size is taken. `seen` is the file's
+    /// [`File::change_count`] from before the host was asked for the size. If the count has moved, the size may be
+    /// older than one of our changes: the size is then not taken, and the result is false. Waits for the file's
+    /// requests in flight.
     pub(crate) async fn invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
         file.reshaping.take(1).await;
         let _turn = Turn(file);
@@ -387,7 +384,7 @@ impl<P: Platform> Reshaping<P> {
             {
                 let mut state = lock(&file.state);
                 let Some(on) = self.forget_clean(file, &mut state, next) else {
-                    // The hold keeps reads away: pages that came meanwhile were written by callers.
+                    // The hold keeps reads away: callers wrote the pages that came meanwhile.
                     let current = state.host_changes == seen;
                     if current {
                         take_size(file, &mut state, size);
@@ -400,7 +397,7 @@ impl<P: Platform> Reshaping<P> {
         }
     }
 
-    /// Takes some clean pages out of the cache, from a page on. Where to go on, if there may be more.
+    /// Takes some clean pages out of the cache, from a page on. Returns where to continue, if there may be more.
     fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
         let (cache, mut next) = (&self.base.cache, from);
         for done in 0..cache.piece(DROP_PAGES) {
@@ -417,12 +414,12 @@ impl<P: Platform> Reshaping<P> {
     }
 }
 
-/// Fails if the caller was told that the device hangs: what the caller writes after that is not to be cut.
+/// Fails if the caller was told that the device hangs: the caller's later writes must not be cut.
 fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
     if refused.load(Ordering::Relaxed) { Err(DeviceError::Hung.into()) } else { Ok(()) }
 }
 
-/// Dirty pages reach up to the size that clients know: with them only a larger one is taken.
+/// Dirty pages reach up to the size that clients know: while there are any, only a larger size is taken.
 fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
     if state.is_clean() {
         state.host_size = size;

@@ -1,10 +1,10 @@
-//! Knobs: what can be set while an engine runs. Each owner declares its own in a table; a registry holds them all.
+//! Knobs: settings of a running engine. Each owner declares its own in a table; a registry holds them all.
 //!
 //! Owns: the engine's own table; rows, tables, values and errors in the modules below.
-//! Does not own: the knobs of volumes, front ends and policies, who bring their tables; what a value leads to:
+//! Does not own: the knobs of volumes, front ends and policies, which bring their own tables; the effect of a value:
 //! policies and mechanisms read it where they need it.
 //! Invariants: a value in force is inside its range; a change takes no lock. The engine's table comes first in every
-//! registry, so that its knobs have places that the compiler knows.
+//! registry, so that the compiler knows the places of its knobs.
 
 mod error;
 mod near;

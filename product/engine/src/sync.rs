@@ -1,9 +1,9 @@
-//! The atomics and locks of what is lock-free: std's, or loom's while a model is checked.
+//! Atomics and locks for lock-free code: std's, or loom's while a model is checked.
 //!
-//! Owns: that choice, made by `--cfg loom`; what keeps values apart that different threads change.
-//! Does not own: any protocol; the models are beside what they check, in `loom_models.rs`.
-//! Invariants: what a model runs takes its types from here. Everything else may use std's: outside of
-//! a model the two are the same.
+//! Owns: that choice, made by `--cfg loom`; the wrapper that keeps values of different threads apart.
+//! Does not own: any protocol; the models stand beside the modelled code, in `loom_models.rs`.
+//! Invariants: code that a model runs takes its types from here. Everything else may use std's: outside of a model the
+//! two are the same.
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
@@ -11,8 +11,8 @@ pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
 
-/// A value on cache lines of its own, two at a time since a CPU fetches the second with the first: what one thread
-/// changes often does not slow down those that only read what happens to lie beside it.
+/// A value on its own cache lines, two at a time because a CPU fetches the second with the first. One thread's frequent
+/// changes then do not slow down readers of neighbouring data.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct OwnLines<T>(pub(crate) T);
@@ -26,13 +26,13 @@ impl<T> std::ops::Deref for OwnLines<T> {
     }
 }
 
-/// Locks, also after a panic of somebody who held the lock.
+/// Locks, even after a holder has panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs a model with at most three involuntary switches of thread (or `LOOM_MAX_PREEMPTIONS`): what
-/// goes wrong at all nearly always does with two, and all models together take seconds.
+/// Runs a model with at most three involuntary thread switches (or `LOOM_MAX_PREEMPTIONS`). Two are nearly always
+/// enough to find an error, and all models together take seconds.
 #[cfg(all(test, loom))]
 pub(crate) fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();

@@ -1,9 +1,9 @@
-//! Trace events: what the engine does, one by one, for those who follow it.
+//! Trace events: the engine's actions, one by one, for followers.
 //!
-//! Owns: the events, the ring of the last of them, who follows.
-//! Does not own: how events look (the command); the trace of a simulation, which is the simulator's.
-//! Invariants: while nobody follows an event costs one relaxed load, and nothing is kept. The ring is bounded: a
-//! follower that is too slow is told how many events it has lost. Its lock is a leaf.
+//! Owns: the events, the ring of the last of them, the followers.
+//! Does not own: the display of events (the command); the trace of a simulation, which is the simulator's.
+//! Invariants: without followers an event costs one relaxed load, and nothing is kept. The ring is bounded: a follower
+//! that is too slow is told how many events it has lost. Its lock is a leaf.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::policy::PauseCause;
 use crate::request::{Backing, Operation};
 use crate::wait::lock;
 
-/// Most events that are kept for followers.
+/// The most events kept for followers.
 pub const EVENTS_KEPT: usize = 16_384;
 
 /// Why a file had its turn to be written.
@@ -28,16 +28,16 @@ pub enum TurnReason {
     Sync,
     /// Its last write failed, or it was busy, and the pause is over.
     Retry,
-    /// The device has too much that is dirty, or somebody needs the room.
+    /// The device has too many dirty pages, or a task needs the room.
     Background,
     /// It has been dirty for too long.
     Expired,
-    /// The device would have idled, and it had been left alone.
+    /// The device would have idled, and the file had been left alone.
     Idle,
 }
 
 impl TurnReason {
-    /// In words.
+    /// The reason in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sync => "sync",
@@ -49,17 +49,17 @@ impl TurnReason {
     }
 }
 
-/// What happened.
+/// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A writer begins to wait.
     PauseBegins {
         /// The number of the wait, the same at its end: each device counts its own.
         wait: u64,
-        /// Why.
+        /// The cause.
         cause: PauseCause,
     },
-    /// It waits no more: it goes on, is asked about again, or has gone away.
+    /// The writer no longer waits: it goes on, is decided about again, or has gone away.
     PauseEnds {
         /// As at the beginning.
         wait: u64,
@@ -68,75 +68,75 @@ pub enum Event {
         /// How long it waited.
         ns: u64,
     },
-    /// Somebody begins to wait for a sync.
+    /// A caller begins to wait for a sync.
     SyncBegins {
         /// The number of the wait, the same at its end.
         wait: u64,
     },
-    /// It waits no more.
+    /// The caller no longer waits.
     SyncEnds {
         /// As at the beginning.
         wait: u64,
         /// How long it waited.
         ns: u64,
     },
-    /// A COMMIT is over, or whoever waited for it has gone away.
+    /// A COMMIT is over, or its caller has gone away.
     Commit {
         /// How long it took.
         ns: u64,
     },
     /// A file had its turn to be written.
     Turn {
-        /// Why.
+        /// The reason.
         reason: TurnReason,
-        /// Pages put on their way to the device.
+        /// Pages submitted to the device.
         pages: u64,
-        /// How long it had it.
+        /// How long the turn lasted.
         ns: u64,
     },
     /// A request goes to the device.
     Submitted {
-        /// What is asked for.
+        /// The operation.
         operation: Operation,
     },
     /// A request has ended.
     Completed {
-        /// What was asked for.
+        /// The operation.
         operation: Operation,
-        /// From submission to end.
+        /// The time from submission to end.
         ns: u64,
-        /// How it failed, if it did.
+        /// The error, if it failed.
         error: Option<DeviceError>,
     },
     /// A knob was set, for the event's device or for all.
     KnobChanged {
-        /// Its name.
+        /// The knob's name.
         knob: &'static str,
-        /// Its value now.
+        /// The new value.
         value: u64,
     },
     /// The engine has a new device.
     DeviceAdded,
-    /// The policy says that the device is over its limit, or is so no more.
+    /// The policy reports that the device is over its limit, or no longer is.
     DeviceOver {
-        /// Whether it is.
+        /// Whether it is over its limit.
         over: bool,
     },
-    /// Writes to the device keep failing, so that its writers are told, or have ceased to.
+    /// Writes to the device keep failing, and its writers are told so; or they no longer do.
     DeviceFailing {
-        /// The last error; none once a write has succeeded.
+        /// The last error; `None` once a write has succeeded.
         error: Option<DeviceError>,
     },
     /// The device has requests and has completed nothing for too long.
     DeviceHangs {
-        /// For how long.
+        /// How long it has completed nothing.
         ns: u64,
-        /// Its writers and syncs are refused, now or from now on.
+        /// Whether its writers and syncs are refused, from now on at the latest.
         refuses: bool,
     },
-    /// It goes on, or has nothing to do any more.
+    /// The device goes on, or has no request left.
     DeviceGoesOn {
-        /// For how long it had completed nothing.
+        /// How long it had completed nothing.
         ns: u64,
     },
 }
@@ -150,28 +150,28 @@ impl TracedFile {
         Self(Arc::downgrade(file))
     }
 
-    /// What its device knows it by, unless it has been closed since.
+    /// The device's name for the file, unless it has been closed since.
     pub fn backing(&self) -> Option<Backing> {
         self.0.upgrade().map(|file| file.backing.clone())
     }
 }
 
-/// An event and what it is about.
+/// An event with its subject.
 #[derive(Clone)]
 pub struct Traced {
-    /// When.
+    /// The instant.
     pub at: Nanos,
-    /// The device; none if it is about all.
+    /// The device; `None` for an event about all.
     pub device: Option<DeviceId>,
-    /// The file, if it is about one.
+    /// The file, for an event about one.
     pub file: Option<TracedFile>,
-    /// For whom, if that is known.
+    /// The client, if known.
     pub client: Option<Client>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// Where events go.
+/// Collects events for followers.
 #[derive(Default)]
 pub(crate) struct Tracer {
     followers: AtomicUsize,
@@ -181,7 +181,7 @@ pub(crate) struct Tracer {
 #[derive(Default)]
 struct Ring {
     kept: VecDeque<Traced>,
-    /// Events so far, those that are kept no more included.
+    /// Events so far, including those no longer kept.
     count: u64,
 }
 
@@ -206,10 +206,10 @@ impl Tracer {
     }
 }
 
-/// One who follows the events, from now on until dropped.
+/// A follower of the events, from now on until dropped.
 pub struct Follower {
     tracer: Arc<Tracer>,
-    /// Events that it has had or lost.
+    /// Events that it has received or lost.
     seen: u64,
 }
 
@@ -222,7 +222,7 @@ impl Follower {
         Self { tracer, seen }
     }
 
-    /// The next events in order, so many at most, and how many were lost before them.
+    /// The next events in order, at most `most`, and how many were lost before them.
     pub fn take(&mut self, most: usize) -> (Vec<Traced>, u64) {
         let ring = lock(&self.tracer.ring);
         let first = ring.count - ring.kept.len() as u64;
@@ -241,7 +241,7 @@ impl Drop for Follower {
         let last = self.tracer.followers.fetch_sub(1, Ordering::Relaxed) == 1;
         let kept = if last { std::mem::take(&mut ring.kept) } else { VecDeque::new() };
         drop(ring);
-        // What it held of files may be the last.
+        // Dropped after the lock: an event may hold the last reference to a file.
         drop(kept);
     }
 }

@@ -1,8 +1,8 @@
 //! Units, where two of them meet.
 //!
 //! Owns: the size of a page; counts of pages, where they meet bytes or a policy's cost.
-//! Does not own: the units of a policy's prices, which nobody but the policy understands (`policy`); those of knobs that
-//! are times, which their rows know (`settings`). What counts pages alone is a plain number.
+//! Does not own: the units of a policy's prices, which only the policy understands (`policy`); those of knobs that are
+//! times, which their rows know (`settings`). A count that never meets another unit is a plain number.
 //! Invariants: a conversion that rounds says which way.
 
 use std::ops::{Add, Div, Mul};
@@ -12,35 +12,34 @@ use afflux_frames::FRAME_BYTES;
 /// Bytes in a page, as file offsets count.
 pub(crate) const PAGE_BYTES: u64 = FRAME_BYTES as u64;
 
-/// A number of pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Pages(pub(crate) u64);
 
 impl Pages {
-    /// More than there are.
+    /// More pages than there are.
     pub(crate) const MAX: Self = Self(u64::MAX);
 
-    /// Whole pages in so many bytes.
+    /// Whole pages in `bytes`.
     pub(crate) const fn whole_in(bytes: u64) -> Self {
         Self(bytes / PAGE_BYTES)
     }
 
-    /// Their bytes; stops at the largest number.
+    /// Their bytes; saturates.
     pub(crate) const fn bytes(self) -> u64 {
         self.0.saturating_mul(PAGE_BYTES)
     }
 
-    /// So much of them, rounded down.
+    /// A percentage of them, rounded down.
     pub(crate) const fn percent(self, percent: u64) -> Self {
         Self(self.0 * percent / 100)
     }
 
-    /// Both; stops at the largest number.
+    /// The sum; saturates.
     pub(crate) const fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// Without the other; none if it is more.
+    /// The difference; none if `other` is larger.
     pub(crate) const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -46,7 +46,7 @@ fn pauses_grow_with_the_backlog_and_have_no_step_inside_the_band() {
     for backlog in (0..SECOND).step_by(100_000) {
         let Entry::Factor(factor) = BAND.entry(backlog) else { panic!("stopped at {backlog}") };
         assert!(factor >= last);
-        // A request of 4 ms is the twenty-fifth part of what is in flight with a budget of a second.
+        // A request of 4 ms, with a budget of a second: L is 30 ms then.
         if (500 * MILLISECOND..750 * MILLISECOND).contains(&backlog) {
             let Entry::Factor(before) = BAND.entry(backlog - 4 * MILLISECOND) else { unreachable!() };
             assert!(factor - before <= factor * 15 / 100, "{before} to {factor} at {backlog}");

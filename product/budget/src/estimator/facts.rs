@@ -1,8 +1,8 @@
-//! What the mechanism tells of a device when a request has completed.
+//! The mechanism's facts about a device when a request has completed.
 //!
-//! Owns: the form of it. Does not own: the clocks, which are the mechanism's; what follows.
-//! Invariants: plain values. Clocks count from an arbitrary start and never go back, and one runs while anything of
-//! its kind is in flight, however much.
+//! Owns: their form. Does not own: the clocks (the mechanism's); the conclusions.
+//! Invariants: plain values. Clocks count from an arbitrary start and never go back. A clock runs while any request of
+//! its kind is in flight, however many.
 
 use crate::prices::Work;
 
@@ -26,11 +26,11 @@ pub struct Completion {
     pub bytes: u64,
     /// When it was submitted.
     pub submitted_ns: u64,
-    /// For how long before now nobody had looked for completions.
+    /// Time before now in which nobody looked for completions.
     pub unwatched_ns: u64,
 }
 
-/// The device at that moment, the request that completed not being in flight any more.
+/// The device at that moment; the completed request is no longer in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Facts {
     /// The instant.
@@ -49,27 +49,27 @@ pub struct Facts {
     pub oldest_ns: Option<u64>,
     /// Bytes of writes in flight.
     pub write_bytes_in_flight: u64,
-    /// There is something dirty that is not in flight.
+    /// Whether there are dirty pages that are not in flight.
     pub more_to_write: bool,
 }
 
-/// What passed between two completions of one direction.
+/// The time between two completions of one direction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
-    /// Requests of the direction in flight.
+    /// Time with requests of the direction in flight.
     pub(super) own_ns: u64,
-    /// Requests of both.
+    /// Time with requests of both directions in flight.
     pub(super) both_ns: u64,
-    /// Requests of either.
+    /// Time with requests of either direction in flight.
     pub(super) either_ns: u64,
     pub(super) held_up_ns: u64,
     pub(super) calls_alone_ns: u64,
-    /// Nothing in flight.
+    /// Time with nothing in flight.
     pub(super) rested_ns: u64,
 }
 
 impl Facts {
-    /// What passed since `earlier`, which becomes these facts.
+    /// The time since `earlier`, which becomes these facts.
     pub(super) fn since(&self, earlier: &mut Self, side: Side) -> Passed {
         let of = |clock: fn(&Self) -> u64| clock(self).saturating_sub(clock(earlier));
         let (reads_ns, writes_ns) = (of(|facts| facts.reads_ns), of(|facts| facts.writes_ns));
@@ -83,7 +83,7 @@ impl Facts {
             calls_alone_ns,
             rested_ns: of(|facts| facts.now_ns).saturating_sub(either_ns + calls_alone_ns),
         };
-        // Those who complete on two threads may tell of it in either order.
+        // Two threads may report their completions in either order.
         if self.transfers_ns >= earlier.transfers_ns {
             *earlier = *self;
         }

@@ -1,11 +1,11 @@
-//! What a run costs where runs are short, held for a while where they are not.
+//! The cost of a run where runs are short, held for a while after runs become long.
 //!
-//! Long runs hide what a run costs: their bytes are most of it, and on flash that is written in whole blocks a run of
-//! whole blocks costs nothing. The price that explains the time there is right, and would have runs made short again.
-//! So what short runs left unexplained by the price of bytes is held, fading.
+//! Long runs hide the cost of a run: bytes are most of their cost, and on flash that is written in whole blocks a run
+//! of whole blocks costs nothing. The price that explains such time is right, but would make runs short again. So the
+//! cost that short runs leave unexplained by the price of bytes is held, and fades.
 //!
 //! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
-//! Does not own: the prices in force. Invariants: 0 until there was some seconds' work.
+//! Does not own: the prices in force. Invariants: 0 until a few seconds of work were done.
 
 use crate::prices::{Prices, Work};
 use crate::wide::mul_div;
@@ -13,12 +13,12 @@ use crate::{MILLISECOND, ONE};
 
 /// The part of a window in the average.
 const PART: u64 = 16;
-/// What is held fades in so much time of work.
+/// The held cost fades over this much time of work.
 const FADES_NS: u64 = 30_000 * MILLISECOND;
-/// Work and windows before anything is held.
+/// Work and windows required before anything is held.
 const SETTLED_NS: u64 = 2000 * MILLISECOND;
 const SETTLED_WINDOWS: u32 = 8;
-/// Runs are counted in these parts, so that few are not lost in an average.
+/// Runs are counted in these parts, so that an average does not lose a few runs.
 const RUN: u64 = 1 << 16;
 
 /// The price of a run that is held.
@@ -37,13 +37,13 @@ impl Held {
         self.run_ns
     }
 
-    /// Whether there was enough work for what runs cost to be known at all.
+    /// Whether enough work was done to know the cost of runs at all.
     pub(super) fn is_settled(&self) -> bool {
         self.windows >= SETTLED_WINDOWS && self.worked_ns >= SETTLED_NS
     }
 
-    /// A window of this work was believed to take so long, with these prices learned by now. Less than so many
-    /// 1,024ths of the time unexplained by bytes is the error of their price.
+    /// Adds a window with this work, believed to have taken `ns`, and the prices learned by now. If bytes leave less
+    /// than `part` 1,024ths of the time unexplained, that is the error of their price.
     pub(super) fn add(&mut self, work: Work, ns: u64, prices: &Prices, part: u64) {
         self.windows = self.windows.saturating_add(1);
         self.worked_ns = self.worked_ns.saturating_add(ns);
@@ -59,7 +59,7 @@ impl Held {
         }
     }
 
-    /// What a run took that its bytes do not explain.
+    /// The time of a run that its bytes do not explain.
     fn unexplained_ns(&self, prices: &Prices, part: u64) -> u64 {
         let of_runs_ns = self.ns.saturating_sub(prices.cost_ns(0, self.bytes));
         if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {

@@ -1,40 +1,40 @@
-//! What of an estimator outlives it: to be shown, and to be kept for the next start.
+//! The part of an estimator that outlives it, for display and for the next start.
 //!
-//! Owns: both forms. Does not own: where they are kept, and by which name of the device.
-//! Invariants: plain numbers. What is read back and lies outside the bounds of prices is refused, or brought within.
+//! Owns: both forms. Does not own: where they are kept, and under which name of the device.
+//! Invariants: plain numbers. Prices read back from outside their bounds are refused, or brought within.
 
 use std::collections::BTreeMap;
 
 use crate::prices::{MIB_NS, Prices, RUN_NS};
 
-/// What is known of one direction.
+/// The known prices of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownPrices {
-    /// As learned, or as taken for granted before anything is.
+    /// The prices as learned, or as assumed before that.
     pub prices: Prices,
-    /// Windows that were learned from.
+    /// Number of windows learned from.
     pub windows: u32,
-    /// For how long they have not been checked against the device; nothing if they never were since the start.
+    /// Time since the device last confirmed the prices; `None` if it has not since the start.
     pub age_ns: Option<u64>,
 }
 
-/// What an estimator knows, to be shown.
+/// An estimator's knowledge, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// r and b of reads.
     pub reads: KnownPrices,
     /// r and b of writes.
     pub writes: KnownPrices,
-    /// Too little is known of writes for these prices to be used as they are.
+    /// Whether too little is known of writes to use these prices as they are.
     pub is_cold: bool,
     /// How often the prices in force for writes have moved twofold.
     pub generation: u64,
 }
 
-/// By which names they are kept.
+/// Names under which prices are kept.
 const NAMES: [&str; 4] = ["write_run_ns", "write_mib_ns", "read_run_ns", "read_mib_ns"];
 
-/// What is kept of a device until the next start.
+/// The prices of a device to keep until the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RememberedPrices {
     /// r of writes.
@@ -57,16 +57,16 @@ impl RememberedPrices {
         }
     }
 
-    /// By name, to be written down.
+    /// The prices by name, to be written down.
     pub fn named(&self) -> BTreeMap<String, u64> {
         let Self { write_run_ns, write_mib_ns, read_run_ns, read_mib_ns } = *self;
         NAMES.map(str::to_owned).into_iter().zip([write_run_ns, write_mib_ns, read_run_ns, read_mib_ns]).collect()
     }
 
-    /// As it was written down.
+    /// Restores prices that were written down.
     ///
     /// # Errors
-    /// When a price is missing, or is none that a device can have; the error says which, and what it may be.
+    /// If a price is missing or out of bounds. The error names the price and its bounds.
     pub fn from_named(named: &BTreeMap<String, u64>) -> Result<Self, String> {
         let value = |name: &str| named.get(name).copied().ok_or_else(|| format!("{name} is missing"));
         let [write_run_ns, write_mib_ns, read_run_ns, read_mib_ns] = NAMES.map(value);

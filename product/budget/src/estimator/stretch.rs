@@ -1,23 +1,23 @@
-//! A stretch of work, and what a device's volatile cache may hide in it.
+//! A stretch of work, and the cost that a device's volatile cache may hide in it.
 //!
-//! A device with a cache answers at once until that is full, whatever the writes will cost it; from then on it takes
-//! its time. While it rests it works the cache off. So what it did in the first seconds after a rest proves no speed,
-//! and a device that got slow in them has shown that it has a cache, and that nothing it did before proves anything.
+//! Until its cache is full, a device answers at once, even to writes that will cost much; from then on it takes its
+//! time. While the device rests, it empties the cache. So its first seconds after a rest prove no speed. If a device
+//! got slow in these seconds, it has a cache, and its times before prove nothing.
 //!
-//! Owns: for how long the device has been at work, what was known before.
+//! Owns: how long the device has been at work; the prices known before.
 //! Does not own: which windows are believed (`estimator`).
-//! Invariants: rests count for more than work, so that one that rests a part of the time is never found out. What is
-//! known before a stretch was learned past the caches of an earlier one, or is the prior.
+//! Invariants: rests count for more than work, so a device that rests a part of the time is never found out. The prices
+//! known before a stretch were learned past the caches of an earlier one, or are the prior.
 
 use super::facts::Passed;
 use crate::MILLISECOND;
 use crate::prices::Prices;
 
-/// A cache is full after so long: it fills at the speed of the interface.
+/// A cache is full after this much work: it fills at the speed of the interface.
 const FILLED_NS: u64 = 2000 * MILLISECOND;
-/// A rest undoes so many times as much work.
+/// A rest undoes this many times as much work.
 const REST_WEIGHT: u64 = 4;
-/// A rest after which a stretch begins anew.
+/// A rest of this length begins a new stretch.
 const REST_NS: u64 = 50 * MILLISECOND;
 
 /// Work with little rest.
@@ -32,7 +32,7 @@ impl Stretch {
         Self { worked_ns: 0, before }
     }
 
-    /// Time passed up to a completion; `prices` are known.
+    /// Adds the time passed up to a completion; `prices` are the known ones.
     pub(super) fn goes_on(&mut self, passed: Passed, prices: Prices) {
         if passed.rested_ns >= REST_NS && !self.may_be_cached() {
             *self = Self::new(prices);
@@ -46,13 +46,12 @@ impl Stretch {
         self.worked_ns < FILLED_NS
     }
 
-    /// The cache is full. Returns what was known before writes went to it.
+    /// The cache is full. Returns the prices known before writes went to it.
     pub(super) fn is_filled(&mut self) -> Prices {
         self.worked_ns = FILLED_NS;
         self.before
     }
 
-    /// What was known before.
     pub(super) fn before(&self) -> Prices {
         self.before
     }

@@ -4,7 +4,7 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A device that does one request after the other, and the clocks of who watches it.
+/// A device that serves one request at a time, with an observer's clocks.
 struct Device {
     truth: [Prices; 2],
     estimator: Estimator,
@@ -15,7 +15,7 @@ struct Device {
 
 impl Device {
     fn new(reads: Prices, writes: Prices) -> Self {
-        // More is in flight than what completes, unless a test says otherwise.
+        // More requests are in flight than the completing one, unless a test says otherwise.
         let facts = Facts { now_ns: SECOND, write_bytes_in_flight: 64 * MIB, more_to_write: true, ..Facts::default() };
         Self { truth: [reads, writes], estimator: Estimator::new(32), facts, reading: false }
     }
@@ -162,7 +162,7 @@ fn a_flusher_that_ran_dry_proves_no_slowness() {
         device.request(Side::Write, 0, 4096, 5 * MILLISECOND, 0);
     }
     assert!(device.learned().mib_ns <= before.mib_ns, "{before:?} became {:?}", device.learned());
-    // What takes longer than all that may be in flight is slow, however few there are.
+    // A request that takes longer than all requests allowed in flight is slow, however few there are.
     (0..20).for_each(|_| device.request(Side::Write, 1, 4096, 400 * MILLISECOND, 0));
     assert!(within(device.learned().run_ns, 408 * MILLISECOND, 25), "{:?}", device.learned());
 }
@@ -269,7 +269,7 @@ fn a_flush_that_does_the_work_of_writes_does_not_make_them_look_cheap() {
         device.facts.calls_alone_ns += truth.run_ns;
     }
     assert!(within(device.learned().run_ns, before.run_ns, 10), "{before:?} became {:?}", device.learned());
-    // Without flushes they are as fast as they look.
+    // Without flushes writes are as fast as they look.
     (0..60_000).for_each(|_| device.write(1, 4096));
     assert!(within(device.learned().run_ns, 20_000, 25), "{:?}", device.learned());
 }
@@ -291,7 +291,7 @@ fn completions_that_come_in_bunches_do_not_make_prices_drift() {
     device.mixed_writes(1000);
     bunches(&mut device, 2000, 16, (0, 512 << 10));
     assert!(within(device.learned().mib_ns, DISK.mib_ns, 5), "{:?}", device.learned());
-    // As of a limit that lets what a tenth of a second holds pass at once.
+    // A limit of this kind lets a tenth of a second's work pass at once.
     bunches(&mut device, 200, 600, (0, 16 << 10));
     assert!(within(device.learned().mib_ns, DISK.mib_ns, 5), "{:?}", device.learned());
 }
@@ -368,7 +368,7 @@ fn the_time_that_a_few_reads_took_is_not_charged_to_the_writes_beside_them() {
     assert!(within(after.mib_ns, DISK.mib_ns, 1), "{before:?} became {after:?}");
 }
 
-/// Reads and writes by turns, both always in flight; so many reads to a write.
+/// Reads and writes by turns, both always in flight, with `reads` reads to a write.
 fn beside(device: &mut Device, seconds: u64, read: (u64, u64), reads: u32) {
     let end = device.now() + seconds * SECOND;
     device.reading = true;
@@ -410,8 +410,8 @@ fn a_change_of_speed_beside_a_reader_is_followed() {
             }
             beside(&mut device, seconds, read, reads);
             let (learned, truth) = (device.learned().mib_ns, device.truth[1].mib_ns);
-            // Of a device that got faster the model explains the time before each price is right: the more the reads
-            // had of it, the longer writes stay dear, which is the safe side.
+            // After a device got faster, the model explains the time before each price is right. The larger the reads'
+            // part of the time, the longer writes stay dear, which is the safe side.
             let dear = if reads == 1 { 3 } else { 10 };
             let slower = factor.0 == 10;
             let follows = within(learned, truth, 30) || !slower && (truth..truth * dear).contains(&learned);
@@ -443,10 +443,10 @@ fn one_slow_completion_moves_no_price_by_more_than_five_percent() {
     assert!(after.mib_ns > before.mib_ns && within(after.mib_ns, before.mib_ns, 5), "{before:?} became {after:?}");
 }
 
-/// Takes in for more than a second, which is many windows.
+/// A cache that takes data in for more than a second, which is many windows.
 const LARGE_CACHE_BYTES: u64 = 400 * MIB;
 
-/// The disk behind a cache of so many bytes, which answers at once until it is full.
+/// The disk behind a cache of `bytes`, which answers at once until it is full.
 fn cached(device: &mut Device, bytes: u64, each: (u64, u64), seconds: u64) {
     let (end, mut left) = (device.now() + seconds * SECOND, bytes);
     while device.now() < end {
@@ -494,7 +494,7 @@ fn bytes_in_force_fall_no_faster_than_they_are_proven() {
         done += 512 << 10;
         let price = device.estimator.prices(SECOND, 0).mib_ns;
         let allowed = u128::from(SECOND) * u128::from(MIB) / u128::from(price);
-        // But for what a division truncates.
+        // Except for the truncation of a division.
         assert!(allowed <= u128::from(4 * MIB + 2 * done) * 1001 / 1000, "{allowed} bytes after {done}");
     }
     device.write(0, 512 << 10);

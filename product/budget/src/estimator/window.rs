@@ -1,7 +1,7 @@
-//! A window: what one direction did in a stretch of its time, and what that may prove.
+//! A window: the work of one direction in a stretch of its time, and the ratios that it may prove.
 //!
-//! Owns: when a window is full; between which bounds the device's time for it lies.
-//! Does not own: what is learned (`estimator`), the prices.
+//! Owns: when a window is full; the bounds of the device's time for it.
+//! Does not own: learning (`estimator`), the prices.
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
 use super::facts::{Completion, Facts, Passed};
@@ -15,35 +15,35 @@ const LONGEST_NS: u64 = 200 * MILLISECOND;
 /// Completions of an ordinary window.
 const COMPLETIONS: u64 = 8;
 
-/// A request that takes so many times as long as any other says nothing of the device.
+/// A request this many times slower than any other proves nothing about the device.
 const OUTLIER: u64 = 4;
 
-/// The part of a window that may be the other direction's for the rest to be known.
+/// If the other direction had at most this part of a window (one in four), the rest is known.
 pub(super) const OTHER_PART: u64 = 4;
 
-/// What one direction did between two closings.
+/// The work of one direction between two closings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     began_ns: u64,
-    /// Requests of the direction were in flight.
+    /// Time with requests of the direction in flight.
     pub(super) own_ns: u64,
-    /// Those of the other, too.
+    /// Time with requests of the other direction in flight, too.
     both_ns: u64,
-    /// Those of either.
+    /// Time with requests of either direction in flight.
     either_ns: u64,
     /// Time that may not have been the device's: nobody looked for completions, a call was in the way, or the flusher
     /// had too little to write.
     doubtful_ns: u64,
-    /// Calls alone in flight. A flush carries out what writes left in the device's memory.
+    /// Time with only calls in flight. A flush carries out writes left in the device's memory.
     calls_ns: u64,
     completions: u64,
     latency_ns_max: u64,
     pub(super) work: Work,
-    /// What the other direction completed meanwhile.
+    /// The other direction's work completed meanwhile.
     pub(super) other: Work,
 }
 
-/// The device's time for some work lies between these.
+/// Bounds of the device's time for some work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) least_ns: u64,
@@ -51,7 +51,7 @@ pub(super) struct Bounds {
 }
 
 impl Window {
-    /// The one that follows, if this is closed now.
+    /// The next window, if this one closes now.
     pub(super) fn next(now_ns: u64) -> Self {
         Self { began_ns: now_ns, ..Self::default() }
     }
@@ -69,7 +69,7 @@ impl Window {
         self.work.add(done.work());
     }
 
-    /// Whether all of its time was the device's.
+    /// Whether all time of the window was the device's.
     pub(super) fn is_exact(&self) -> bool {
         self.doubtful_ns == 0 && self.calls_ns == 0
     }
@@ -79,9 +79,10 @@ impl Window {
         young && ns >= YOUNG_NS || ns >= ORDINARY_NS && self.completions >= COMPLETIONS || ns >= LONGEST_NS
     }
 
-    /// Whether a request is in flight that all others overtook: it was there when the window began, and none that
-    /// completed in it had taken half as long. Not one that is slower still: a call in a hundred to a store takes ten
-    /// times as long as others, so that among many in flight there is always one, and prices never fell.
+    /// Whether a request is in flight that all others overtook: the request was there when the window began, and none
+    /// that completed in the window had taken half as long. A request that is slower still does not count. One call in
+    /// a hundred to a store takes ten times as long as others: among many in flight there is always one, and prices
+    /// would never fall.
     pub(super) fn has_laggard(&self, facts: &Facts) -> bool {
         let overtaken = self.latency_ns_max.saturating_mul(2)..self.latency_ns_max.saturating_mul(OUTLIER);
         facts.oldest_ns.is_some_and(|at_ns| {
@@ -89,30 +90,31 @@ impl Window {
         })
     }
 
-    /// The most of its time that the other direction, at these prices, may have taken.
+    /// The most of the window's time that the other direction, at these prices, may have taken.
     pub(super) fn others_ns(&self, prices: &Prices) -> u64 {
         self.other.cost_ns(prices).min(self.both_ns)
     }
 
-    /// Whether so much of the other's, beside so much of its own, leaves no doubt whose the time was: no more than that
-    /// part. The model's own sum is what counts: where all got slow, a part of the time says nothing.
+    /// Whether the time is clearly this direction's: the two seldom overlapped, or the other direction's cost is at
+    /// most one part in `part` of both costs. The model's own sum counts: when all requests got slow, a part of the
+    /// measured time proves nothing.
     pub(super) fn is_its_own(&self, others_ns: u64, own_ns: u64, part: u64) -> bool {
         self.both_ns <= self.own_ns / OTHER_PART || others_ns <= others_ns.saturating_add(own_ns) / part
     }
 
-    /// The device's time for what was done, where that is known but for a part: the other direction may have had it, or
-    /// the device did both at once.
+    /// The device's time for this work if a part of the time is in doubt: the other direction may have had that part,
+    /// or the device did both at once.
     pub(super) fn own_bounds(&self, others_ns: u64) -> Bounds {
         let Bounds { least_ns, .. } = self.bounds(others_ns.min(self.own_ns / OTHER_PART));
         Bounds { least_ns, ..self.bounds(0) }
     }
 
-    /// What the other direction, at these prices, leaves of the time of both: the rest of this one's is its.
+    /// The time of either direction, less the cost of the other's work at these prices; at most this direction's time.
     pub(super) fn left_by_others_ns(&self, prices: &Prices) -> u64 {
         self.either_ns.saturating_sub(self.other.cost_ns(prices)).min(self.own_ns)
     }
 
-    /// The device's time for what was done, if `others_ns` of it were the other direction's.
+    /// The device's time for this work, if `others_ns` of it were the other direction's.
     pub(super) fn bounds(&self, others_ns: u64) -> Bounds {
         let most_ns = self.own_ns.saturating_sub(others_ns);
         Bounds { least_ns: most_ns.saturating_sub(self.doubtful_ns), most_ns: most_ns + self.calls_ns }
@@ -120,7 +122,7 @@ impl Window {
 }
 
 impl Bounds {
-    /// How far a modelled time is off, in 1,024ths: its ratio to the bound that it passes.
+    /// The error of a modelled time, in 1,024ths: the ratio of the bound that it passes to the modelled time.
     pub(super) fn ratio(self, modelled_ns: u64) -> u64 {
         let of = |ns: u64| (u128::from(ns) * u128::from(ONE)).checked_div(u128::from(modelled_ns));
         let of = |ns: u64| of(ns).unwrap_or(u128::from(ONE)).clamp(64, 16 * u128::from(ONE)) as u64;

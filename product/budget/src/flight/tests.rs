@@ -1,4 +1,4 @@
-//! The law's vectors for what is in flight.
+//! The law's vectors for work in flight.
 
 use super::*;
 

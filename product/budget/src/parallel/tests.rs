@@ -2,11 +2,11 @@ use super::*;
 
 const L: Cost = 100 * MILLISECOND;
 const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0 };
-/// The first, which shows that calls of 80 ms are the device's nature: from 121 ms on they are slow.
+/// The first completion, which shows that calls of 80 ms are the device's nature: from 121 ms on they are slow.
 const ALONE: Ended =
     Ended { latency_ns: 80 * MILLISECOND, in_flight: 1, held_back: false, is_large: true, bytes: 1 << 20 };
 
-/// So many completions like this one.
+/// Completes `count` requests like this one.
 fn run(device: &mut Parallelism, now_ns: u64, count: u64, ended: Ended) {
     (0..count).for_each(|_| device.ended(now_ns, L, &ended));
 }
@@ -90,7 +90,7 @@ fn every_ten_seconds_a_round_with_half_as_many_measures_anew() {
     assert_eq!((device.requests(), device.unloaded_ns()), (16, Some(250 * MILLISECOND)));
     run(&mut device, 17 * SECOND, 1, Ended { is_large: true, ..ended(900, 1) });
     assert_eq!(device.unloaded_ns(), Some(250 * MILLISECOND), "what was measured is better than a guess");
-    // The next: more are in flight all the time, so it is given up.
+    // At the next measurement more are in flight all the time, so it is given up.
     run(&mut device, 26 * SECOND, 15, BOUND);
     assert_eq!(device.requests(), 8);
     run(&mut device, 26 * SECOND, 63, BOUND);
@@ -99,7 +99,7 @@ fn every_ten_seconds_a_round_with_half_as_many_measures_anew() {
     assert_eq!((device.requests(), device.unloaded_ns()), (16, Some(250 * MILLISECOND)));
 }
 
-/// As long as calls take longer than may be in flight, and none was alone and large.
+/// Holds as long as calls take longer than the limit in flight, and none was alone and large.
 #[test]
 fn where_nothing_says_how_slow_calls_are_by_nature_p_doubles_while_that_brings_more() {
     let mut device = Parallelism::new(50);
@@ -123,14 +123,14 @@ fn where_nothing_says_how_slow_calls_are_by_nature_p_doubles_while_that_brings_m
     assert_eq!((device.requests(), device.unloaded_ns()), (32, Some(150 * MILLISECOND)), "calls are as long alone");
     measured(&mut device, 160, 1 << 20);
     assert_eq!(device.requests(), 50, "so that more is right");
-    // Slower, but larger: they may be as slow alone.
+    // Slower, but larger: such calls may be as slow alone.
     measured(&mut device, 300, (2 << 20) + 2);
     assert_eq!((device.requests(), device.learned()), (25, 50));
     measured(&mut device, 280, 2 << 20);
     assert_eq!((device.requests(), device.unloaded_ns()), (50, Some(280 * MILLISECOND)));
     measured(&mut device, 421, 4 << 20);
     assert_eq!(device.requests(), 43, "and no larger: slow");
-    // Larger again, but with half as many they take half as long: they wait for each other.
+    // Larger again, but with half as many in flight calls take half as long: they wait for each other.
     measured(&mut device, 800, 8 << 20);
     assert_eq!((device.requests(), device.learned()), (21, 43));
     measured(&mut device, 400, 8 << 20);
@@ -145,7 +145,7 @@ fn where_nothing_says_how_slow_calls_are_by_nature_p_doubles_while_that_brings_m
 fn p_finds_what_a_parallel_device_works_on() {
     let mut device = Parallelism::new(256);
     let (mut now_ns, mut most, mut least) = (0, 0, u64::MAX);
-    // Slower by nature than what may be in flight: until it was seen how slow, that looks like too much at once.
+    // By nature slower than the limit in flight. Until the latency is measured, that looks like too many at once.
     for round in 0..400 {
         let p = device.requests();
         let latency_ns = 60 * MILLISECOND * p.max(24) / 24;

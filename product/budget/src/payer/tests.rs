@@ -57,7 +57,7 @@ fn credit_never_exceeds_its_part_nor_takes_credit_away() {
     let mut payer = Payer::default();
     (0..10).for_each(|_| payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1));
     assert_eq!(payer.debt_ns(), -187_500_000);
-    // Many more wait now, so that the most is less; what was earned stays.
+    // Many more wait now, so the limit is lower; credit earned before stays.
     payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1000);
     assert_eq!(payer.debt_ns(), -187_500_000);
 }

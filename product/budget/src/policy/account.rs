@@ -1,7 +1,7 @@
-//! What the policy remembers of a payer.
+//! The policy's memory of a payer.
 //!
-//! Owns: since when it was last decided about, the pause that it is in. Does not own: its debt (`payer`).
-//! Invariants: time that it slept for its debt is not idle time.
+//! Owns: the time of the last decision, the pause in force. Does not own: the debt (`payer`).
+//! Invariants: time that a payer slept for its debt is not idle time.
 
 use afflux_engine::policy::Admission;
 
@@ -9,11 +9,11 @@ use super::Standing;
 use super::portions::Share;
 use crate::Payer;
 
-/// What is remembered of a payer.
+/// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PayerMemory {
     pub(super) payer: Payer,
-    /// When it was last decided about.
+    /// Time of the last decision.
     decided_ns: Option<u64>,
     pausing: Option<Pausing>,
     pub(super) share: Share,
@@ -27,7 +27,7 @@ pub(super) struct Pausing {
 }
 
 impl PayerMemory {
-    /// Brings what the payer owes up to this moment, with the device divided among so many.
+    /// Brings the payer's debt up to this moment, with the device divided among `payers`.
     pub(super) fn settle(&mut self, now_ns: u64, standing: &Standing, payers: u64, generation: u64) {
         let since = now_ns.saturating_sub(self.decided_ns.unwrap_or(now_ns));
         let mut slept = 0;
@@ -43,13 +43,13 @@ impl PayerMemory {
         self.decided_ns = Some(now_ns);
     }
 
-    /// Whether it has not used its share for a while: crumbs of credit are left by any pause.
+    /// Whether the payer has not used its share for a while: any pause leaves crumbs of credit.
     pub(super) fn is_light(&self, standing: &Standing) -> bool {
         let most = standing.band.credit_ns_max(standing.payers) as i64;
         self.payer.debt_ns() < -(most / 2)
     }
 
-    /// It waits in the queue until it is let in.
+    /// The payer waits in the queue until it is admitted.
     pub(super) fn queues(&mut self) -> Admission {
         self.share.queues();
         Admission::Wait

@@ -1,12 +1,12 @@
 //! How much longer writes take beside reads than by themselves.
 //!
-//! Prices are those of writes alone, and a device that serves readers too has less time for them: what would take it a
-//! second takes two where it reads half of the time. The promise is in wall time, so what is dirty is counted at
-//! prices that are as many times higher. It is measured, not derived from how long reads were in flight: a drive of
-//! many dies reads and writes at once, and a head that goes back and forth takes more than either.
+//! Prices are those of writes alone. A device that serves readers too has less time for writes: a second's work takes
+//! two if reads take half of the time. The promise is in wall time, so dirty data is counted at prices that are as many
+//! times higher. The factor is measured, not derived from the time with reads in flight. A drive of many dies reads and
+//! writes at once, and a head that goes back and forth takes more than either.
 //!
-//! Owns: the factor. Does not own: prices (the crate's other modules), what is in flight and how large requests are,
-//! which stay as without readers, since a seek for each small write would only add to what is to be done.
+//! Owns: the factor. Does not own: prices (the crate's other modules), the limit in flight and the size of requests.
+//! These stay as without readers, since a seek for each small write would only add to the work.
 //! Invariants: 1 to [`FACTOR_MAX`]; 1 where reads are rare beside writes.
 
 use afflux_engine::policy::BusyTimes;
@@ -14,18 +14,18 @@ use afflux_engine::policy::BusyTimes;
 use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE, Prices};
 
-/// Time with writes in flight after which the factor is looked at.
+/// Time with writes in flight after which the factor is updated.
 const WINDOW_NS: u64 = 250 * MILLISECOND;
-/// The part of that time which reads have to share.
+/// The part of that time that reads must share.
 const SHARED_PART: u64 = 8;
-/// Where writes get less of the device, readers starve them: the backlog is not to vanish for that.
+/// A larger factor means that readers starve writes: the backlog must not vanish for that.
 const FACTOR_MAX: u64 = 8 * ONE;
 
-/// What is remembered of a device.
+/// The factor of a device, and the window that will correct it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     factor: u64,
-    /// What writes since the last look would have cost by themselves.
+    /// The cost of the window's writes by themselves.
     cost_ns: Cost,
     writes_ns: u64,
     both_ns: u64,
@@ -38,7 +38,7 @@ impl Default for Beside {
 }
 
 impl Beside {
-    /// A write of so much cost has ended.
+    /// A write of this cost has ended.
     pub(super) fn completed(&mut self, busy: &BusyTimes, cost_ns: Cost) {
         self.cost_ns = self.cost_ns.saturating_add(cost_ns);
         let writes_ns = busy.writes_ns.saturating_sub(self.writes_ns);
@@ -52,12 +52,12 @@ impl Beside {
         *self = Self { factor: self.factor.midpoint(measured), cost_ns: 0, writes_ns: busy.writes_ns, both_ns };
     }
 
-    /// The prices of writes as they come to beside the reads of the moment.
+    /// The prices of writes beside the readers of the moment.
     pub(super) fn applied(&self, prices: Prices) -> Prices {
         Prices { run_ns: self.times(prices.run_ns), mib_ns: self.times(prices.mib_ns) }
     }
 
-    /// So much device time as wall time.
+    /// The wall time that this device time takes.
     pub(super) fn times(&self, ns: u64) -> u64 {
         mul_div(ns, self.factor, ONE)
     }

@@ -1,9 +1,9 @@
-//! What the policy remembers of a device.
+//! The policy's memory of a device.
 //!
-//! Owns: its prices, what readers add to them, how many requests it likes at once, those who wait, what trickles in; the
-//! generation of debts.
+//! Owns: the device's prices, the effect of readers on them, how many requests the device likes at once, its waiting
+//! payers, its trickle; the generation of debts.
 //! Does not own: how each of these learns (the crate's other modules).
-//! Invariants: it is told of each request that ends, once.
+//! Invariants: each request that ends is reported once.
 
 use afflux_engine::policy::{Completed, Direction, View};
 
@@ -17,31 +17,31 @@ use crate::{
     Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
 };
 
-/// A request of so much carries a long run.
+/// A request of this size carries a long run.
 const WHOLE_BYTES: u64 = 8 * MIB;
 
-/// What is remembered of a device.
+/// The memory of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
-    /// What was known of it at the start.
+    /// Prices kept from an earlier start.
     kept: Option<RememberedPrices>,
     learned: Option<Learned>,
     pub(super) waiting: Waiting,
     pub(super) trickle: Trickle,
     pub(super) portions: Portions,
     pub(super) beside: Beside,
-    /// What has completed since room was last asked for.
+    /// Work completed since room was last asked for.
     pub(super) done: Work,
 }
 
-/// What its completions taught.
+/// Knowledge from the device's completions.
 #[derive(Debug)]
 struct Learned {
     estimator: Estimator,
     parallelism: Parallelism,
 }
 
-/// What the device's clocks and counts say.
+/// The device's clocks and counts.
 fn facts(view: &View) -> Facts {
     let (device, busy) = (view.device(), view.device().busy);
     Facts {
@@ -58,7 +58,7 @@ fn facts(view: &View) -> Facts {
 }
 
 impl DeviceMemory {
-    /// Of a device whose prices were kept.
+    /// The memory of a device whose prices were kept.
     pub(super) fn of_known(kept: RememberedPrices) -> Self {
         Self { kept: Some(kept), ..Self::default() }
     }
@@ -74,13 +74,13 @@ impl DeviceMemory {
         })
     }
 
-    /// What is known of it, to be shown.
+    /// The device's known prices and parallelism, to be shown.
     pub(super) fn known(&mut self, view: &View) -> (Snapshot, Parallelism) {
         let Learned { estimator, parallelism } = self.learned(view);
         (estimator.snapshot(view.now.0), *parallelism)
     }
 
-    /// What is to be kept of it.
+    /// The prices to keep for the next start.
     pub(super) fn remembered(&mut self, view: &View) -> Option<RememberedPrices> {
         self.learned(view).estimator.remembered()
     }
@@ -92,13 +92,13 @@ impl DeviceMemory {
         Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
-    /// What a run was found to cost where runs are short. Nothing of a device that takes them whole in a request, like
-    /// an object store: what one costs there others cost beside it, and few long ones would leave it idle.
+    /// The cost of a run where runs are short, as far as found. 0 for a device that takes whole runs in one request,
+    /// like an object store: runs overlap there, and a few long ones would leave the device idle.
     pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
         if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
-    /// What a run was found to cost: what is not known stretches no budget.
+    /// The cost of a run, as far as found: an unknown cost stretches no budget.
     pub(super) fn known_run_ns(&mut self, view: &View) -> u64 {
         self.learned(view).estimator.known_run_ns()
     }
@@ -108,22 +108,21 @@ impl DeviceMemory {
         self.learned(view).estimator.is_cold()
     }
 
-    /// How many requests it likes at once.
+    /// How many requests the device likes at once.
     pub(super) fn requests(&mut self, view: &View) -> u64 {
         self.learned(view).parallelism.requests()
     }
 
-    /// L, or how long a call to it takes at least.
+    /// L, or the least time of a call if that is longer.
     pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
         knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
     }
 
-    /// Which prices debts are made at: those of another generation say nothing any more.
+    /// The generation of the prices at which debts are made. Debts of another generation mean nothing.
     pub(super) fn generation(&mut self, view: &View) -> u64 {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended.
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);

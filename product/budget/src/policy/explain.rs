@@ -1,6 +1,6 @@
-//! What is in force for a device and why, to be shown.
+//! The figures in force for a device and their reasons, to be shown.
 //!
-//! Owns: the table of figures, which of the law's terms each is, why the budget in force is what it is.
+//! Owns: the table of figures, the law's term for each, the reason for the budget in force.
 //! Does not own: the terms (`policy`), how they are shown.
 //! Invariants: every row of the table has a value each time, in the table's order.
 
@@ -53,7 +53,7 @@ figures! {
     unloaded_latency_ns "ns" "What a write takes that meets no other; null while that is not known.";
 }
 
-/// Why the budget in force is what it is.
+/// The reason for the budget in force.
 fn because(standing: &Standing) -> &'static str {
     if standing.backlog_ns > standing.owed_ns {
         "memory guard"
@@ -64,7 +64,6 @@ fn because(standing: &Standing) -> &'static str {
     }
 }
 
-/// The figures of a device.
 pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
     let standing = Standing::of(view, device);
     let (Snapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);

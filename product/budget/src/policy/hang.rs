@@ -1,8 +1,8 @@
 //! When a device that completes nothing counts as hung.
 //!
-//! Owns: how long is too long. Does not own: the watching, what follows (the engine).
-//! Invariants: what is in flight has eight times its time, 2 s at least and 30 s at most: without a ceiling a price
-//! that was learned from a stall would excuse the next one.
+//! Owns: the time that is too long. Does not own: the watching, the consequences (the engine).
+//! Invariants: requests in flight have eight times their cost, 2 s at least and 30 s at most: without a ceiling a price
+//! learned from a stall would excuse the next one.
 
 use afflux_engine::policy::{Silence, View};
 
@@ -15,12 +15,12 @@ const LEAST_NS: u64 = 2000 * MILLISECOND;
 const MOST_NS: u64 = 30_000 * MILLISECOND;
 const TIMES: u64 = 8;
 
-/// How long a device may complete nothing that has so much in flight.
+/// How long a device with this much in flight may complete nothing.
 fn stalled_after_ns(in_flight_ns: Cost) -> u64 {
     in_flight_ns.saturating_mul(TIMES).clamp(LEAST_NS, MOST_NS)
 }
 
-/// What holds for the device now.
+/// The limits in force for the device.
 pub(super) fn silence(view: &View, device: &mut DeviceMemory) -> Silence {
     let (counts, prices) = (view.device(), Rates::of(view, device).prices);
     let in_flight_ns = prices.cost_ns(counts.runs_in_flight, counts.writeback * PAGE_BYTES);

@@ -1,14 +1,14 @@
-//! Writing behind: what is written while a device would idle, and how rewriting is told from writing.
+//! Writing behind: files written while a device would idle, and how rewriting is told from writing.
 //!
-//! A file that has been left alone for q is written. Where that turns out to be for nothing, since its pages are
-//! overwritten soon after, or would have been, q doubles; where it was not, or nobody writes to the file any more, q
-//! halves. A file whose q has come to a second is *hot*: then the background passes it over, too, until the backlog is
-//! in the middle of the band.
+//! A file that has been left alone for q is written. If the writes turn out useless, because the pages are overwritten
+//! soon after, or would have been, q doubles. If they were useful, or nobody writes to the file any more, q halves. A
+//! file with a q of at least a second is *hot*: then the background passes it over, too, until the backlog is in the
+//! middle of the band.
 //!
-//! Owns: q and its bounds, when a device is idle, the size of requests. Does not own: what is seen of a file, the
-//! looking (the engine).
-//! Invariants: pure. Who reads, waits for a flush, or is throttled comes first: for a moment after that, the next is
-//! waited for. Hot files are not passed over where that would keep others from writing.
+//! Owns: q and its bounds, when a device is idle, the size of requests. Does not own: observing and looking at files
+//! (the engine).
+//! Invariants: pure. Readers, callers that wait for a flush, and throttled writers come first: for a moment after each,
+//! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{DirtyFiles, Idle, Next, Quiet, Rewrites, View};
@@ -18,26 +18,26 @@ use crate::{Cost, Knobs, MILLISECOND};
 
 /// Shortest and first q.
 const QUIET_NS_MIN: u64 = 200 * MILLISECOND;
-/// Longest, where data never gets old.
+/// Longest q, where data never expires.
 const QUIET_NS_MAX: u64 = 30_000 * MILLISECOND;
 /// From this q on a file is hot.
 const HOT_NS: u64 = 1_000 * MILLISECOND;
-/// More than one page in so many that was written for nothing doubles q; less than one in [`RARE_PART`] halves it.
+/// q doubles above one useless page write in this many, and halves below one in [`RARE_PART`].
 const OFTEN_PART: u64 = 8;
 const RARE_PART: u64 = 32;
-/// A verdict on what is written needs a second, or so many pages that were written for nothing.
+/// A verdict on writes needs a second, or so many useless page writes.
 const JUDGED_NS: u64 = 1_000 * MILLISECOND;
 const JUDGED_PAGES: u64 = 16;
-/// A file that nobody wrote to for so many q is no longer what it was.
+/// A file without writes for so many q is no longer judged by its past.
 const FORGOTTEN_QUIETS: u64 = 8;
-/// After a read or a flush the next one is waited for so long.
+/// Time after a read or a flush in which the next one is waited for.
 const REST_NS: u64 = 20 * MILLISECOND;
-/// So many runs' time is a request worth; what comes next follows it without a seek.
+/// A request is worth the time of so many runs; the next request follows without a seek.
 const REQUEST_RUNS: Cost = 4;
 /// Least time of a request.
 const REQUEST_NS_MIN: Cost = 2 * MILLISECOND;
 
-/// What the flusher does where nothing is due.
+/// The flusher's next step while nothing is due.
 pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     let (device, now) = (view.device(), view.now);
     let Some(look_at) = files.look_at().filter(|_| knobs.idle) else { return Next::WaitUntil(Nanos::NEVER) };
@@ -56,7 +56,7 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     }
 }
 
-/// How it is written.
+/// How an idle file is written.
 pub(super) fn terms(rates: &Rates, request_bytes: u64) -> Idle {
     let most_ns = rates.in_flight_ns / 4;
     let ns = rates.alone.run_ns.saturating_mul(REQUEST_RUNS).clamp(REQUEST_NS_MIN.min(most_ns), most_ns);

@@ -1,9 +1,9 @@
-//! The law in force: what the engine's seam asks, answered in device time.
+//! The law in force: answers to the engine's seam, in device time.
 //!
 //! Owns: the view turned into a backlog, the answers. Does not own: the arithmetic (the crate's other modules), any
-//! step (the engine).
-//! Invariants: a decision looks at its own device and at what the memory guard leaves to it, nothing that devices
-//! share. What a payer owes is counted at the prices of the moment of the question.
+//! action (the engine).
+//! Invariants: a decision looks at its own device and the memory guard's room for it, at nothing that devices share. A
+//! payer's debt is counted at the prices of the moment of the question.
 
 mod account;
 mod beside;
@@ -38,40 +38,38 @@ use crate::{
 /// The name of this policy: what runs if nothing is asked for.
 pub const OWN_POLICY: &str = "afflux";
 
-/// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 /// The part of the budget above which the flusher writes.
 const BACKGROUND_PART: Cost = 8;
 /// The part of the budget that syncs may use more than the rest before the two take turns.
 const SYNC_PART: Cost = 4;
-/// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
+/// A file that was dirty this long, or for twice the budget in force, is written before larger ones.
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
-/// Slices end at multiples of this in their file: flash writes blocks of so much, and file systems give out extents
-/// that are aligned to as much.
+/// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
 const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
-/// The most that one in the queue asks for at once.
+/// The most that a queued payer asks for at once.
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
-/// So many runs' time is worth staying on a file for.
+/// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
 
 /// The policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget;
 
-/// What work costs on a device at one instant: all that some questions need.
+/// Costs of work on a device at one instant: enough for some questions.
 struct Rates {
     knobs: Knobs,
-    /// Of writes by themselves.
+    /// Prices of writes by themselves.
     alone: Prices,
-    /// Of writes beside the readers of the moment: what everything is counted at.
+    /// Prices of writes beside the readers of the moment: all costs are counted at these.
     prices: Prices,
-    /// What may be in flight, by writes alone.
+    /// Device time that may be in flight, at the prices of writes alone.
     in_flight_ns: Cost,
 }
 
@@ -79,13 +77,13 @@ struct Rates {
 struct Standing {
     rates: Rates,
     band: Band,
-    /// D.
+    /// D: the cost of all dirty data.
     owed_ns: Cost,
-    /// D, the memory guard counted in.
+    /// D, with the memory guard.
     backlog_ns: Cost,
-    /// N.
+    /// N: the payers that share the device.
     payers: u64,
-    /// What a payer dirties at a time, where runs are dear.
+    /// Bytes that a payer dirties at a time, where runs are dear.
     portion_bytes: Option<u64>,
 }
 
@@ -103,7 +101,7 @@ impl Rates {
         PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
     }
 
-    /// Bytes that take so long by themselves.
+    /// Bytes that take `ns`, written alone.
     fn bytes_in(&self, ns: Cost) -> u64 {
         mul_div(ns, MIB, self.alone.mib_ns.max(1))
     }
@@ -128,13 +126,13 @@ impl Standing {
         };
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let owed_ns = prices.cost_ns(counts.runs, bytes);
-        // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
+        // The guard leaves the device two thirds of the others' remainder: the law's formula in these terms.
         let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
         let backlog_ns = guarded_backlog_ns(band, owed_ns, bytes, bytes, bytes_max);
         Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
     }
 
-    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
+    /// The backlog up to which a queued payer is admitted, if payers have portions and the band is not used up.
     fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
         let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
         let portion_ns = self.rates.prices.cost_ns(1, bytes);
@@ -143,8 +141,8 @@ impl Standing {
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
-    /// A payer that may go on takes a portion, where there are portions and it does not write little. One without room
-    /// for it queues.
+    /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
+    /// for a portion queues.
     fn goes_on(
         &self,
         view: &View,
@@ -164,9 +162,9 @@ impl Standing {
         }
     }
 
-    /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
-    /// the knob in bytes. Never more than writers may dirty without a pause: they would wait for a flusher that waits
-    /// for them.
+    /// The cost of dirty pages not in flight above which the flusher writes: the knob in time, or the law's part; less
+    /// by the knob in bytes. The threshold never exceeds the cost that writers may dirty without a pause: they would
+    /// wait for a flusher that waits for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
         let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
@@ -176,7 +174,7 @@ impl Standing {
         }
     }
 
-    /// Whether so much is dirty and not in flight that the flusher writes.
+    /// Whether enough is dirty and not in flight for the flusher to write.
     fn is_over_background(&self, view: &View, is_cold: bool) -> bool {
         let (counts, dirty_pages) = (view.device(), view.device().reclaimable);
         let runs = counts.runs.saturating_sub(counts.runs_in_flight);
@@ -193,7 +191,7 @@ impl Standing {
         if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
     }
 
-    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
+    /// Whether too much is dirty to pass over hot files: a page that is rewritten is better written once.
     fn takes_hot(&self, view: &View) -> bool {
         let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
         let (device, knobs) = (view.device(), &self.rates.knobs);
@@ -306,7 +304,7 @@ impl DevicePolicy for Budget {
         }
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
-            // With it goes what is half as old, so that the device is not woken for each file.
+            // Files half as old go with it, so that the device is not woken for each file.
             return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
         }
         match idle::next(view, files, &standing.rates.knobs) {

@@ -1,15 +1,15 @@
-//! Portions: where runs are dear and many wait, a payer dirties a long run at a time, and then waits for what it cost.
+//! Portions: where runs are dear and many payers wait, a payer dirties a long run at a time, then waits for its cost.
 //!
-//! A hundred writers that enter evenly own a hundredth of the band each, in runs so short that a disk seeks most of
-//! the time, and a flash stick copies a whole block for each. A band stretched for them makes runs longer, and a sync
-//! of everything as much later. A portion makes one payer's run long and leaves the others' for later: the device is
-//! at full speed with few runs dirty, each payer has the same share as before, and who writes little waits for little.
-//! Portions end in their file at multiples of their size, as flash blocks and file systems' extents do.
+//! A hundred writers that enter evenly own a hundredth of the band each. Their runs are so short that a disk seeks most
+//! of the time, and a flash stick copies a whole block for each. A band stretched for them makes runs longer, and a
+//! sync of everything that much later. A portion makes one payer's run long and leaves the others' for later. The
+//! device is at full speed with few runs dirty, each payer has the same share as before, and a light writer waits
+//! little. Portions end in their file at multiples of their size, as flash blocks and file systems' extents do.
 //!
-//! Owns: when there are portions and how large they are; how much of those given out is not dirtied yet.
+//! Owns: when there are portions and how large they are; how much of the given portions is not dirtied yet.
 //! Does not own: debts (`payer`), the queue (the engine's).
-//! Invariants: what is given out counts as backlog until it is dirtied or its time is over, so that the band bounds
-//! both. One at a time is let in from the queue.
+//! Invariants: a given portion counts as backlog until it is dirtied or expires, so that the band bounds both. One
+//! payer at a time is admitted from the queue.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,20 @@ use crate::{Band, Cost, Knobs, MIB, MILLISECOND, Prices};
 
 /// A band holds so many portions, as far as it may be stretched.
 const IN_BAND: Cost = 8;
-/// A portion is the part of the band at most.
+/// A portion takes at most this part of the band.
 const PART_MAX: Cost = 4;
-/// The smallest.
+/// The smallest portion.
 const BYTES_MIN: u64 = MIB;
 /// A payer that has not dirtied its portion after so long gets a smaller one next.
 const LASTS_NS: u64 = 1000 * MILLISECOND;
-/// So often the next portion is halved.
+/// The next portion is halved this often at most.
 const HALVINGS_MAX: u32 = 7;
-/// What a portion may cost if its payer's runs are short, in portions.
+/// The most that a portion may cost if its payer's runs are short, in portions.
 const COST_MAX: Cost = 2;
-/// One who is let in from the queue takes its portion within this.
+/// A payer admitted from the queue takes its portion within this time.
 const TAKEN_NS: u64 = 100 * MILLISECOND;
 
-/// The band and the bytes of a portion, if there are portions, where `stretched` would be the band of so many who enter
-/// evenly.
+/// The band and the bytes of a portion, if there are portions. `stretched` is the band for `payers` that enter evenly.
 pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64) -> Option<(Band, u64)> {
     if knobs.portion_bytes == 0 || stretched.end_ns <= knobs.budget_ns {
         return None;
@@ -45,15 +44,15 @@ pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64
     Some((Band { end_ns }, bytes))
 }
 
-/// What is given out of a device.
+/// The portions given out on a device.
 #[derive(Debug, Default)]
 pub(super) struct Portions {
-    /// By number: the oldest first, and the first whose time is over.
+    /// By number: the oldest first, which is the first to expire.
     open: BTreeMap<u64, Open>,
     /// The sum over `open`.
     left_ns: Cost,
     given: u64,
-    /// Up to then somebody who was let in may take one.
+    /// Until then a payer admitted from the queue may take one.
     awaited_until_ns: u64,
 }
 
@@ -63,7 +62,6 @@ struct Open {
     until_ns: u64,
 }
 
-/// A payer's.
 #[derive(Clone, Copy, Debug)]
 struct Portion {
     number: u64,
@@ -71,23 +69,23 @@ struct Portion {
     left_ns: Cost,
 }
 
-/// What is remembered of a payer.
+/// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Share {
     portion: Option<Portion>,
     halvings: u32,
-    /// It was sent to the queue.
+    /// The payer was sent to the queue.
     queued: bool,
 }
 
 impl Portions {
-    /// What is not dirtied yet.
+    /// The cost of pages not dirtied yet.
     pub(super) fn left_ns(&mut self, now_ns: u64) -> Cost {
         self.expire(now_ns);
         self.left_ns
     }
 
-    /// Drops the portions whose time is over. Returns how many entries it looked at: one more than it dropped, at most.
+    /// Drops expired portions. Returns how many entries it looked at: at most one more than it dropped.
     fn expire(&mut self, now_ns: u64) -> usize {
         let mut looks = 0;
         while let Some(oldest) = self.open.first_entry() {
@@ -100,7 +98,7 @@ impl Portions {
         looks
     }
 
-    /// An open portion has so much left, which is less than before. One with nothing left is closed.
+    /// Lowers the rest of an open portion. A portion with nothing left is closed.
     fn set_left(&mut self, number: u64, left_ns: Cost) {
         let Some(open) = self.open.get_mut(&number) else { return };
         self.left_ns -= open.left_ns - left_ns;
@@ -110,7 +108,7 @@ impl Portions {
         }
     }
 
-    /// Whether one more may be let in from the queue, who is awaited then.
+    /// Whether one more payer may be admitted from the queue; that payer is then awaited.
     pub(super) fn lets_one_in(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
         let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
@@ -130,7 +128,7 @@ impl Portions {
 }
 
 impl Share {
-    /// It dirtied pages of so much cost.
+    /// The payer dirtied pages of this cost.
     pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
         let Some(portion) = self.portion.take() else { return };
         let Some(open_ns) = portions.open.get(&portion.number).map(|open| open.left_ns) else {
@@ -147,22 +145,22 @@ impl Share {
         }
     }
 
-    /// Pages that are left of its portion.
+    /// Pages left of the payer's portion.
     pub(super) fn left_pages(&self) -> Option<u64> {
         self.portion.map(|portion| portion.left_pages)
     }
 
-    /// What of the portions given out is its own.
+    /// The payer's own part of the given portions.
     pub(super) fn own_ns(&self, portions: &Portions) -> Cost {
         self.portion.and_then(|portion| portions.open.get(&portion.number)).map_or(0, |open| open.left_ns)
     }
 
-    /// It goes to the queue.
+    /// The payer goes to the queue.
     pub(super) fn queues(&mut self) {
         (self.queued, self.portion) = (true, None);
     }
 
-    /// Whether it was in the queue before.
+    /// Whether the payer was in the queue before.
     pub(super) fn comes_from_queue(&mut self, portions: &mut Portions) -> bool {
         let queued = std::mem::take(&mut self.queued);
         if queued {
@@ -171,8 +169,8 @@ impl Share {
         queued
     }
 
-    /// The pages of a portion that it takes, up to a multiple of its size from the page where it writes; none if the
-    /// band has no room for it.
+    /// The pages of a portion that the payer takes, up to a multiple of its size from the page where it writes; none if
+    /// the band has no room for them.
     pub(super) fn takes(
         &mut self,
         portions: &mut Portions,

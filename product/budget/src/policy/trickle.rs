@@ -1,35 +1,36 @@
-//! What is let in although the budget is used up: a part of what completes.
+//! The trickle: a part of completed work that is admitted although the budget is used up.
 //!
-//! Owns: how much of it is left, or was taken too much. Does not own: those who wait for it (the engine's queue).
-//! Invariants: at most a sixteenth of the device time that completes is let in while the backlog is above the budget,
-//! so that the backlog falls at fifteen sixteenths of the device's speed. A write is let in whole: what it costs beyond
-//! what was left is made up for by those after it. Nothing is saved up below the budget.
+//! Owns: how much of the trickle is left, or overdrawn. Does not own: the writers that wait for it (the engine's
+//! queue).
+//! Invariants: at most a sixteenth of the completed device time is admitted while the backlog is above the budget. So
+//! the backlog falls at fifteen sixteenths of the device's speed. A write is admitted whole: later writes make up for
+//! the excess. Nothing is saved up below the budget.
 
 use crate::prices::Work;
 use crate::{Cost, Prices};
 
-/// The part of what completes.
+/// The part of completed work.
 const PART: u64 = 16;
 
 fn signed(ns: Cost) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// Of the budget, the part that may have been taken too much: sixteen times as much is written before more is let in.
+/// The part of the budget that may be overdrawn: sixteen times as much is written before more is admitted.
 const TAKEN_PART: Cost = 4;
 
-/// What may still enter.
+/// The cost that may still enter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trickle {
-    /// Negative: more was let in than might be.
+    /// Negative: more was admitted than allowed.
     left_ns: i64,
-    /// What was dirty when it was looked at last: in work, since prices move.
+    /// Work that was dirty at the last look: in work, since prices move.
     dirty: Work,
 }
 
 impl Trickle {
-    /// So much has completed and left so much dirty, which at these prices is the backlog, of which `end_ns` may be.
-    /// Says up to where those who wait are let in.
+    /// Some work completed and left `dirty` work, which costs `backlog_ns` at these prices; the limit is `end_ns`.
+    /// Returns the backlog up to which waiting writers are admitted.
     pub(super) fn completed(
         &mut self,
         (done, dirty): (Work, Work),
@@ -37,14 +38,14 @@ impl Trickle {
         backlog_ns: Cost,
         end_ns: Cost,
     ) -> Cost {
-        // What is there beyond what was, less what completed, came in.
+        // The dirty work has entered, except for earlier work that did not complete.
         let entered_ns = signed(dirty.without(self.dirty.without(done)).cost_ns(prices));
         self.dirty = dirty;
         if backlog_ns < end_ns {
             self.left_ns = 0;
             return end_ns;
         }
-        // Nobody is kept out for long for what others took.
+        // No writer is kept out for long because of others' work.
         let least_ns = -signed(end_ns / TAKEN_PART);
         let left_ns = self.left_ns.saturating_sub(entered_ns).max(least_ns);
         self.left_ns = left_ns.saturating_add(signed(done.cost_ns(prices) / PART));

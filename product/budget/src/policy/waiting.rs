@@ -1,8 +1,8 @@
 //! How many payers wait, of how many clients, now and on average.
 //!
-//! Owns: the two averages. Does not own: the counting (the engine), what follows (`policy`).
-//! Invariants: a count holds from when it was seen to when the next is; an average follows it as far in its own time
-//! as a charged capacitor would, taken linearly.
+//! Owns: the two averages. Does not own: the counting (the engine), the decisions (`policy`).
+//! Invariants: a count holds until the next. In its own time an average follows the count as a charged capacitor would,
+//! taken linearly.
 
 use afflux_engine::policy::PayerCounts;
 
@@ -10,9 +10,9 @@ use crate::MILLISECOND;
 
 /// A count is kept in 1,024ths.
 const ONE: u64 = 1024;
-/// Over which time the share of a payer is averaged.
+/// Time over which a payer's share is averaged.
 const SHORT_NS: u64 = 100 * MILLISECOND;
-/// Over which time the number of payers that stretches the budget is averaged.
+/// Time over which the number of payers that stretches the budget is averaged.
 const LONG_NS: u64 = 1000 * MILLISECOND;
 
 /// Payers that wait.
@@ -25,7 +25,7 @@ pub(super) struct Waiting {
     others: Others,
 }
 
-/// Clients of whom payers wait, beside the one of whom is asked.
+/// Clients with waiting payers, beside the client of the payer in question.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     now: u64,
@@ -42,7 +42,7 @@ fn towards(average: u64, count: u64, passed_ns: u64, over_ns: u64) -> u64 {
 }
 
 impl Waiting {
-    /// So many wait at this instant.
+    /// `count` payers wait at this instant.
     pub(super) fn note(&mut self, now_ns: u64, count: u64) {
         let passed = now_ns.saturating_sub(self.seen_ns);
         self.short = towards(self.short, self.now, passed, SHORT_NS);
@@ -50,7 +50,7 @@ impl Waiting {
         (self.now, self.seen_ns) = (count, now_ns);
     }
 
-    /// N: among how many the device is divided.
+    /// N: the number of payers that share the device.
     pub(super) fn sharing(&self) -> u64 {
         self.now.max(self.short.div_ceil(ONE)).max(1)
     }
@@ -66,13 +66,13 @@ impl Waiting {
         self.others = Others { now: others, seen_ns: now_ns, short };
         match others.max(short.div_ceil(ONE)) {
             0 => self.sharing(),
-            // Of payers without a client, while nobody else waits, nobody counts how many they are.
+            // Payers without a client are not counted while no client waits.
             others if payer.client_payers == 0 => (others + 1).saturating_mul(self.sharing()),
             others => (others + 1).saturating_mul(payer.client_payers),
         }
     }
 
-    /// How many want to write at the same time, over the last second.
+    /// How many payers want to write at the same time, over the last second.
     pub(super) fn on_average(&self) -> u64 {
         self.long.div_ceil(ONE).max(1)
     }

@@ -1,4 +1,4 @@
-//! The law's vectors for prices, and what must hold for any.
+//! The law's vectors for prices, and properties of any prices.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn costs_are_those_of_the_law() {
 
 #[test]
 fn ratios_are_bounded() {
-    // Fifty milliseconds by the model.
+    // The model's cost is 50 ms.
     let model = prices(1_000, 41_943_040);
     for (measured_ms, ratio) in [(52, 1064), (1100, 16_384), (1, 64)] {
         assert_eq!(model.ratio(0, 1_250_000, measured_ms * 1_000_000), ratio);

@@ -8,24 +8,24 @@ use afflux_frames::FrameId;
 use super::Cache;
 use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
 
-/// How many frames are in which state.
+/// How many frames are in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// All of them.
+    /// All frames.
     pub frames: u64,
-    /// Free.
+    /// Free frames.
     pub free: u64,
-    /// In a file's index.
+    /// Frames in a file's index.
     pub cached: u64,
-    /// Holding parts of the files' indexes.
+    /// Frames that hold parts of the files' indexes.
     pub index: u64,
-    /// Taken out of an index, and waiting for whoever reads or writes them.
+    /// Frames taken out of an index that wait for their readers or writers.
     pub leaving: u64,
     /// Of `cached`: dirty, and not being written.
     pub dirty: u64,
     /// Being written since it was dirty, in an index or leaving.
     pub writeback: u64,
-    /// What files say they have that is not yet written, in pages.
+    /// Pages that files count as not yet written.
     pub unwritten: u64,
 }
 
@@ -37,7 +37,7 @@ impl Census {
 }
 
 impl Cache {
-    /// Counts all frames, in time proportional to their number. `unwritten` is the files' to say.
+    /// Counts all frames, in time proportional to their number. The files supply `unwritten`.
     pub(crate) fn census(&self) -> Census {
         let mut census =
             Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };

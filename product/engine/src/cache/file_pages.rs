@@ -1,9 +1,10 @@
-//! One file's pages: its index and its size, as hits see them.
+//! One file's pages: the index, and the size that hits see.
 //!
-//! Owns: the index, the size that readers of the cache see, the file's slot and number, where a hit tells readahead.
-//! Does not own: what is dirty, in flight or synced of it (`devices`); what readahead does (`reading`).
-//! Invariants: bytes of cached pages past the size are zero. The size may be read without a lock; it changes with
-//! the file's lock held.
+//! Owns: the index, the size that readers of the cache see, the file's slot and number, the offset past which a hit
+//! tells readahead.
+//! Does not own: the file's dirty, in-flight and synced pages (`devices`); readahead itself (`reading`).
+//! Invariants: bytes of cached pages past the size are zero. The size may be read without a lock; it changes with the
+//! file's lock held.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,19 +16,19 @@ use crate::eviction::PageKey;
 use crate::page::Identity;
 use crate::units::PAGE_BYTES;
 
-/// Pages of a file without users that are let go at a time.
+/// Pages of a file without users that are dropped at a time.
 const DROP_PAGES: usize = 64;
 
-/// What the cache has of a file. All that a hit reads of it is in one cache line, since with very many files none of them
-/// is in a cache.
+/// The cache's view of a file. A hit reads only one cache line of it, since with very many files none of them is in a
+/// CPU's cache.
 #[repr(align(64))]
 pub(crate) struct FilePages {
-    /// What its frames say whose they are. Not used again while the file lives.
+    /// The file's name in the records of its frames. Not used again while the file lives.
     pub(crate) slot: u32,
     number: u64,
     pub(crate) index: Index,
     pub(crate) size: AtomicU64,
-    /// A read that ends past this offset has used up what was read ahead.
+    /// A read that ends past this offset has used up the pages read ahead.
     pub(crate) readahead_trigger: AtomicU64,
 }
 
@@ -45,7 +46,7 @@ impl FilePages {
         }
     }
 
-    /// Readahead is told of reads that end beyond this page; of none, if it is nothing.
+    /// Readahead learns of reads that end beyond this page, or of none for `None`.
     pub(crate) fn tell_readahead_past(&self, page: Option<u64>) {
         let trigger = page.map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
         self.readahead_trigger.store(trigger, Ordering::Relaxed);
@@ -57,18 +58,18 @@ impl FilePages {
         self.size.load(Ordering::Acquire)
     }
 
-    /// What frames of the page say that they are.
+    /// The identity of the page's frame.
     #[inline]
     pub(crate) fn identity(&self, page: u64) -> Identity {
         Identity { file: self.slot, index: page }
     }
 
-    /// What the page is called for ever.
+    /// The page's name, never used again for another page.
     pub(crate) fn key(&self, page: u64) -> PageKey {
         PageKey { file: self.number, page }
     }
 
-    /// Nobody uses the file any more: lets its pages go, all of them clean.
+    /// Drops the pages of a file without users; all of them are clean.
     pub(crate) fn forget(&self, cache: &Cache) {
         let (mut from, mut frames) = (0, Vec::with_capacity(DROP_PAGES));
         while let Some(page) = self.index.next_present(&cache.nodes, from) {

@@ -1,46 +1,43 @@
-//! How many pages are under guards, and that they are not too many.
+//! The number of pages under guards, and its limit.
 //!
-//! Owns: the places at which guards are counted and hold the cache, so that threads that take guards seldom change the
-//! same word.
+//! Owns: the places that count guards and hold the cache, so that threads that take guards seldom change the same word.
 //! Does not own: the guards (`pins`), the frames' own counts of them (`page`).
-//! Invariants: a guard's reference to its place is the count of its first page, so that both cost one change of one word;
-//! the sum over all places is what guards hold. Where the limit is small it is never passed; otherwise each place may pass
-//! it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
+//! Invariants: a guard's reference to its place also counts the first page, so that one atomic change serves both. The
+//! sum over all places is the number of guarded pages. A small limit is never passed. Otherwise each place may pass it
+//! by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Cache;
 
-/// As many as there are.
 const PLACES: usize = 16;
-/// A place asks for the sum when it has grown by this at most: a power of two.
+/// A place asks for the sum after it has grown by at most this: a power of two.
 const SLACK_PAGES_MAX: u64 = 64;
 /// The slack of all places together is at most this part of the limit.
 const SLACK_PART: u64 = 8;
 
-/// The cache as guards hold it, at one place.
+/// One of the places that hold the cache for guards.
 #[repr(align(128))]
 pub(crate) struct GuardPlace {
     pub(super) cache: Arc<Cache>,
-    /// Pages of guards, but for the first of each.
+    /// Guarded pages, except for the first of each guard.
     more: AtomicU64,
 }
 
 impl GuardPlace {
     fn pages(self: &Arc<Self>) -> u64 {
-        // One reference is that of all places.
+        // One of the references belongs to the array of places.
         Arc::strong_count(self) as u64 - 1 + self.more.load(Ordering::Relaxed)
     }
 
-    /// Notes that a guard lets go of its pages after the first.
+    /// Uncounts a guard's pages after the first.
     pub(super) fn forget_more(&self, pages: u64) {
         let before = self.more.fetch_sub(pages, Ordering::Relaxed);
         debug_assert!(before >= pages, "guards were given back that nobody took");
     }
 }
 
-/// All places of a cache.
 pub(crate) struct GuardPlaces([Arc<GuardPlace>; PLACES]);
 
 impl GuardPlaces {
@@ -49,14 +46,15 @@ impl GuardPlaces {
         Arc::new(Self(std::array::from_fn(place)))
     }
 
-    /// The place for a guard of one page, which it holds until it goes; nothing if guards would then hold too much.
+    /// The place for a guard of one page, which the guard holds until it is dropped; `None` if guards would then hold
+    /// too much.
     #[inline]
     pub(super) fn admit(&self, number: PlaceNumber, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
         (!asks(&place, 1, pages_max) || self.pages() <= pages_max).then_some(place)
     }
 
-    /// As [`GuardPlaces::admit`], of some pages: the guard also gives back those after the first
+    /// As [`GuardPlaces::admit`], for several pages: the guard also gives back the pages after the first
     /// ([`GuardPlace::forget_more`]).
     pub(super) fn admit_many(&self, number: PlaceNumber, pages: u64, pages_max: u64) -> Option<Arc<GuardPlace>> {
         let place = Arc::clone(&self.0[number.0]);
@@ -75,15 +73,14 @@ impl GuardPlaces {
     }
 }
 
-/// Which place.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaceNumber(usize);
 
 impl PlaceNumber {
-    /// A thread's, of which this is something that no other thread has.
+    /// The place of a thread, chosen by the address of a value that only this thread has.
     #[inline]
     pub(crate) fn of<T>(own: &T) -> Self {
-        // Any will do: the bits above a cache line's differ where threads' values lie apart.
+        // Any place will do. The bits above a cache line's differ if threads' values lie apart.
         let address = std::ptr::from_ref(own) as usize;
         Self((address >> 7 ^ address >> 12) % PLACES)
     }
@@ -97,7 +94,7 @@ fn asks(place: &Arc<GuardPlace>, pages: u64, pages_max: u64) -> bool {
     after & !(slack - 1) != after.saturating_sub(pages) & !(slack - 1)
 }
 
-/// By how much a place grows unasked: a power of two.
+/// By how much a place grows without asking for the sum: a power of two.
 #[inline]
 fn slack_pages(pages_max: u64) -> u64 {
     let share = pages_max / (SLACK_PART * PLACES as u64);

@@ -1,12 +1,12 @@
-//! The hit path: reads and overwrites of what is in the cache.
+//! The hit path: reads and overwrites of cached bytes.
 //!
-//! Owns: the copies, and the checks that make them of the right bytes.
-//! Does not own: anything that waits; a page that is not simply there is somebody else's business.
-//! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
-//! another page since. A read holds nothing and is checked after the copy: it changes nothing that other
-//! readers read, and its copy need not wait for the frame's record; if the frame was used anew during the copy, it is read
-//! again under a pin. An overwrite holds the page as a writer, and leaves it as dirty as it was. Where the arena keeps
-//! only the first bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+//! Owns: the copies, and the checks that they copied the right bytes.
+//! Does not own: waiting; a page that is not simply there is left to other modules.
+//! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become another page since.
+//! A read holds nothing and is checked after the copy. So it writes no memory that other readers read, and the copy
+//! need not wait for the frame's record. If the frame was reused during the copy, the bytes are read again under a pin.
+//! An overwrite holds the page as a writer, and leaves it as dirty as it was. If the arena keeps only the first bytes
+//! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::page::{PIN, Sectors, WRITER, about_to_fill};
 use crate::platform::Platform;
 use crate::units::PAGE_BYTES;
 
-/// What a range of bytes is within one page. Its end is inside the page, as it is made.
+/// A range of bytes within one page. Its end is inside the page by construction.
 #[derive(Clone, Copy)]
 pub(crate) struct InPage {
     pub(crate) page: u64,
@@ -41,7 +41,7 @@ impl InPage {
     /// How many bytes a copy between the range and memory of `room` bytes moves.
     ///
     /// # Panics
-    /// When the range leaves its page, or the memory is shorter: the copy would pass their ends.
+    /// If the range leaves its page, or the memory is shorter: the copy would pass their ends.
     #[inline]
     fn copied(self, room: usize) -> usize {
         assert!(self.start <= FRAME_BYTES && self.len <= FRAME_BYTES - self.start && self.len <= room);
@@ -50,10 +50,10 @@ impl InPage {
 }
 
 impl Cache {
-    /// Copies bytes of one page if it is there. `into` may be unaligned.
+    /// Copies bytes of one page if it is cached. `into` may be unaligned.
     ///
     /// # Panics
-    /// When `into` is shorter than the range.
+    /// If `into` is shorter than the range.
     #[inline]
     pub(crate) fn read_hit<P: Platform>(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let len = at.copied(into.len());
@@ -64,9 +64,9 @@ impl Cache {
             return false;
         };
         if self.keeps::<P>(at) {
-            // SAFETY: the frame is arena memory, which stays while the cache is there, whatever becomes of the page; the
-            // range is inside it, `into` is ours and at least as long (both were asked above); whoever changes
-            // the frame meanwhile goes through the same routine, or is a device.
+            // SAFETY: the frame is arena memory, which stays mapped while the cache exists, even if the page goes. The
+            // range is inside the frame, and `into` is ours and at least as long (both asserted above). Other threads
+            // change the frame through the same routine meanwhile, and so may a device.
             unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), len) };
         } else {
             self.read_kept(frame, at, into);
@@ -78,7 +78,7 @@ impl Cache {
         true
     }
 
-    /// Reads what was used anew while it was copied: under a pin, which lasts.
+    /// Reads again, under a lasting pin, a page whose frame was reused during the copy.
     #[cold]
     fn read_again(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
@@ -92,17 +92,17 @@ impl Cache {
             found
         });
         if !found {
-            // Nobody shall find bytes of another file there.
+            // Nobody must find bytes of another file there.
             into.fill(0);
         }
         found
     }
 
-    /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
-    /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
+    /// Overwrites bytes of one page if that changes only bytes: the page and the sectors are dirty already, the page is
+    /// not promised to be stable, and the file's size stays.
     ///
     /// # Panics
-    /// When `from` is shorter than the range.
+    /// If `from` is shorter than the range.
     #[inline]
     pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let len = at.copied(from.len());
@@ -120,9 +120,8 @@ impl Cache {
         if found {
             self.pages.touch_overwritten(frame);
             if self.keeps::<P>(at) {
-                // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes
-                // (both were asked above); concurrent readers and writers of the frame go through the
-                // same routine.
+                // SAFETY: the held frame is arena memory, the range is inside it, and `from` has `len` bytes (both
+                // asserted above). Concurrent readers and writers of the frame go through the same routine.
                 unsafe { copy::copy_bytes(from.as_ptr(), self.address_in::<P>(frame).add(at.start), len) };
             } else {
                 self.fill_kept(frame, at, from);
@@ -132,8 +131,8 @@ impl Cache {
         found
     }
 
-    /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so it may be
-    /// otherwise a moment later.
+    /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so the answer may change a moment
+    /// later.
     #[inline]
     pub(crate) fn could_overwrite(&self, file: &FilePages, at: InPage) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
@@ -158,27 +157,26 @@ impl Cache {
         self.frames.address(frame).as_ptr()
     }
 
-    /// Whether all of the range has memory. Always so, but in a stamped arena.
+    /// Whether all of the range has memory. Always true outside a stamped arena.
     #[inline]
     fn keeps<P: Platform>(&self, at: InPage) -> bool {
         !P::STAMPED_FRAMES || at.start + at.len <= self.frames.kept_bytes()
     }
 
-    /// The address of a frame. Worlds without stamped frames have had their arena checked when the engine
-    /// was made.
+    /// The address of a frame. In worlds without stamped frames the arena was checked when the engine was made.
     #[inline]
     fn address_in<P: Platform>(&self, frame: FrameId) -> *mut u8 {
         if P::STAMPED_FRAMES { self.address(frame) } else { self.frames.whole_address(frame) }
     }
 
-    /// The part of a range of a frame that there is memory for.
+    /// The part of a frame's range that has memory.
     fn kept(&self, range: Range<usize>) -> Range<usize> {
         assert!(range.start <= range.end && range.end <= FRAME_BYTES);
         let kept = self.frames.kept_bytes();
         range.start.min(kept)..range.end.min(kept)
     }
 
-    /// A read hit in any arena: what was not kept of it reads as zeros.
+    /// A read hit in any arena: bytes without memory read as zeros.
     #[cold]
     fn read_kept(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
         let kept = self.kept(at.range());
@@ -194,7 +192,7 @@ impl Cache {
         self.fill_bytes(frame, at.start, &from[..at.len]);
     }
 
-    /// Copies into a frame that the caller may change: fresh, or held as a writer.
+    /// Copies into a frame that the caller may change: a fresh frame, or one held as a writer.
     pub(crate) fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
         let kept = self.kept(start..start + from.len());
         about_to_fill();
@@ -203,7 +201,7 @@ impl Cache {
         unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
     }
 
-    /// Says that all of the frame will be filled soon. Not worth its instructions where little of it is kept.
+    /// Announces that all of the frame will be filled soon. Not worth its instructions if little of the frame is kept.
     pub(crate) fn expect_copy(&self, frame: FrameId) {
         if self.frames.kept_bytes() == FRAME_BYTES {
             copy::prefetch_to_fill(self.address(frame));
@@ -221,7 +219,7 @@ impl Cache {
         unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }
 
-    /// Copies part of one frame to the same place in another that the caller may change.
+    /// Copies part of a frame to the same place in `to`, which the caller may change.
     pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
         assert!(from != to);
         let range = self.kept(range);

@@ -1,11 +1,11 @@
 //! From a page's offset in its file to its frame.
 //!
-//! Owns: one file's radix tree: its root, growth, shrinkage and tags. As long as page 0 is the only page there is no node:
-//! its frame stands in the root.
+//! Owns: one file's radix tree: its root, growth, shrinkage and tags. As long as page 0 is the only page, there is no
+//! node, and the root holds the page's frame.
 //! Does not own: the nodes' memory (`nodes`), the pages' states.
-//! Invariants: lookups take no lock and may be wrong when a node was reused meanwhile: the caller
-//! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
-//! node is set when one below it is. The leaf that is remembered is one of the tree's.
+//! Invariants: a lookup takes no lock and may be wrong if a node was reused meanwhile, so the caller checks the frame's
+//! identity. Everything else needs the file's lock. A tag on a slot of an inner node is set when one below it is. The
+//! remembered leaf is one of the tree's.
 
 use afflux_frames::FrameId;
 
@@ -19,8 +19,8 @@ const ALONE: u64 = 1 << 63;
 /// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number, or [`ALONE`].
 pub(crate) struct Index {
     root: AtomicU64,
-    /// The leaf used last, since most of what needs the lock goes through a file page by page: its
-    /// pages' common bits plus 1 (0 is none), and its number. Read and written with the file's lock held.
+    /// The leaf used last, because most operations under the lock walk a file page by page: its pages' common bits plus
+    /// 1 (0 is none), and its number. Read and written with the file's lock held.
     last_pages: AtomicU64,
     last_leaf: AtomicU32,
 }
@@ -84,7 +84,7 @@ impl Index {
         self.root.store(word, Ordering::Release);
     }
 
-    /// The frame that holds the page, as far as can be seen without the lock.
+    /// The frame that holds the page, as far as a lookup without the lock can tell.
     #[inline]
     pub(crate) fn lookup(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
         let root = self.root.load(Ordering::Acquire);
@@ -154,7 +154,7 @@ impl Index {
         leaf.slot(page).map(FrameId::new)
     }
 
-    /// Takes the nodes that a page needs which is not there; `more` gives frames for them. Nothing if there are too few.
+    /// Takes the nodes that an absent page needs; `more` supplies frames for them. `None` if there are too few.
     pub(crate) fn room_for<'a>(
         &self,
         nodes: &'a Nodes,
@@ -164,7 +164,7 @@ impl Index {
         nodes.take(self.lacking(nodes, page), more)
     }
 
-    /// How many nodes the page needs that are not there.
+    /// How many nodes the page lacks.
     fn lacking(&self, nodes: &Nodes, page: u64) -> usize {
         if self.leaf(nodes, page).is_some() {
             return 0;
@@ -173,7 +173,7 @@ impl Index {
         let Some((mut node, height)) = self.root() else {
             return match Alone::of(self.root.load(Ordering::Relaxed)) {
                 _ if page == 0 => 0,
-                // A leaf for the page that is alone, the levels above it, and the other page's way down from there.
+                // A leaf for the lone page, the levels above it, and the other page's way down from there.
                 Some(_) => 2 * levels - 1,
                 None => levels,
             };
@@ -190,7 +190,7 @@ impl Index {
         0
     }
 
-    /// Puts a frame at a page, in place of the one that was there, if any. `room` has the nodes that the page lacks.
+    /// Puts a frame at a page, in place of the earlier frame, if any. `room` has the nodes that the page lacks.
     pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut room: Taken<'_>) {
         if let Some(leaf) = self.leaf(nodes, page) {
             return leaf.set_slot(page, Some(frame.raw()));
@@ -204,7 +204,7 @@ impl Index {
         self.insert_leaf(nodes, page, frame, &mut room);
     }
 
-    /// Puts another frame at a page that is there.
+    /// Puts another frame at a present page.
     pub(crate) fn replace(&self, nodes: &Nodes, page: u64, frame: FrameId) {
         match self.leaf(nodes, page) {
             Some(leaf) => leaf.set_slot(page, Some(frame.raw())),
@@ -266,7 +266,7 @@ impl Index {
         (node, height)
     }
 
-    /// Takes a page out, with its tags. Frees the nodes that it leaves empty.
+    /// Removes a page with its tags. Frees the nodes that are empty afterwards.
     pub(crate) fn remove(&self, nodes: &Nodes, page: u64) {
         let Some(leaf) = self.leaf(nodes, page) else {
             if self.alone(page).is_some() {
@@ -285,7 +285,7 @@ impl Index {
         }
     }
 
-    /// Frees the empty leaf that the page was in, and what that leaves empty above it.
+    /// Frees the empty leaf that the page was in, and the nodes above it that become empty.
     fn remove_leaf(&self, nodes: &Nodes, page: u64) {
         let Some(path) = self.path(nodes, page) else {
             return;
@@ -306,7 +306,7 @@ impl Index {
         }
     }
 
-    /// Sets or clears a tag of a page that is there.
+    /// Sets or clears a tag of a present page.
     pub(crate) fn set_tag(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         let Some(leaf) = self.leaf(nodes, page) else {
             if let Some(alone) = self.alone(page) {
@@ -317,7 +317,7 @@ impl Index {
         self.set_tag_of(leaf, nodes, page, tag, on);
     }
 
-    /// [`Index::set_tag`]; by how much it changes the number of runs: pages with the tag that follow each other.
+    /// As [`Index::set_tag`]. Returns the change in the number of runs: consecutive pages with the tag.
     pub(crate) fn set_tag_in_run(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) -> i64 {
         let Some(leaf) = self.leaf(nodes, page) else {
             let Some(alone) = self.alone(page).filter(|alone| alone.has_tag(tag) != on) else {
@@ -329,7 +329,8 @@ impl Index {
         if leaf.has_tag(tag, page) == on {
             return 0;
         }
-        // Nearly always the same leaf says it; another one is not remembered, for the walk goes on in this one.
+        // The neighbour is nearly always in the same leaf. Another leaf is not remembered: the walk goes on in this
+        // one.
         let at = page & (FANOUT - 1);
         let before =
             if at > 0 { leaf.has_tag(tag, at - 1) } else { page > 0 && self.has_tag_far(nodes, page - 1, tag) };
@@ -344,7 +345,7 @@ impl Index {
     }
 
     fn set_tag_of(&self, leaf: Node<'_>, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
-        // Above, only whether any bit is set matters.
+        // The levels above record only whether any bit is set.
         let was = leaf.tags(tag) != 0;
         leaf.set_tag(tag, page, on);
         if was != (leaf.tags(tag) != 0) {
@@ -352,7 +353,7 @@ impl Index {
         }
     }
 
-    /// The page's leaf has its first mark with the tag, or has lost its last.
+    /// The page's leaf got its first tag of this kind, or lost its last.
     fn set_above(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         let Some(path) = self.path(nodes, page) else {
             return;
@@ -367,8 +368,8 @@ impl Index {
         }
     }
 
-    /// Clears a tag of the pages from `from` on, a multiple of a leaf's, in so many leaves. Where to go on, unless that
-    /// was all.
+    /// Clears a tag of the pages from `from` on, a multiple of a leaf's pages, in so many leaves. Returns the page to
+    /// continue at, unless all are done.
     pub(crate) fn clear_tag(&self, nodes: &Nodes, from: u64, tag: Tag, leaves: u64) -> Option<u64> {
         if let Some(alone) = self.alone(0) {
             self.set_alone(Some(alone.tagged(tag, false)));
@@ -391,7 +392,7 @@ impl Index {
         }
     }
 
-    /// Whether any page has the tag. Costs a look at the root.
+    /// Whether any page has the tag. Looks only at the root.
     pub(crate) fn any_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
         match self.root() {
             Some((root, _)) => nodes.node(root).tags(tag) != 0,
@@ -407,7 +408,7 @@ impl Index {
         self.next(nodes, from, |node| node.tags(tag))
     }
 
-    /// The first page at or after `from` that is there at all.
+    /// The first present page at or after `from`.
     pub(crate) fn next_present(&self, nodes: &Nodes, from: u64) -> Option<u64> {
         if self.alone(from).is_some() {
             return Some(0);
@@ -430,12 +431,12 @@ impl Index {
     }
 }
 
-/// How many levels a tree needs that has the page.
+/// The levels of a tree that has the page.
 fn levels_of(page: u64) -> usize {
     (u64::BITS - page.leading_zeros()).div_ceil(LEVEL_BITS).max(1) as usize
 }
 
-/// The first marked page at or after `from`, whose bits above this node's level are the node's.
+/// The first marked page at or after `from`. The bits of `from` above this node's level are the node's.
 fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(Node<'_>) -> u64) -> Option<u64> {
     let start = (from >> shift) & (FANOUT - 1);
     let here = nodes.node(node);

@@ -1,10 +1,10 @@
-//! The cache: which page of which file is in which frame.
+//! The cache: the frame of each cached page of each file.
 //!
-//! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the guards on frames, who
-//! waits for a page or for a frame, the eviction policy in force.
-//! Does not own: files but for their pages (`devices`), what is dirty, when a page is read, written or evicted.
-//! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states
-//! change with the file's lock held; hits take no lock.
+//! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the guards on frames. Also the
+//! waiters for a page or a frame, and the eviction policy in force.
+//! Does not own: files except for their pages (`devices`), dirty state, decisions to read, write or evict a page.
+//! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states change with the
+//! file's lock held; hits take no lock.
 
 mod census;
 mod file_pages;
@@ -35,7 +35,7 @@ pub use pins::PinnedPages;
 /// How many queues the waiters for pages are spread over.
 const PAGE_QUEUES: usize = 256;
 
-/// Everything of an engine's pages that does not depend on its world.
+/// The part of an engine's pages that does not depend on its world.
 pub(crate) struct Cache {
     pub(crate) frames: Arc<Frames>,
     /// The same for the memory of writes.
@@ -45,11 +45,11 @@ pub(crate) struct Cache {
     pub(crate) eviction: Box<dyn Eviction>,
     pub(crate) eviction_kind: EvictionKind,
     page_queues: Box<[WaitQueue]>,
-    /// Those who found no frame to take.
+    /// Tasks that found no frame to take.
     pub(crate) memory_queue: OwnLines<WaitQueue>,
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
-    /// Most pages, or leaves of the index, that one hold of a file's lock went over.
+    /// The most pages, or leaves of the index, covered under one hold of a file's lock.
     pub(crate) longest_hold: Longest,
 }
 
@@ -83,12 +83,12 @@ impl Cache {
         self.files_numbered.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Where those wait who wait for a change of this frame's state.
+    /// The queue of tasks that wait for a change of this frame's state.
     pub(crate) fn page_queue(&self, frame: FrameId) -> &WaitQueue {
         &self.page_queues[frame.index() % PAGE_QUEUES]
     }
 
-    /// Wakes everybody who waits for a page or for memory, if that is forced.
+    /// Wakes all waiters for pages and for memory, if that is forced.
     pub(crate) fn rare_wake(&self) {
         if self.rare.strikes(Rare::SpuriousWake) {
             self.page_queues.iter().for_each(WaitQueue::wake_all);
@@ -96,24 +96,24 @@ impl Cache {
         }
     }
 
-    /// How many pages may be gone over before the file's lock is let go of, where that is `most` as a rule.
+    /// How many pages may be covered before the file's lock is released: `most` as a rule.
     pub(crate) fn piece(&self, most: u64) -> u64 {
         if self.rare.strikes(Rare::ShortHold) { 1 } else { most }
     }
 
-    /// The frame in the index at this page, with the file's lock held by the caller.
+    /// The frame in the index at this page; the caller holds the file's lock.
     pub(crate) fn frame_at(&self, file: &FilePages, page: u64) -> Option<FrameId> {
         let frame = file.index.frame(&self.nodes, page)?;
         debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
         Some(frame)
     }
 
-    /// Tells the eviction policy of a page that has come.
+    /// Tells the eviction policy of a new page.
     pub(crate) fn admit(&self, file: &FilePages, page: u64, frame: FrameId, why: Admitted) {
         self.eviction.admitted(&self.pages, &[Arrival { frame, key: file.key(page), why }]);
     }
 
-    /// Tells the eviction policy of pages that have come.
+    /// Tells the eviction policy of new pages.
     pub(crate) fn admit_all(&self, arrivals: &[Arrival]) {
         self.eviction.admitted(&self.pages, arrivals);
     }
@@ -123,13 +123,13 @@ impl Cache {
         self.eviction.cleaned(&self.pages, &mut std::iter::once(frame));
     }
 
-    /// Takes a frame out of the index and lets it go once nobody holds it.
+    /// Takes a frame out of the index and releases it once nobody holds it.
     pub(crate) fn drop_page(&self, file: &FilePages, page: u64, frame: FrameId) {
         file.index.remove(&self.nodes, page);
         self.let_go(frame);
     }
 
-    /// Lets go of a frame that is no longer in the index.
+    /// Releases a frame that is no longer in the index.
     pub(crate) fn let_go(&self, frame: FrameId) {
         self.eviction.removed(&self.pages, &[frame]);
         self.pages.detach(frame);
@@ -146,14 +146,14 @@ impl Cache {
         self.memory_queue.wake_all();
     }
 
-    /// Frees a detached frame unless somebody still holds it; the last holder calls this again.
+    /// Frees a detached frame unless somebody still holds it. In that case the last holder calls this again.
     pub(crate) fn release(&self, frame: FrameId) {
         if self.release_silently(frame) {
             self.memory_queue.wake_all();
         }
     }
 
-    /// As [`Cache::release`], but the caller wakes those who wait for memory if it was freed.
+    /// As [`Cache::release`], but the caller wakes the waiters for memory if the frame was freed.
     pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
         let released = self.pages.release(frame);
         if released {
@@ -168,7 +168,7 @@ impl Cache {
         self.memory_queue.wake_all();
     }
 
-    /// Lets go of one guarded page, which may be evicted now.
+    /// Drops the guard on one page, which may be evicted now.
     #[inline]
     pub(crate) fn unguard(&self, frame: FrameId) {
         let (detached, changed) = self.pages.end_guard(frame);
@@ -178,7 +178,7 @@ impl Cache {
         self.memory_queue.wake_for(&changed);
     }
 
-    /// Bytes that describe the cache rather than being it.
+    /// Bytes of metadata, beyond the pages themselves.
     pub(crate) fn metadata_bytes(&self) -> u64 {
         self.pages.bytes() + self.nodes.bytes() + self.eviction.bytes()
     }

@@ -1,12 +1,13 @@
 //! The nodes of all files' indexes.
 //!
-//! Owns: nodes of 64 slots with their tags, twelve in a frame of the cache's memory; the frames that hold nodes. A frame
-//! goes back to the arena once none of its nodes is in use.
-//! Does not own: the meaning of slots (`index`); the frames for more nodes: the caller that inserts a page gives them.
-//! Invariants: slots are written with the owning file's lock held and read by anybody; tags and the occupancy map are
-//! read and written with that lock held. A free node is empty. A late reader finds numbers in a node, if wrong ones: the
-//! arena's memory stays, though it may hold a page's bytes by then. The reader takes as many steps as the tree had
-//! levels. It then asks the frame which page that frame holds, so it notices a wrong one.
+//! Owns: nodes of 64 slots with their tags, twelve in a frame of the cache's memory; the frames that hold nodes. A
+//! frame goes back to the arena once none of its nodes is in use.
+//! Does not own: the meaning of slots (`index`); the frames for more nodes: the caller that inserts a page supplies
+//! them.
+//! Invariants: slots are written with the owning file's lock held and read without it; tags and the occupancy map are
+//! read and written with that lock held. A free node is empty. A late reader finds numbers in a node, if wrong ones:
+//! the arena's memory stays mapped, though it may hold a page's bytes by then. The reader takes as many steps as the
+//! tree had levels. The reader then checks the identity of the frame it found, so it notices a wrong frame.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,26 +23,25 @@ use crate::sync::{Mutex, OwnLines, lock};
 pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
 /// Levels that 52 bits of page offset need.
 pub(crate) const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
-/// Most nodes that an absent page needs: levels above the tree, and a way down to the page.
+/// The most nodes that an absent page needs: levels above the tree, and a way down to the page.
 const TAKEN_MAX: usize = 2 * LEVELS_MAX;
 /// Bits of a page offset that one level decides.
 pub(crate) const LEVEL_BITS: u32 = if cfg!(all(test, loom)) { 1 } else { 6 };
 /// Nodes in a frame. Each has cache lines of its own, since writers of different files change them.
 const IN_FRAME: usize = if cfg!(all(test, loom)) { 4 } else { 12 };
-/// Low bits of a node's number: which node of its frame.
+/// Low bits of a node's number: its place in its frame.
 const IN_FRAME_BITS: u32 = 4;
-/// Frames without a node in use that are kept for the next ones, while other nodes are in use.
+/// Unused frames kept for the next nodes while other nodes are in use.
 const SPARE_FRAMES: usize = 1;
 
-/// What a tag marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Tag {
-    /// The page, or one below the node, is dirty, and not all of that is being written.
+    /// The page, or one below the node, is dirty, and part of it is not being written.
     Dirty = 0,
-    /// It was dirty when a sync began and has not been submitted since.
+    /// The page was dirty when a sync began and has not been submitted since.
     ToWrite = 1,
-    /// It was written and no flush of the device has followed.
+    /// The page was written, and no flush of the device has followed.
     Unflushed = 2,
 }
 
@@ -49,7 +49,6 @@ impl Tag {
     pub(crate) const ALL: [Self; 3] = [Self::Dirty, Self::ToWrite, Self::Unflushed];
 }
 
-/// The number of tags.
 const TAGS: usize = Tag::ALL.len();
 
 /// The part of a node that only the holder of the file's lock reads.
@@ -79,7 +78,6 @@ impl NodeFrame {
     }
 }
 
-/// One node.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a> {
     slots: &'a [AtomicU32; FANOUT as usize],
@@ -129,21 +127,19 @@ impl Node<'_> {
     }
 }
 
-/// All nodes. A node's number is that of a place in the table above the node's place in its frame.
+/// All nodes. A node's number is its frame's place in the table, above its own place in the frame.
 pub(crate) struct Nodes {
-    /// Where each frame of nodes is; null where there is none.
+    /// The address of each frame of nodes; null where there is none.
     table: Box<[AtomicPtr<NodeFrame>]>,
-    /// Apart from what lookups read.
+    /// On cache lines of its own, apart from the data that lookups read.
     state: OwnLines<Mutex<State>>,
-    /// Where the frames come from. Where frames have no memory for all their bytes, they are only counted, and the
-    /// nodes stand in memory of the heap.
+    /// The source of the frames. In a stamped arena the frames are only counted, and the nodes stand in heap memory.
     arena: Option<Arc<Frames>>,
 }
 
-/// Which nodes are free.
 #[derive(Default)]
 struct State {
-    /// By place in the table, as far as places were ever used.
+    /// By place in the table, up to the highest place ever used.
     held: Vec<Held>,
     /// Places without a frame.
     vacant: Vec<u32>,
@@ -159,7 +155,7 @@ struct State {
 #[derive(Clone, Copy, Default)]
 struct Held {
     frame: Option<FrameId>,
-    /// A bit for each node that is free.
+    /// A bit for each free node.
     free: u16,
 }
 
@@ -167,7 +163,6 @@ struct Held {
 const ALL_FREE: u16 = (1 << IN_FRAME) - 1;
 
 impl Nodes {
-    /// Those of a cache.
     pub(crate) fn new(arena: Arc<Frames>) -> Self {
         Self::with(arena.total() as usize, Some(arena))
     }
@@ -177,13 +172,13 @@ impl Nodes {
         Self { table, state: OwnLines(Mutex::new(State::default())), arena }
     }
 
-    /// Of no arena: frames are made as they are needed.
+    /// Nodes without an arena: frames are made as they are needed.
     #[cfg(test)]
     pub(crate) fn on_heap(places: usize) -> Self {
         Self::with(places, None)
     }
 
-    /// Bytes of a page are where this node's slots were, as after its frame went back to the arena.
+    /// Puts a page's bytes in this node's slots, as after its frame went back to the arena.
     #[cfg(test)]
     pub(crate) fn scribble(&self, number: u32, value: impl Fn(usize) -> u32) {
         for (at, slot) in self.node(number).slots.iter().enumerate() {
@@ -191,30 +186,30 @@ impl Nodes {
         }
     }
 
-    /// A slot of a node, read without the lock. It may be another node's by now, or bytes of a page.
+    /// A slot of a node, read without the lock. By now the memory may hold another node, or a page's bytes.
     #[inline]
     pub(crate) fn glimpse(&self, number: u32, at: u64) -> Option<u32> {
         let held = self.table.get((number >> IN_FRAME_BITS) as usize)?.load(Ordering::Acquire);
-        // SAFETY: the table names frames of the arena, which lives as long as this, or memory of the heap that is freed
-        // with this. The bytes are read as atomic numbers. Others write them as atomic numbers, or by the routine that
-        // tolerates readers; a device may write them too.
+        // SAFETY: the table names frames of the arena, which lives as long as this table, or heap memory that is freed
+        // with it. The bytes are read as atomic numbers. Writers store atomic numbers, or use the routine that
+        // tolerates readers; a device may write the bytes, too.
         let held = unsafe { held.as_ref() }?;
         slot(&held.0.get((number & ((1 << IN_FRAME_BITS) - 1)) as usize)?.slots, at)
     }
 
-    /// A node that the index has, with the file's lock held.
+    /// A node of the index, with the file's lock held.
     #[inline]
     pub(crate) fn node(&self, number: u32) -> Node<'_> {
         let in_frame = (number & ((1 << IN_FRAME_BITS) - 1)) as usize;
         let held = self.table[(number >> IN_FRAME_BITS) as usize].load(Ordering::Acquire);
-        // SAFETY: as in `glimpse`. It holds nodes, since one of them is in use.
+        // SAFETY: as in `glimpse`. The frame holds nodes, since one of them is in use.
         let held = unsafe { held.as_ref() }.unwrap_or_else(|| panic!("index node {number} is in no frame"));
         let Whole { slots, marks } = &held.0[in_frame];
         Node { slots, marks }
     }
 
-    /// Takes so many empty nodes, or none: `more` gives frames if there are too few. A given frame
-    /// stays for the next caller.
+    /// Takes `count` empty nodes, or none: `more` supplies frames if there are too few. A supplied frame stays for the
+    /// next caller.
     pub(crate) fn take(&self, count: usize, mut more: impl FnMut() -> Option<FrameId>) -> Option<Taken<'_>> {
         let mut taken = Taken { nodes: self, numbers: [0; TAKEN_MAX], len: 0 };
         if count == 0 {
@@ -232,7 +227,7 @@ impl Nodes {
         Some(taken)
     }
 
-    /// One frame more holds nodes, all of them free.
+    /// One more frame holds nodes, all of them free.
     fn hold(&self, state: &mut State, frame: Option<FrameId>) {
         let place = state.vacant.pop().unwrap_or_else(|| {
             state.held.push(Held::default());
@@ -244,8 +239,8 @@ impl Nodes {
             let address = arena.whole_address(frame);
             // A late reader of the frame's last page compares its reuses after the copy.
             about_to_fill();
-            // SAFETY: the frame was handed out to the caller and is whole. Late readers of the page that it held copy by
-            // the same routine; late readers of its nodes read atomic numbers.
+            // SAFETY: the frame was handed out to the caller and is whole. Late readers of its last page copy by the
+            // same routine; late readers of its nodes read atomic numbers.
             unsafe { copy::zero_bytes(address, FRAME_BYTES) };
             slot.store(address.cast(), Ordering::Release);
         } else if slot.load(Ordering::Relaxed).is_null() {
@@ -266,7 +261,7 @@ impl Nodes {
         self.give_back(&mut state, spare);
     }
 
-    /// Gives frames without a node in use back to the arena.
+    /// Gives unused frames back to the arena.
     pub(crate) fn give_back_unused(&self) {
         self.give_back(&mut lock(&self.state), 0);
     }
@@ -277,7 +272,7 @@ impl Nodes {
         }
     }
 
-    /// Gives the last frame without a node in use back to the arena.
+    /// Gives the last unused frame back to the arena.
     fn let_go(&self, state: &mut State) {
         let Some(place) = state.unused.pop_last() else { return };
         state.partial.remove(&place);
@@ -298,20 +293,20 @@ impl Nodes {
         (state.held.len() - state.vacant.len()) as u64
     }
 
-    /// Nodes that are in an index, or taken for one.
+    /// Nodes in an index, or taken for one.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
         lock(&self.state).in_use
     }
 
-    /// Bytes beside the arena's.
+    /// Bytes outside the arena.
     pub(crate) fn bytes(&self) -> u64 {
         size_of_val(&*self.table) as u64
     }
 }
 
 impl Drop for Nodes {
-    /// Memory of the heap is nobody else's. Nobody looks at a node any more.
+    /// Frees heap memory, which only this table owns. No reader is left.
     fn drop(&mut self) {
         if self.arena.as_ref().is_some_and(|arena| arena.kept_bytes() == FRAME_BYTES) {
             return;
@@ -319,14 +314,14 @@ impl Drop for Nodes {
         for slot in &self.table {
             let held = slot.load(Ordering::Relaxed);
             if !held.is_null() {
-                // SAFETY: it was made by a box, and nobody else frees it.
+                // SAFETY: a box made this memory, and nobody else frees it.
                 drop(unsafe { Box::from_raw(held) });
             }
         }
     }
 }
 
-/// Nodes that were taken for a page and are not in an index yet. Unused ones go back on drop.
+/// Nodes taken for a page and not in an index yet. Unused ones go back on drop.
 pub(crate) struct Taken<'a> {
     nodes: &'a Nodes,
     numbers: [u32; TAKEN_MAX],
@@ -334,10 +329,10 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// One of them.
+    /// The next of the taken nodes.
     ///
     /// # Panics
-    /// When none is left: the caller counted wrong.
+    /// If none is left: the caller counted wrong.
     pub(crate) fn next(&mut self) -> u32 {
         self.len -= 1;
         self.numbers[self.len]

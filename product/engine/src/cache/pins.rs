@@ -13,7 +13,7 @@ use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
 use super::hit::InPage;
 use super::{Cache, FilePages};
 
-/// What a stamped arena did not keep.
+/// The bytes that a stamped arena did not keep.
 static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 
 /// Bytes of a file straight from the page frames, stable until dropped.
@@ -24,11 +24,10 @@ pub struct PinnedPages {
     len: usize,
 }
 
-/// Frames under one guard, in the file's order.
 enum Held {
-    /// Mostly, and without memory of its own.
+    /// One frame: the usual case, without memory of its own.
     One(FrameId),
-    /// Any other number.
+    /// Any other number of frames.
     Some(Box<[FrameId]>),
 }
 
@@ -43,8 +42,8 @@ impl Held {
 }
 
 impl PinnedPages {
-    /// Guards the pages of a range if all of them are there and may be shown; the range lies inside
-    /// the file. Nothing also when guards would then hold more than `guards_max` pages in all.
+    /// Guards the pages of a range, which lies inside the file, if all of them are present and may be shown. `None`
+    /// also if guards would then hold more than `guards_max` pages in all.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     pub(crate) fn take(
@@ -63,7 +62,7 @@ impl PinnedPages {
         Some(Self { place, held: Held::One(frame), start: first.start, len })
     }
 
-    /// [`PinnedPages::take`] of any number of pages. A guard of none counts as one.
+    /// [`PinnedPages::take`] for any number of pages. A guard of none counts as one.
     #[inline(never)]
     fn take_some(
         places: &GuardPlaces,
@@ -87,18 +86,18 @@ impl PinnedPages {
         Some(Self { place, held: Held::Some(frames.into()), start: first.start, len })
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes, a slice a page, in the file's order. From a stamped arena a page is two slices: what
-    /// was kept of it, and zeros.
+    /// The bytes, one slice a page, in the file's order. A page of a stamped arena is two slices: the kept bytes, and
+    /// zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
         let arena = &self.place.cache.frames;
         let kept = arena.kept_bytes();
@@ -121,7 +120,7 @@ impl PinnedPages {
 }
 
 impl GuardPlace {
-    /// Lets go of the pages of a guard.
+    /// Releases the pages of a guard.
     #[inline(never)]
     fn let_go(&self, frames: &[FrameId]) {
         frames.iter().for_each(|frame| self.cache.unguard(*frame));

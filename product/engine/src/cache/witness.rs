@@ -1,15 +1,14 @@
-//! Bytes of a model: loom sees who reads them and who writes them.
+//! Bytes of a model: loom sees their readers and writers.
 //!
-//! Owns: nothing but that loom is told.
-//! Does not own: any byte. Relaxed atomics show who sees an old value; this also shows who reads what
-//! another writes without anything that orders the two.
-//! Invariants: for bytes that must not be read and written at once, such as a frame's before and
-//! after it is reused.
+//! Owns: only the reports to loom.
+//! Does not own: any byte. Relaxed atomics show which readers see an old value. A witness also shows unordered reads
+//! and writes of the same bytes.
+//! Invariants: for bytes that must not be read and written at once, such as a frame's before and after it is reused.
 
 /// Stands for bytes.
 pub(crate) struct Witness(loom::cell::UnsafeCell<()>);
 
-// SAFETY: it holds nothing; loom takes note of each access from whatever thread and reports races.
+// SAFETY: it holds nothing; loom records each access from any thread and reports races.
 unsafe impl Sync for Witness {}
 
 impl Witness {

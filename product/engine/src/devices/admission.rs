@@ -1,10 +1,10 @@
-//! A device's admission queue: what is charged to it, and who waits until more fits.
+//! A device's admission queue: the pages charged to it, and the writers that wait until more fit.
 //!
-//! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own
-//! unit, and the memory guard's, in pages.
+//! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own unit,
+//! and the memory guard's, in pages.
 //! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the waiting (`wait`).
-//! Invariants: first come, first served. What is more than a limit is let in alone. Cost is never summed up but
-//! multiplied anew, so that new prices hold for all that is charged.
+//! Invariants: first come, first served. A request larger than a limit is admitted alone. Cost is never summed up but
+//! multiplied anew, so that new prices hold for all charged pages.
 
 use std::sync::Arc;
 
@@ -15,35 +15,35 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::units::Pages;
 use crate::wait::{Gate, Line, Take};
 
-/// The queue.
 pub(crate) struct AdmissionQueue {
     line: Line<Ledger>,
     runs: Arc<OwnLines<AtomicU64>>,
     wake: Wake,
 }
 
-/// When a writer wakes the flusher: [`Room::wake_above`] and the prices that it is compared at.
+/// When a writer wakes the flusher: [`Room::wake_above`], and the prices to compare it at.
 struct Wake {
     above: AtomicU64,
     page: AtomicU64,
     run: AtomicU64,
 }
 
-/// What is charged, and what may be.
+/// Charges and limits.
 pub(crate) struct Ledger {
-    /// Dirty or in flight, or charged to become so.
+    /// Pages dirty or in flight, or charged to become so.
     pages: Pages,
-    /// Of dirty pages, and in flight.
+    /// Runs of dirty pages, and in flight.
     runs: Arc<OwnLines<AtomicU64>>,
-    /// Those let in from the line since the policy said its room: each may begin a run, which is not there yet.
+    /// Writers admitted from the line since the policy last gave its room: each may begin a run that is not counted
+    /// yet.
     let_in: u64,
     prices: Prices,
     cost_max: Cost,
     cause: PauseCause,
     pages_max: Pages,
-    /// The memory guard's limit when it was computed last: what a policy is told.
+    /// The memory guard's limit as last computed, which a policy is told.
     guard_pages: Pages,
-    /// Most that `pages_max` stays above `pages` while nobody waits.
+    /// The most by which `pages_max` exceeds `pages` while nobody waits.
     unseen_pages: Pages,
 }
 
@@ -56,7 +56,7 @@ impl Ledger {
         self.pages.saturating_add(pages) <= self.pages_max
     }
 
-    /// With so many pages more, as one run.
+    /// The cost with `pages` more pages, as one run.
     fn cost_with(&self, pages: Pages) -> Cost {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.let_in + 1);
         self.prices.of(self.pages.saturating_add(pages).0, runs)
@@ -91,7 +91,7 @@ impl Gate for Ledger {
 }
 
 impl AdmissionQueue {
-    /// Nothing fits but what is let in alone, until limits are set.
+    /// Until limits are set, the queue admits only what may enter alone.
     pub(crate) fn new() -> Self {
         let runs = Arc::new(OwnLines(AtomicU64::new(0)));
         let Room { prices, cause, .. } = Room::UNLIMITED;
@@ -115,18 +115,18 @@ impl AdmissionQueue {
         self.line.try_take(pages.0)
     }
 
-    /// Charges pages if a new guard lets them in and nobody waits.
+    /// Charges pages if they fit a new guard limit and nobody waits.
     pub(crate) fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
         self.line.try_take_after(pages.0, |ledger| ledger.set_guard(guard_pages))
     }
 
-    /// Waits in order of asking; fails when the device keeps failing.
+    /// Waits in order of asking; fails if the device keeps failing.
     pub(crate) fn take(&self, pages: Pages) -> Take<'_, Ledger> {
         self.line.take(pages.0)
     }
 
-    /// Charges pages that the policy has let in, past its own room and those who wait for it, unless the memory
-    /// guard keeps them out.
+    /// Charges pages that the policy has admitted, past its own room and the writers that wait for it, unless the
+    /// memory guard keeps them out.
     pub(crate) fn try_enter(&self, pages: Pages) -> bool {
         self.line.try_pass(pages.0, |ledger| ledger.pages == Pages(0) || ledger.pages_fit(pages))
     }
@@ -141,18 +141,17 @@ impl AdmissionQueue {
         self.line.give_back(pages.0);
     }
 
-    /// The same, of a write that has ended: those who wait are let in when the policy has said its room anew, since the
-    /// room of a moment ago was for what was owed then.
+    /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
+    /// given its room anew, since its last room was for the earlier backlog.
     pub(crate) fn give_back_unserved(&self, pages: Pages) {
         self.line.adjust(|ledger| ledger.leave(pages.0));
     }
 
-    /// Ends the waiting of everybody who waits now.
+    /// Fails all waits of this moment.
     pub(crate) fn fail(&self, error: DeviceError) {
         self.line.fail(error);
     }
 
-    /// The policy's room.
     pub(crate) fn set_room(&self, room: &Room) {
         self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
         self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
@@ -163,13 +162,12 @@ impl AdmissionQueue {
         });
     }
 
-    /// The memory guard's limit.
     pub(crate) fn set_guard(&self, pages: Pages) {
         self.line.change(|ledger| ledger.set_guard(pages));
     }
 
-    /// From now on the guard's limit falls with what is charged, to at most `pages` above it: who wants more has to
-    /// ask for a new one.
+    /// From now on the guard's limit falls with the charged pages, to at most `pages` above them: a writer that needs
+    /// more asks for a new limit.
     pub(crate) fn set_unseen(&self, pages: Pages) {
         self.line.adjust(|ledger| ledger.unseen_pages = pages);
     }
@@ -179,17 +177,16 @@ impl AdmissionQueue {
         self.line.look(|ledger| if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard })
     }
 
-    /// Pages that are charged, and the memory guard's limit as it was computed last.
+    /// Charged pages, and the memory guard's limit as last computed.
     pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
         self.line.look(|ledger| (ledger.pages, ledger.guard_pages))
     }
 
-    /// Pages that are charged.
     pub(crate) fn pages(&self) -> Pages {
         self.line.look(|ledger| ledger.pages)
     }
 
-    /// There are so many runs more, or fewer.
+    /// Adds `more` runs, or removes them if negative.
     pub(crate) fn add_runs(&self, more: i64) {
         self.runs.fetch_add(more as u64, Ordering::Relaxed);
     }
@@ -199,7 +196,7 @@ impl AdmissionQueue {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// How many wait.
+    /// The number of waiting writers.
     pub(crate) fn waiting(&self) -> usize {
         self.line.waiting()
     }
@@ -209,14 +206,14 @@ impl AdmissionQueue {
         self.wake.above.load(Ordering::Relaxed) < u64::MAX
     }
 
-    /// Until the next room is set, the flusher is woken only when an eighth more than so many pages is dirty.
+    /// Until the next room is set, a writer wakes the flusher only above this many dirty pages, and an eighth more.
     pub(crate) fn wake_later(&self, pages: Pages) {
         let cost = self.waking_cost(pages).0;
         self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);
     }
 
-    /// Whether so many pages that are dirty and not in flight, with all runs, cost so much that a writer wakes the
-    /// flusher.
+    /// Whether the cost of so many pages, dirty and not in flight, and of all runs is high enough for a writer to wake
+    /// the flusher.
     pub(crate) fn wakes(&self, pages: Pages) -> bool {
         self.waking_cost(pages) > Cost(self.wake.above.load(Ordering::Relaxed))
     }

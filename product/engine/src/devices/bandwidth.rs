@@ -1,17 +1,17 @@
 //! How fast a device writes, measured while it has something to write.
 //!
-//! The estimate is bytes completed over time with a write in flight. A window closes at a completion
-//! once it has 50 ms of such time (5 ms as long as fewer than eight have closed, so that the first
-//! second teaches most). Until 3 s have been measured the estimate is the mean over all of it; from then
-//! on a window of length w replaces w ÷ 3 s of it.
+//! The estimate is bytes completed over time with a write in flight. A window closes at a completion once it has 50 ms
+//! of such time (5 ms as long as fewer than eight have closed, so that the first second teaches most). Until 3 s have
+//! been measured, the estimate is the mean over all of that time. From then on a window of length w replaces w ÷ 3 s of
+//! it.
 //!
-//! Owns: the estimate. Does not own: what is made of it.
-//! Invariants: time without a write in flight counts for nothing, so a device that is given little to
-//! do does not look slow. Integers only.
+//! Owns: the estimate. Does not own: its use.
+//! Invariants: time without a write in flight does not count, so a device with little to do does not look slow.
+//! Integers only.
 
 use crate::platform::Nanos;
 
-/// Measured time after which what is older fades.
+/// Measured time after which older measurements fade.
 const MEMORY_NS: u64 = 3 * Nanos::SECOND;
 const WINDOW_NS: u64 = 50 * Nanos::MILLISECOND;
 const FIRST_WINDOWS: u32 = 8;
@@ -37,7 +37,7 @@ impl Bandwidth {
         self.in_flight += 1;
     }
 
-    /// A write has ended; it moved so many bytes.
+    /// A write of `bytes` has ended.
     pub(crate) fn ends(&mut self, now: Nanos, bytes: u64) {
         self.in_flight -= 1;
         self.window_ns += now.since(self.since);
@@ -61,7 +61,7 @@ impl Bandwidth {
         (self.window_ns, self.window_bytes) = (0, 0);
     }
 
-    /// Bytes a second, once anything is known.
+    /// Bytes a second, once known.
     pub(crate) fn bytes_per_second(&self) -> Option<u64> {
         (self.windows > 0).then_some(self.bytes_per_second)
     }

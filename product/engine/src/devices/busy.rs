@@ -1,12 +1,12 @@
-//! For how long a device had what in flight.
+//! How long a device had requests of each kind in flight.
 //!
-//! A clock runs while anything of its kind is in flight, however much. What transfers take is measured beside calls
-//! that move no bytes, above all flushes: a flush that holds transfers up is not their doing, and one that follows
-//! them may have carried out what they left to the device's memory.
+//! A clock runs while any request of its kind is in flight, however many. The time of transfers is measured beside
+//! calls that move no bytes, above all flushes. A flush that holds transfers up is not their doing. A flush that
+//! follows transfers may have carried out bytes left in the device's memory.
 //!
-//! Owns: the clocks, when each transfer in flight was submitted.
-//! Does not own: what the times mean (policies).
-//! Invariants: clocks stand while nothing of theirs is in flight, and never go back. Each transfer ends with the
+//! Owns: the clocks, the submission time of each transfer in flight.
+//! Does not own: the meaning of the times (policies).
+//! Invariants: a clock stands while nothing of its kind is in flight, and never goes back. Each transfer ends with the
 //! instant that it began with.
 
 use std::collections::VecDeque;
@@ -19,23 +19,23 @@ use crate::policy::BusyTimes;
 #[derive(Default)]
 pub(super) struct Clocks {
     times: BusyTimes,
-    /// Up to when they are right.
+    /// The instant up to which the times are right.
     at: Nanos,
     reads: u32,
     writes: u32,
     calls: u32,
-    /// Time of any request.
+    /// Time with any request in flight.
     any_ns: u64,
-    /// Since the last end of a transfer or a call: time with both in flight.
+    /// Time with transfers and calls in flight, since the last end of either.
     beside_calls_ns: u64,
-    /// When a request ended last, or began where none was in flight.
+    /// When a request last ended, or began while none was in flight.
     progress: Nanos,
-    /// When those in flight were submitted, the oldest first, but for those that were told late.
+    /// Submission times of transfers in flight, the oldest first, except for late reports.
     submitted: VecDeque<Nanos>,
 }
 
 impl Clocks {
-    /// Brings them up to an instant. One that is told late changes nothing.
+    /// Advances the clocks to an instant. A late report changes nothing.
     fn pass(&mut self, now: Nanos) {
         let ns = now.since(self.at);
         self.at = self.at.max(now);
@@ -64,15 +64,15 @@ impl Clocks {
         }
     }
 
-    /// A request that was submitted then is no more in flight. A call's instant is not looked at.
+    /// A request submitted at this time is no longer in flight. The time of a call is ignored.
     pub(super) fn ends(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
         self.pass(now);
         let count = self.count(kind);
         assert!(*count > 0, "a request ends that never began");
         *count -= 1;
         self.progress = self.progress.max(now);
-        // What passed beside a call up to its end may be what it held transfers up for. If a transfer ends first,
-        // the call was what waited.
+        // Time beside a call up to its end may be time for which the call held transfers up. If a transfer ends first,
+        // the call was waiting.
         let beside_ns = std::mem::take(&mut self.beside_calls_ns);
         if kind == Kind::Other {
             self.times.held_up_ns += beside_ns;
@@ -94,7 +94,7 @@ impl Clocks {
         self.reads + self.writes + self.calls
     }
 
-    /// Since when nothing has ended; nothing while there is nothing to end.
+    /// When a request last ended or began; `None` while none is in flight.
     pub(super) fn silent_since(&self) -> Option<Nanos> {
         (self.in_flight() > 0).then_some(self.progress)
     }

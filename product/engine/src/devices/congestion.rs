@@ -1,9 +1,9 @@
 //! When a device's queue of write requests counts as congested.
 //!
-//! Block layer of Linux 2.6.31: of n requests, on at n − n/8 + 1, off below n − n/8 − n/16 − 1
-//! (kernel-facts, section 2.1), so that who backs off has room for n/16 when it comes back.
+//! Block layer of Linux 2.6.31: of n requests, on at n − n/8 + 1, off below n − n/8 − n/16 − 1 (kernel-facts, section
+//! 2.1). So a writer that backs off has room for n/16 when it comes back.
 //!
-//! Owns: the marks and the flag. Does not own: the count of requests, who waits.
+//! Owns: the marks and the flag. Does not own: the count of requests, the waiters.
 //! Invariants: on and off differ, and a queue that runs empty is never congested.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,11 @@ pub(crate) fn on_mark(n: u32) -> u32 {
     (n - n / 8 + 1).min(n)
 }
 
-/// Requests below which it is so no more.
+/// Requests below which the queue is no longer congested.
 pub(crate) fn off_mark(n: u32) -> u32 {
     (n - n / 8).saturating_sub(n / 16 + 1).max(1)
 }
 
-/// The flag.
 #[derive(Default)]
 pub(crate) struct Congestion(AtomicBool);
 
@@ -27,14 +26,14 @@ impl Congestion {
         self.0.load(Ordering::Acquire)
     }
 
-    /// There are `count` requests in a queue of `n`, one more than before.
+    /// The queue of `n` has grown to `count` requests.
     pub(crate) fn grown(&self, count: u32, n: u32) {
         if count >= on_mark(n) {
             self.0.store(true, Ordering::Release);
         }
     }
 
-    /// One less than before; whether that ended the congestion.
+    /// The queue of `n` has shrunk to `count` requests; returns whether that ended the congestion.
     pub(crate) fn shrunk(&self, count: u32, n: u32) -> bool {
         count < off_mark(n) && self.0.swap(false, Ordering::AcqRel)
     }

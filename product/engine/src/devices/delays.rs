@@ -1,14 +1,14 @@
 //! Delay accounting: how long each client waited for this device, and for what.
 //!
-//! As the kernel's (getdelays), but by client instead of by task, and with the longest and the 99th of a hundred. A
-//! sample is what one call waited for one thing, in all.
+//! Like the kernel's (getdelays), but by client instead of by task, and with the longest wait and the 99th percentile.
+//! A sample is one call's whole wait for one thing.
 //!
-//! Owns: an account for each client, or, of calls for nobody in particular, for each file; how many are kept; the sums
-//! of all.
-//! Does not own: the waiting, what belongs to one call (`call`), who waits now (`waits`).
-//! Invariants: a call that waited for nothing never comes here. At most [`ACCOUNTS_MAX`] accounts are kept; of more, the
-//! one that ended a wait longest ago goes among `others`, so that the sum of all rows stays what all have waited. Its
-//! locks are leaves, and each serves an eighth of the clients.
+//! Owns: an account for each client, or for each file if its calls have no client; the limit on accounts; the sums over
+//! all.
+//! Does not own: the waiting, the waits of one call (`call`), the current waiters (`waits`).
+//! Invariants: a call without waits never comes here. At most [`ACCOUNTS_MAX`] accounts are kept. Beyond that, the
+//! account whose last wait ended longest ago goes among `others`, so the sum of all rows stays the sum of all waits.
+//! The locks are leaves, and each serves an eighth of the clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,17 +19,17 @@ use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
 use crate::request::Backing;
 use crate::wait::lock;
 
-/// What a call waits for.
+/// The reason for a call's wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(usize)]
 pub enum Delay {
-    /// Its device, that has too much dirty: the pauses of a write, and what it writes itself because it is told to.
+    /// Too much is dirty on the device: a write's pauses, and its own writeback if the policy demands it.
     Throttle,
     /// A free frame.
     Reclaim,
-    /// Bytes that are not in the cache, without what it waits for a frame meanwhile.
+    /// Bytes that are not in the cache, without waits for a frame meanwhile.
     Read,
-    /// That what was written is durable.
+    /// Durability of earlier writes.
     Sync,
 }
 
@@ -37,10 +37,10 @@ pub enum Delay {
 const KINDS: usize = 4;
 
 impl Delay {
-    /// All, in the order in which they are told.
+    /// All reasons, in the order in which they are reported.
     pub const ALL: [Self; KINDS] = [Self::Throttle, Self::Reclaim, Self::Read, Self::Sync];
 
-    /// In a word.
+    /// The reason in a word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Throttle => "throttle",
@@ -51,10 +51,10 @@ impl Delay {
     }
 }
 
-/// What a call waited for each, in nanoseconds.
+/// A call's wait for each reason, in nanoseconds.
 pub(crate) type Waited = [u64; KINDS];
 
-/// On whose account a call's waits go.
+/// The account of a call's waits.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {
     Client(&'a Client),
@@ -66,65 +66,65 @@ const SHARDS: usize = 8;
 /// Most accounts in a shard.
 const SHARD_MAX: usize = 256;
 
-/// Most clients, and files of nobody in particular, that are told apart.
+/// The most clients, and files without a client, that have their own accounts.
 pub const ACCOUNTS_MAX: usize = SHARDS * SHARD_MAX;
 
-/// How long calls waited, by what for; each call once.
+/// How long calls waited, by reason; each call counts once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DelayTimes([WaitTimes; KINDS]);
 
 impl DelayTimes {
-    /// For that.
+    /// The waits for this reason.
     pub fn of(&self, delay: Delay) -> WaitTimes {
         self.0[delay as usize]
     }
 
-    /// All together, in nanoseconds.
+    /// The sum over all reasons, in nanoseconds.
     pub fn ns(&self) -> u64 {
         self.0.iter().map(|times| times.ns).sum()
     }
 }
 
-/// Whose waits they are.
+/// The owner of an account.
 #[derive(Clone)]
 pub enum Whose {
-    /// A client's.
+    /// A client.
     Client(Client),
-    /// Of calls for nobody in particular, those to this file.
+    /// Calls without a client, for this file.
     File(Backing),
 }
 
-/// What one waited for a device.
+/// The waits of one account on a device.
 #[derive(Clone)]
 pub struct Delayed {
-    /// Who.
+    /// The owner.
     pub whose: Whose,
-    /// Calls of it that wait now, for room or for a sync.
+    /// Calls of this owner that now wait for room or for a sync.
     pub waiting: u64,
-    /// What those that have ended waited.
+    /// The waits that have ended.
     pub times: DelayTimes,
 }
 
-/// What all waited for a device.
+/// The waits of all accounts on a device.
 #[derive(Clone, Default)]
 pub struct DelaysTold {
-    /// Each, the one that ended a wait last first.
+    /// The accounts, the one that ended a wait last first.
     pub accounts: Vec<Delayed>,
-    /// What those waited together that are not told apart any more: too many came after them, or their file is closed.
+    /// The sum of dropped accounts: too many came after them, or their file is closed.
     pub others: DelayTimes,
-    /// How many these are.
+    /// The number of dropped accounts.
     pub others_count: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Client(Client),
-    /// Where the file is in memory, which nobody else gets while its account is kept.
+    /// The address of the file, which no other file gets while its account is kept.
     File(usize),
 }
 
 struct Account {
-    /// Of a file's.
+    /// The file of a file's account.
     file: Weak<FileInner>,
     waited: [FewDurations; KINDS],
     /// When it last ended a wait: the shard's count of waits.
@@ -140,7 +140,6 @@ struct Shard {
     ended: u64,
 }
 
-/// A device's.
 #[derive(Default)]
 pub(crate) struct Delays {
     shards: [Mutex<Shard>; SHARDS],
@@ -148,7 +147,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    /// A call has ended that waited for something.
+    /// A call that waited has ended.
     pub(crate) fn call_ended(&self, of: Of<'_>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
@@ -161,17 +160,17 @@ impl Delays {
         met().for_each(|delay| account.waited[delay as usize].note(waited[delay as usize]));
     }
 
-    /// What calls waited for that.
+    /// The waits of all calls for this reason.
     pub(crate) fn all(&self, delay: Delay) -> WaitTimes {
         self.all[delay as usize].times()
     }
 
-    /// The same by powers of two.
+    /// The same waits, by powers of two.
     pub(crate) fn histogram(&self, delay: Delay) -> WaitHistogram {
         self.all[delay as usize].histogram()
     }
 
-    /// Everybody's; `waiting` says how many calls of a client wait now.
+    /// All accounts; `waiting` gives the number of calls of a client that wait now.
     pub(crate) fn told(&self, waiting: impl Fn(&Client) -> u64) -> DelaysTold {
         let (mut rows, mut others, mut others_count) = (Vec::new(), <[FewDurations; KINDS]>::default(), 0);
         let mut files = Vec::new();
@@ -206,7 +205,7 @@ impl Delays {
 }
 
 impl Shard {
-    /// The account of one who has just ended a wait.
+    /// The account of an owner that has just ended a wait.
     fn account(&mut self, key: Key, file: Weak<FileInner>) -> &mut Account {
         self.ended += 1;
         if self.accounts.len() >= SHARD_MAX && !self.accounts.contains_key(&key) {
@@ -234,7 +233,7 @@ fn times(waited: &[FewDurations; KINDS]) -> DelayTimes {
     DelayTimes(std::array::from_fn(|at| waited[at].times()))
 }
 
-/// Spreads clients over the shards, alike in every run.
+/// Spreads clients over the shards, equally in every run.
 fn number_of(client: &Client) -> usize {
     let mixed = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     let name = client.name().bytes().fold(0x811c_9dc5, mixed);

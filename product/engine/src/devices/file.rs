@@ -1,11 +1,11 @@
 //! One open file, on its device.
 //!
-//! Owns: under one lock everything that changes with its pages: how many are dirty, what is in flight, syncs,
-//! errors; in which of its device's lists it belongs.
+//! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
+//! errors; the device's list that the file belongs in.
 //! Does not own: names (`volume`), its pages (`cache`), the lists (`state`).
-//! Invariants: its pages' `size` is what readers of the cache see, `host_size` what the device has. In the lock order
-//! this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. What
-//! needs the lock takes the state that it guards.
+//! Invariants: the `size` of its pages is the size that readers of the cache see, `host_size` the device's. In the lock
+//! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
+//! function that needs the lock takes the state that it guards.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,17 +27,17 @@ use crate::request::Backing;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Permits, WaitQueue};
 
-/// Where a file goes that has more to write.
+/// Where a file with more to write goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PutBack {
-    /// Behind the others that had a turn; its age stays (the kernel's `requeue_io`).
+    /// Behind the other files that had a turn; the file's age stays (the kernel's `requeue_io`).
     More,
-    /// Among the files that have had no turn, as the youngest. If the youngest there has been dirty for less
-    /// long, it waits for its age anew; if there is none its age stays (the kernel's `redirty_tail`).
+    /// Among the files that have had no turn, as the youngest. The file's age starts anew if the youngest file there
+    /// became dirty later; if no file is there, its age stays (the kernel's `redirty_tail`).
     Redirty,
 }
 
-/// An open file. On cache lines of its own: its writers change it at every page.
+/// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
 pub(crate) struct FileInner {
     pub(crate) pages: FilePages,
@@ -45,106 +45,106 @@ pub(crate) struct FileInner {
     table: Arc<FileTable>,
     pub(crate) device: Arc<DeviceState>,
     pub(crate) backing: Backing,
-    /// The largest size it can have.
+    /// The largest size that the file can have.
     pub(crate) bytes_max: u64,
     pub(crate) state: Mutex<FileState>,
     /// Waiters for requests in flight, tags and holds.
     pub(crate) queue: WaitQueue,
     /// One change of shape (size, holes) at a time.
     pub(crate) reshaping: Permits,
-    /// Changes of shape asked for and not yet ended.
+    /// Changes of shape requested and not yet ended.
     reshapes: AtomicU32,
-    /// What a stream has passed leaves the cache.
+    /// Pages that a stream has passed leave the cache.
     pub(crate) no_reuse: AtomicBool,
-    /// The file as a payer, where the policy asks about payers.
+    /// The file as a payer, if the policy asks about payers.
     pub(crate) payer: Payer,
-    /// A page is dirty or being written: kept beside the lock for cheap questions.
+    /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
     unclean: AtomicBool,
 }
 
-/// Failed tries in a row after which a file's writes keep failing.
+/// Failed attempts in a row after which a file's writes count as failing.
 pub(crate) const FAILING_TRIES: u32 = 3;
 
 /// Pages of a file whose last write failed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FailedPages {
     pub(super) all: u64,
-    /// All of them, if the file's writes keep failing.
+    /// The same pages if the file's writes keep failing, else 0.
     pub(super) failing: u64,
 }
 
-/// What changes with a file's pages.
+/// The state that changes with a file's pages.
 pub(crate) struct FileState {
-    /// Bytes the device has; what lies past it reads as zeros without asking.
+    /// Bytes on the device; bytes past this size read as zeros without a request.
     pub(crate) host_size: u64,
-    /// Pages dirty or under writeback, and detached ones still being written.
+    /// Pages dirty or under writeback, and detached pages still being written.
     pub(crate) dirty_pages: u64,
     pub(crate) failed_pages: u64,
-    /// What the device was told of them.
+    /// The failed pages as last reported to the device.
     failed_noted: FailedPages,
-    /// Of these, what is on its way to the device.
+    /// The part of the dirty pages that is in flight to the device.
     pub(crate) writing_pages: u64,
-    /// Since when the file has been dirty: nothing that is not on its way has been for longer.
+    /// When the file became dirty: no dirty page that is not in flight is older.
     pub(crate) dirtied_at: Nanos,
-    /// Where the flusher goes on.
+    /// Where the flusher continues.
     pub(crate) cursor: u64,
-    /// The page after the last write request's.
+    /// The page after the last write request.
     pub(crate) write_end: u64,
-    /// Where it goes on, and how far it has come, if it goes by passes.
+    /// The flusher's position and progress, if it goes by passes.
     pub(crate) pass: Pass,
-    /// Where it is in its device's list.
+    /// The file's place in its device's list.
     pub(crate) place: Place,
-    /// Whether it is left alone.
+    /// Whether the file is left alone.
     pub(crate) watch: Watch,
-    /// In its device's list of dirty files, or of those being worked on.
+    /// Whether the file is in its device's list of dirty files, or of files being worked on.
     pub(crate) queued: bool,
-    /// In its device's list of files that a sync waits for.
+    /// Whether the file is in its device's list of files that a sync waits for.
     pub(crate) sync_queued: bool,
-    /// Something was written, or resized, since the last flush of the device for this file.
+    /// Whether the file was written or resized since the last flush of the device for it.
     pub(crate) unflushed: bool,
-    /// Pages that were written and evicted before a flush followed.
+    /// Whether pages were written and evicted before a flush followed.
     pub(crate) unflushed_evicted: bool,
-    /// Above 0, nothing is submitted.
+    /// While above 0, nothing is submitted.
     pub(crate) holds: u32,
     /// A new size is being applied to the pages: writers wait.
     pub(crate) cutting: bool,
-    /// How many changes of ours to the host's file have ended: writes, whatever came of them, and sizes.
+    /// How many of our changes to the host's file have ended: writes, even failed ones, and sizes.
     pub(crate) host_changes: u64,
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
-    /// Pages of these.
+    /// Pages of these reads.
     pub(crate) reading_pages: u64,
-    /// The last flush failed: what it covered may not be durable.
+    /// The last flush failed: the writes it covered may not be durable.
     pub(crate) flush_failed: bool,
-    /// Pages that it covered are being made dirty again: until then they stay.
+    /// Pages that the failed flush covered are being made dirty again: until then they stay.
     pub(crate) redirtying: bool,
-    /// Dirty bytes from this page on have no place on the device: its space is used up, or the owner's share is.
+    /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
     pub(crate) unplaced_from: Option<u64>,
     /// The error of the last failed write or flush, until everything is durable.
     pub(crate) error: Option<DeviceError>,
-    /// How many writes and flushes have failed.
+    /// The number of failed writes and flushes.
     pub(crate) failures: u64,
-    /// Failures since the last success; sets the pause before the next try.
+    /// Failures since the last success; this sets the pause before the next attempt.
     pub(crate) failures_in_row: u32,
     pub(crate) retry_at: Nanos,
-    /// Its device has it in the list of files to come back to.
+    /// Whether the device has the file in its list of files to come back to.
     pub(crate) retry_queued: bool,
     pub(crate) sync: SyncState,
     pub(crate) readahead: Window,
-    /// Pages of a read that failed: each is read by itself.
+    /// Pages of a failed read: each is read separately.
     pub(crate) suspect: Range<u64>,
     pub(crate) discarded: bool,
 }
 
-/// Syncs of a file run one round at a time; who comes meanwhile shares the next.
+/// Syncs of a file run one round at a time; syncs that arrive meanwhile share the next.
 #[derive(Default)]
 pub(crate) struct SyncState {
     pub(crate) running: bool,
     pub(crate) next: Option<SyncRound>,
 }
 
-/// One round: its pages and who waits for it.
+/// One round: its pages and its waiters.
 pub(crate) struct SyncRound {
     pub(crate) range: Range<u64>,
     pub(crate) answer: Arc<Answer<Result<(), Error>>>,
@@ -172,7 +172,7 @@ impl FileInner {
             watch: Watch::default(),
             queued: false,
             sync_queued: false,
-            // What happened to the host's file before is not known, so the first sync flushes.
+            // Earlier changes to the host's file are unknown, so the first sync flushes.
             unflushed: true,
             unflushed_evicted: false,
             holds: 0,
@@ -222,12 +222,12 @@ impl FileInner {
         !self.unclean.load(Ordering::Acquire) && self.reshapes.load(Ordering::Acquire) == 0
     }
 
-    /// A change of shape was asked for.
+    /// A change of shape was requested.
     pub(crate) fn reshape_begins(&self) {
         self.reshapes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// It has ended, whatever came of it.
+    /// A change of shape has ended, with success or not.
     pub(crate) fn reshape_ends(&self) {
         let before = self.reshapes.fetch_sub(1, Ordering::AcqRel);
         assert!(before > 0, "a change of shape ends that nobody asked for");
@@ -239,9 +239,9 @@ impl FileInner {
     }
 }
 
-/// Changes that need the file's lock: the state that it guards is the proof.
+/// Changes that need the file's lock: the guarded state is the proof.
 impl FileInner {
-    /// A page has become dirty; it was charged. The clock is asked by few pages of many.
+    /// A page has become dirty; it was charged. Few of many pages read the clock.
     pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
         state.dirty_pages += 1;
         if state.dirty_pages == 1 {
@@ -251,7 +251,7 @@ impl FileInner {
         }
         if !state.queued && state.holds == 0 {
             state.queued = true;
-            // The flusher had its turn: what was dirty before is on its way, or to be tried again.
+            // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
             state.dirtied_at = now();
             if let Some(idle) = self.device.in_flight.allowed().idle {
                 state.watch.wakes(state.dirtied_at, idle.look_ns);
@@ -262,11 +262,11 @@ impl FileInner {
         }
     }
 
-    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs. How many runs more the device
-    /// has to write for it: none if the page follows what is being written of the file.
+    /// Tags or untags a page as dirty, and updates its device's count of runs. Returns how many more runs the device
+    /// has to write for it: none if the page follows the file's pages in flight.
     pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
-        // What a stream dirties, and what is written from a run's beginning, changes nothing.
+        // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {
             self.device.admission.add_runs(more);
         }
@@ -274,13 +274,13 @@ impl FileInner {
         more - i64::from(follows)
     }
 
-    /// Takes away the marks of a page that is dirty no more.
+    /// Removes the tags of a page that is no longer dirty.
     pub(crate) fn untag(&self, state: &mut FileState, page: u64) {
         self.tag_dirty(state, page, false);
         self.pages.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
     }
 
-    /// The device has something of the file that a flush has to follow.
+    /// The device has changes to the file that a flush has to follow.
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.unflushed = true;
         if !state.discarded {
@@ -288,7 +288,7 @@ impl FileInner {
         }
     }
 
-    /// Forgets what a clean file need not remember. The returned reference is dropped after the lock.
+    /// Drops the state that a clean file does not need. The caller drops the returned reference after the lock.
     pub(crate) fn settle(&self, state: &mut FileState) -> Option<Arc<Self>> {
         if !state.is_clean() {
             return None;
@@ -310,12 +310,12 @@ impl FileInner {
         self.device.note_failed_pages(before, now);
     }
 
-    /// Puts a file with dirty pages back in a list unless it is in one, or held: then the end of the hold does.
+    /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
     pub(crate) fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         self.requeue_as(state, now, PutBack::More);
     }
 
-    /// [`FileInner::requeue`], with the place of a file that may be written at once.
+    /// As [`FileInner::requeue`], with the place of a file that may be written at once.
     pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
         if state.holds > 0 {
             return;
@@ -343,7 +343,7 @@ impl FileInner {
         self.pages.index.any_tagged(&self.cache.nodes, tag)
     }
 
-    /// Has the flusher come back at `at`, unless it will come back anyway.
+    /// Makes the flusher come back at `at`, unless it will come back anyway.
     pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
         if !state.retry_queued {
             state.retry_queued = true;
@@ -353,12 +353,12 @@ impl FileInner {
 }
 
 impl FileState {
-    /// Dirty pages that are not on their way.
+    /// Dirty pages that are not in flight.
     pub(crate) fn waiting_pages(&self) -> u64 {
         self.dirty_pages.saturating_sub(self.writing_pages)
     }
 
-    /// Whether requests of the file are with its device.
+    /// Whether the device has requests of the file in flight.
     pub(crate) fn in_flight(&self) -> bool {
         self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()
     }
@@ -380,7 +380,7 @@ impl FileState {
 }
 
 impl Drop for FileInner {
-    /// The last reference is gone, so nothing is dirty or in flight: what is left are clean pages.
+    /// The last reference is gone, so nothing is dirty or in flight: only clean pages are left.
     fn drop(&mut self) {
         self.pages.forget(&self.cache);
         self.table.remove(self.pages.slot);

@@ -1,7 +1,7 @@
-//! A device's lists of files: which is written next, and why.
+//! A device's lists of files: which file is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`), the orders of those
-//! that may be written (`ready`).
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`), the orders of files that
+//! may be written (`ready`).
 //! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,44 +11,43 @@ use super::file::FileInner;
 use super::ready::{Behind, Entry, Place, Ready};
 use crate::platform::Nanos;
 
-/// Most files that go back to their lists at one look.
+/// The most files that return to their lists at one look.
 const BACK_TOGETHER: usize = 64;
 
-/// Why a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FlushReason {
     /// A sync waits for it.
     Sync,
     /// Its last write failed, or it was busy, and the pause is over.
     Retry,
-    /// The device has too much that is dirty, or somebody needs the room. It is the file's turn.
+    /// The device has too many dirty pages, or a task needs the room. It is the file's turn.
     Background,
-    /// The same, and no other file has twice as much that is dirty; hot files are passed over unless `hot`.
+    /// As `Background`, and no other file has twice as many dirty pages. Hot files are passed over unless `hot`.
     Largest {
-        /// Hot files, too.
+        /// Whether to take hot files, too.
         hot: bool,
     },
-    /// It has been dirty since then, which is too long. It is the first in the order of turns.
+    /// The file has been dirty since `before`, which is too long. It is the first in the order of turns.
     Expired {
         /// The latest instant that is too long ago.
         before: Nanos,
     },
-    /// The same, and no other file has been dirty for longer; hot files are passed over unless `hot`.
+    /// As `Expired`, and no other file has been dirty for longer. Hot files are passed over unless `hot`.
     Oldest {
         /// The latest instant that is too long ago.
         before: Nanos,
-        /// Hot files, too.
+        /// Whether to take hot files, too.
         hot: bool,
     },
     /// The device would idle, and the file has been left alone for long enough.
     Idle {
-        /// The instant.
+        /// The present instant.
         now: Nanos,
     },
 }
 
 impl FlushReason {
-    /// Whether the file is gone through in passes of its own, whatever a sync wrote of it meanwhile.
+    /// Whether the file is written in passes of its own, independent of the pages that a sync wrote meanwhile.
     pub(crate) fn is_by_passes(self) -> bool {
         matches!(self, Self::Largest { .. } | Self::Oldest { .. } | Self::Idle { .. })
     }
@@ -62,29 +61,29 @@ pub(super) struct Lists {
     pub(super) sync: VecDeque<Weak<FileInner>>,
     /// Files whose pause is over.
     pub(super) retry: VecDeque<Weak<FileInner>>,
-    /// Files to come back to later: the last write failed, or a copy was in progress. By when.
+    /// Files to come back to, and when: the last write failed, or a copy was in progress.
     later: BTreeMap<(Nanos, u64), Later>,
-    /// How often a file was put there. Files of one instant come back in this order.
+    /// How often a file was put there. Files with the same instant come back in this order.
     put_off: u64,
     pub(super) unclean: BTreeMap<u32, Arc<FileInner>>,
-    /// Files that a flush is owed, and since when.
+    /// Files with a flush owed, and since when.
     pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
-    /// How often a file was put among those that may be written.
+    /// How often a file was put among the files that may be written.
     pub(super) listed: u64,
-    /// Until when the flusher sleeps, if it wants to be woken for files that are to be looked at before that.
+    /// Until when the flusher sleeps, if it wants to be woken for files to look at before that.
     pub(super) sleeps_until: Option<Nanos>,
 }
 
 /// A file taken off its list.
 pub(super) enum Next {
-    /// Of those for which somebody waits.
+    /// A file that a sync or a retry waits for.
     Asked(Weak<FileInner>),
-    /// Of those that may be written.
+    /// A file that may be written.
     Ready(Entry),
 }
 
 impl Lists {
-    /// Takes what is next off its list.
+    /// Takes the next file off its list.
     pub(super) fn next(&mut self, reason: FlushReason) -> Option<Next> {
         match reason {
             FlushReason::Sync => return self.sync.pop_front().map(Next::Asked),
@@ -111,19 +110,19 @@ impl Lists {
         self.ready.push(entry, behind)
     }
 
-    /// The flusher comes back to a file at `at`.
+    /// Makes the flusher come back to a file at `at`.
     pub(super) fn push_later(&mut self, at: Nanos, later: Later) {
         self.later.insert((at, self.put_off), later);
         self.put_off += 1;
     }
 
-    /// When it comes back to the first.
+    /// When the flusher comes back to the first file.
     pub(super) fn next_later(&self) -> Option<Nanos> {
         self.later.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Files whose pause is over go back to their lists, some of them if there are many: the flusher asks again before
-    /// it sleeps. How many.
+    /// Returns files whose pause is over to their lists, only some if there are many: the flusher asks again before it
+    /// sleeps. Returns their number.
     pub(super) fn bring_back(&mut self, now: Nanos) -> usize {
         for brought in 0..BACK_TOGETHER {
             let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) else { return brought };
@@ -136,8 +135,8 @@ impl Lists {
     }
 }
 
-/// Since when a file counts as dirty that is put behind the youngest of those without a turn: as before, but
-/// since now if that one is younger, so that the list stays in order (kernel-facts, section 2.2).
+/// The age of a file that is put behind the youngest file without a turn. Unchanged, or `now` if that file is younger,
+/// so that the list stays in order (kernel-facts, section 2.2).
 pub(super) fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
     if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }
 }

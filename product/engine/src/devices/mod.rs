@@ -1,10 +1,10 @@
 //! The devices of an engine and the files on them: accounts, lists and states.
 //!
-//! Owns: the list of devices, the table of files, the knobs and the policy in force, what devices share: sums, the
-//! end of congestion.
+//! Owns: the list of devices, the table of files, the knobs and the policy in force. Also the state that devices share:
+//! sums, and the end of congestion.
 //! Does not own: the files' pages (`cache`), any step that waits or submits (`writeback`, `reading`, `reshape`).
-//! Invariants: devices are added and never removed. Dirty files are kept alive by their device, and with it until
-//! they are written or the engine is gone.
+//! Invariants: devices are added and never removed. A device keeps its dirty files alive until they are written or the
+//! engine is gone.
 
 pub(crate) mod admission;
 mod bandwidth;
@@ -49,26 +49,25 @@ use table::FileTable;
 pub(crate) use totals::DirtyTotals;
 pub(crate) use usage::Kind;
 
-/// Least limit in bytes that a policy is told of: two pages, as in the kernel; with one there is no
-/// background below it.
+/// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
+/// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
 
-/// All of them.
 pub(crate) struct Devices {
     cache: Arc<Cache>,
     list: Mutex<Vec<Arc<DeviceState>>>,
     pub(crate) files: Arc<FileTable>,
     pub(crate) settings: Settings,
     pub(crate) policy: InForce,
-    /// Who decides what is read ahead.
+    /// The policy for readahead.
     readahead: Readahead,
-    /// What all devices have dirty.
+    /// Dirty data of all devices.
     pub(crate) totals: Arc<DirtyTotals>,
-    /// Where the knobs of the policy in force lie.
+    /// The knobs of the policy in force.
     policy_knobs: Vec<KnobId>,
-    /// Each of them, of all devices together.
+    /// The sum of each of these knobs over all devices.
     policy_knob_sums: [AtomicU64; POLICY_KNOBS_MAX],
-    /// Held while knobs are shown: of two that change at once, who comes second sees both.
+    /// Held while knobs are shown: if two knobs change at once, the second change sees both.
     showing: Mutex<()>,
     lost_epoch: AtomicU64,
     /// How often a congested queue has cleared.
@@ -76,7 +75,7 @@ pub(crate) struct Devices {
     congestion_queue: WaitQueue,
 }
 
-/// What a view says of the world.
+/// A view's facts about the world.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) now: Nanos,
@@ -85,7 +84,7 @@ pub(crate) struct Moment {
 
 impl Devices {
     /// # Panics
-    /// When the policy brings more knobs than a view has room for.
+    /// If the policy brings more knobs than a view has room for.
     pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: InForce, readahead: Readahead) -> Self {
         let table = policy.needs().knobs;
         table.into_iter().for_each(|table| settings.add(table));
@@ -141,7 +140,7 @@ impl Devices {
         })
     }
 
-    /// Waits until the next time that a device's queue stops being congested.
+    /// Waits until a device's queue next stops being congested.
     pub(crate) async fn congestion_clears(&self) {
         let ends = self.congestion_ends.load(Ordering::Acquire);
         self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
@@ -161,7 +160,7 @@ impl Devices {
         self.lost_epoch.load(Ordering::Acquire)
     }
 
-    /// Shows policies the knobs as they are, after one of them or the number of devices has changed.
+    /// Shows policies the present knobs, after a knob or the number of devices has changed.
     pub(crate) fn show_knobs(&self) {
         let _one_at_a_time = lock(&self.showing);
         let all = self.all();
@@ -192,7 +191,7 @@ impl Devices {
         self.view(device, moment, if needed { self.shared_counts() } else { GlobalCounts::default() })
     }
 
-    /// What all devices share: one read of each counter.
+    /// The counts shared by all devices: one read of each counter.
     pub(crate) fn shared_counts(&self) -> GlobalCounts {
         let free = u64::from(self.cache.frames.free_count());
         let writeback = self.totals.writeback();
@@ -220,7 +219,7 @@ impl Devices {
         view
     }
 
-    /// A view of no device in particular.
+    /// A view without a device.
     pub(crate) fn view_of_none(&self, moment: Moment) -> View {
         let mut view = self.view_without_knobs(moment, self.shared_counts(), DeviceCounts::default());
         view.knobs = self.knob_values(None);
@@ -237,7 +236,7 @@ impl Devices {
         view
     }
 
-    /// How often data that has expired is looked for; `None` if that is off.
+    /// How often expired data is looked for; `None` if that is off.
     pub(crate) fn look_ns(&self) -> Option<u64> {
         Some(self.settings.ns(Knob::WritebackCentisecs)).filter(|ns| *ns > 0)
     }
@@ -254,7 +253,7 @@ impl Devices {
                 0 => 0,
                 bytes => bytes.max(DIRTY_BYTES_MIN),
             },
-            // A kernel has one for all devices.
+            // A kernel has one background threshold for all devices.
             background_ratio: settings.get(Knob::BackgroundRatio),
             background_bytes: settings.get(Knob::BackgroundBytes),
             background_centisecs: knob(Knob::BackgroundCentisecs),
@@ -267,7 +266,7 @@ impl Devices {
         }
     }
 
-    /// Asks the policy in force something about a device. The snapshot is taken before its memory is locked.
+    /// Asks the policy in force about a device. The snapshot is taken before the device's memory is locked.
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceState,
@@ -278,14 +277,14 @@ impl Devices {
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
     }
 
-    /// Asks what may be charged to the device from now on.
+    /// Asks how much may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
         let view = self.view(device, moment, GlobalCounts::default());
         self.set_room(device, &view);
     }
 
-    /// Tells the policy of a write request that has ended, and asks what may be charged to the device from now on:
-    /// both of one view, for small requests end often. Not inlined: a test counts its instructions.
+    /// Tells the policy of a write request that has ended, and asks how much may be charged to the device from now on.
+    /// Both use one view, because small requests end often. Not inlined: a test counts its instructions.
     #[inline(never)]
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let mut view = self.view_of(device, moment);
@@ -300,15 +299,15 @@ impl Devices {
         device.admission.set_room(&room);
     }
 
-    /// Looks at what all devices share so far; 0 in a build without the feature `rare-paths`.
+    /// How often shared state was read so far; 0 in a build without the feature `rare-paths`.
     pub(crate) fn shared_looks(&self) -> u64 {
         self.totals.looks.count() + self.policy.looks.count()
     }
 }
 
 impl Drop for Devices {
-    /// Dirty files hold their device and are held by it: cut here, or their frames would never come
-    /// back. What is dirty then is lost: drain first.
+    /// Dirty files and their device keep each other alive. The cycle is cut here, or the frames would never come back.
+    /// Data still dirty is lost: drain first.
     fn drop(&mut self) {
         for device in self.all() {
             device.forget_files();

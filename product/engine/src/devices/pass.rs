@@ -1,22 +1,23 @@
-//! Where the flusher is in a file, and what that says of the age of what is dirty there.
+//! The flusher's position in a file, and the age of the file's dirty pages that follows from it.
 //!
-//! A pass begins where the last one ended, goes on to where the file ended when it began, and then from the file's
-//! start to where it began: whatever became dirty before it is on its way when it ends, however fast pages are
+//! A pass begins where the last one ended. It goes on to the file's end at that time, and then from the file's start to
+//! its own beginning. All pages that were dirty before the pass are in flight when it ends, however fast pages are
 //! dirtied anew, before or behind it. So after a pass the file is as old as the pass.
 //!
-//! A stream may run ahead of the flusher for ever, and what is behind would never have its turn. Where that has
-//! become old the flusher steps back at the pass's end; before that it follows the stream, for each step is a seek.
+//! A stream may run ahead of the flusher for ever, and the pages behind would never have their turn. If those pages
+//! have become old, the flusher steps back at the pass's end. Before that it follows the stream, since each step back
+//! is a seek.
 //!
 //! Owns: the position, when a pass ends. Does not own: the file's age (`file`), which page is next (`batch`).
-//! Invariants: pure. Offsets ascend but for one step back to the start; a step back to where nothing is dirty costs
-//! nothing, since the next run is looked for from there.
+//! Invariants: pure. Offsets ascend except for one step back to the start. A step back to a clean place costs nothing,
+//! since the next run is looked for from there.
 
 use crate::platform::Nanos;
 
-/// A pass, and where it is. By pages.
+/// A pass and its position, in pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pass {
-    /// When it began; `None` between two.
+    /// When the pass began; `None` between two passes.
     began: Option<Nanos>,
     from: u64,
     end: u64,
@@ -25,8 +26,8 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// From where on the next run is looked for, at `now` and in a file of so many pages; `is_old`: what is behind
-    /// has to be written.
+    /// The page from which to look for the next run, at `now` and in a file of `file_end` pages. `is_old`: the pages
+    /// behind have to be written.
     pub(crate) fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) -> u64 {
         if self.began.is_none() {
             *self = Self { began: Some(now), from: self.at, end: file_end, at: self.at, wrapped: false };
@@ -37,10 +38,10 @@ impl Pass {
         self.at
     }
 
-    /// A run was found, from its first page to the one after its last. Since when its file is dirty at most if
-    /// that ended the pass.
+    /// A run was found, from its first page to the page after its last. If that ended the pass, returns the earliest
+    /// time at which the file can have become dirty.
     pub(crate) fn went(&mut self, first: u64, next: u64) -> Option<Nanos> {
-        // Between the position and the file's end there was nothing.
+        // Nothing was found between the position and the file's end.
         let back = first < self.at;
         let ended = match (self.wrapped, back) {
             (true, true) => true,
@@ -51,7 +52,7 @@ impl Pass {
         if ended { self.found_nothing() } else { None }
     }
 
-    /// Nothing is left that could be written: the pass has ended.
+    /// Nothing writable is left: the pass has ended.
     pub(crate) fn found_nothing(&mut self) -> Option<Nanos> {
         self.began.take()
     }

@@ -1,6 +1,6 @@
-//! Whether what is dirty on a device has its place there, once space gets small.
+//! Whether a device's dirty pages have their place there, once space gets small.
 //!
-//! Owns: the stage, and those who wait for it to change. Does not own: the pass over the files, or when space is small
+//! Owns: the stage, and the waiters for its change. Does not own: the pass over the files, or when space is small
 //! (`writing`).
 //! Invariants: one pass runs at a time. Its end wakes all waiters, also if it failed.
 
@@ -33,7 +33,7 @@ impl Placing {
         let _ = self.stage.compare_exchange(ENDED, PLENTY, Ordering::AcqRel, Ordering::Relaxed);
     }
 
-    /// Whether the caller is the one who runs the pass.
+    /// Whether the caller has to run the pass.
     pub(crate) fn begins(&self) -> bool {
         self.stage.compare_exchange(PLENTY, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }

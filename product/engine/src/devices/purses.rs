@@ -1,12 +1,12 @@
-//! What clients owe for files that are new.
+//! The debts of clients for new files.
 //!
-//! An open file is a payer with an allowance. Whoever makes a new file for each write would have a new allowance for
-//! each, and never pay: so what the first bytes of a file cost is its client's, of which a device has one account.
+//! An open file is a payer with an allowance. A client that makes a new file for each write would have a new allowance
+//! for each, and never pay. So the client pays for the first bytes of a file, with one account a device.
 //!
 //! Owns: these accounts, by client; how many are remembered.
 //! Does not own: the account itself (`policy`), when a file ceases to be new (`policy::account`).
-//! Invariants: of clients that write no new files now only the [`PURSES_MAX`] who did last are remembered. Its lock is
-//! a leaf.
+//! Invariants: of the clients that write no new files now, only the last [`PURSES_MAX`] are remembered. The lock is a
+//! leaf.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,22 +15,21 @@ use crate::client::Client;
 use crate::policy::Payer;
 use crate::wait::lock;
 
-/// Most accounts of clients that have no write under way.
+/// The most accounts of clients without a write under way.
 const PURSES_MAX: usize = 256;
 
-/// A device's.
+/// A device's accounts.
 #[derive(Default)]
 pub(crate) struct Purses(Mutex<Purse>);
 
 #[derive(Default)]
 struct Purse {
     accounts: BTreeMap<Client, (u64, Arc<Payer>)>,
-    /// Counts what was asked for.
+    /// Counts requests for an account.
     asked: u64,
 }
 
 impl Purses {
-    /// The client's account.
     pub(crate) fn of(&self, client: &Client) -> Arc<Payer> {
         let mut purse = lock(&self.0);
         purse.asked += 1;

@@ -1,15 +1,15 @@
-//! A device's files that may be written: whose turn it is.
+//! The turns of a device's files that may be written.
 //!
-//! A file is in several orders at once. *Turns*: first those that are being worked on, a round of them; when it is
-//! over, those of it that have more, and those that became dirty meanwhile. *Size*: by the power of two of what is
-//! dirty and not in flight, first come first served among equals, so that a file moves seldom while it is dirtied.
-//! *Age*: since when it has been dirty. Hot files, which are rewritten over and over, are passed over by those who want
-//! to. Where files are written behind, they are also in the order of when to *look* whether they have been left alone.
+//! A file is in several orders at once. By *turn*: first the files of the current round. When the round is over, its
+//! files that have more to write follow, and the files that became dirty meanwhile. By *size*: the power of two of the
+//! dirty pages not in flight, first come first served among equals, so that a file seldom moves while it is dirtied. By
+//! *age*: the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over. By
+//! *look*, where files are written behind: the time to check whether they have been left alone.
 //!
 //! Owns: these orders. Does not own: the files, the lock around this (`state`), which order is followed.
-//! Invariants: keeps no file alive. Taking a file takes as long as a search by age among all of them, whatever there
-//! is; but for [`Ready::next_expired`], which looks at the round's files up to the first that is old, and rounds are
-//! nearly in the order of age.
+//! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. The exception is
+//! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
+//! age.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -25,24 +25,23 @@ const ROUND: u32 = 1;
 const MORE: u32 = 2;
 /// The first list by size.
 const SIZES: u32 = 3;
-/// Sizes that are told apart.
+/// The number of different sizes.
 const SIZE_COUNT: u32 = 64;
 
-/// Where a file that is put among the others begins.
+/// Where a newly listed file begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Behind {
-    /// Those that have had no turn.
+    /// Behind the files that have had no turn.
     Dirty,
-    /// Those that had their turn and have more.
+    /// Behind the files that had their turn and have more.
     More,
 }
 
-/// The files.
 pub(super) struct Ready {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     turns: Rings,
-    /// By whether files are hot.
+    /// Indexed by whether files are hot.
     orders: [Orders; 2],
     looks: BTreeSet<(Nanos, u32)>,
 }
@@ -50,7 +49,7 @@ pub(super) struct Ready {
 /// By size and by age.
 struct Orders {
     sizes: Rings,
-    /// A bit for each size of which there is a file.
+    /// A bit for each size that some file has.
     sizes_used: u64,
     ages: BTreeSet<(Nanos, u32)>,
 }
@@ -58,18 +57,18 @@ struct Orders {
 /// A file among the others.
 pub(super) struct Entry {
     pub(super) file: Weak<FileInner>,
-    /// The file's number, by which it is known even when it is gone.
+    /// The file's number, which stays valid when the file is gone.
     pub(super) slot: u32,
     pub(super) dirtied_at: Nanos,
-    /// The most that was dirty when it was looked at.
+    /// The most dirty pages found at a look.
     pub(super) size: Size,
-    /// It is rewritten over and over.
+    /// Whether the file is rewritten over and over.
     pub(super) hot: bool,
-    /// When to look whether it has been left alone; [`Nanos::NEVER`] if that does not matter.
+    /// When to check whether the file has been left alone; [`Nanos::NEVER`] if that does not matter.
     pub(super) look_at: Nanos,
 }
 
-/// Where a file is among the others, as the file remembers it. It may be there no more.
+/// A file's place in the orders, as the file remembers it. The file may have left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     number: u32,
@@ -77,7 +76,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether a file with so many dirty pages belongs elsewhere.
+    /// Whether a file with `pages` dirty pages belongs elsewhere.
     pub(crate) fn is_outgrown(self, pages: u64) -> bool {
         Size::of(pages) > self.size
     }
@@ -126,7 +125,7 @@ impl Orders {
         }
     }
 
-    /// The first of those that have the most, and how much.
+    /// The first file of the largest size, and that size.
     fn largest(&self) -> Option<(u32, u32)> {
         let size = self.sizes_used.checked_ilog2()?;
         self.sizes.first(size).map(|number| (size, number))
@@ -134,7 +133,7 @@ impl Orders {
 }
 
 impl Ready {
-    /// How many files are in which list of turns; takes as long as there are files.
+    /// The number of files in each list of turns, in time proportional to the number of files.
     pub(super) fn counts(&self) -> ListedFiles {
         let count = |list| self.turns.iter(list).count() as u64;
         ListedFiles { dirty: count(DIRTY), round: count(ROUND), more: count(MORE) }
@@ -144,12 +143,12 @@ impl Ready {
         self.orders.iter().all(|order| order.ages.is_empty())
     }
 
-    /// Those that are not hot, and the hot ones if `hot`.
+    /// The order of files that are not hot, and of the hot ones if `hot`.
     fn orders(&self, hot: bool) -> &[Orders] {
         &self.orders[..1 + usize::from(hot)]
     }
 
-    /// When the file that has been dirty longest became so; of those that are not hot, unless `hot`.
+    /// When the oldest dirty file became dirty; hot files count only if `hot`.
     pub(super) fn oldest(&self, hot: bool) -> Option<Nanos> {
         self.first_by_age(hot).map(|(dirtied_at, _)| dirtied_at)
     }
@@ -158,18 +157,18 @@ impl Ready {
         self.orders(hot).iter().filter_map(|order| order.ages.first()).min().copied()
     }
 
-    /// When to look first whether a file has been left alone.
+    /// When the next check for a file left alone is due.
     pub(super) fn look_at(&self) -> Option<Nanos> {
         self.looks.first().map(|(at, _)| *at)
     }
 
-    /// When the youngest became dirty of those that have had no turn.
+    /// When the youngest file without a turn became dirty.
     pub(super) fn youngest_dirty(&self) -> Option<Nanos> {
         let last = self.turns.last(DIRTY)?;
         self.entries[last as usize].as_ref().map(|entry| entry.dirtied_at)
     }
 
-    /// Puts a file that is not among them behind others.
+    /// Lists a file behind others.
     pub(super) fn push(&mut self, entry: Entry, behind: Behind) -> Place {
         let number = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
@@ -198,7 +197,7 @@ impl Ready {
         Some(entry)
     }
 
-    /// The file in the slot has so much that is dirty now; where it is then, if it is still among them.
+    /// The file in the slot now has `pages` dirty pages. Returns its new place, if it is still listed.
     pub(super) fn grow(&mut self, place: Place, slot: u32, pages: u64) -> Option<Place> {
         let (number, size) = (place.number, Size::of(pages));
         let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
@@ -209,7 +208,7 @@ impl Ready {
         Some(Place { number, size })
     }
 
-    /// Takes what is next in the round, or of the next one.
+    /// Takes the next file of the round, or of the next round.
     pub(super) fn next_in_turn(&mut self) -> Option<Entry> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);
@@ -218,7 +217,7 @@ impl Ready {
         self.turns.first(ROUND).and_then(|number| self.take(number))
     }
 
-    /// Takes the first in the order of turns that has been dirty since `before` or longer.
+    /// Takes the first file in the order of turns that has been dirty since `before` or longer.
     pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry> {
         self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =
@@ -227,20 +226,20 @@ impl Ready {
         self.take(number)
     }
 
-    /// Takes the one that has been dirty longest, if since `before` or longer.
+    /// Takes the oldest dirty file, if it has been dirty since `before` or longer.
     pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<Entry> {
         let (_, number) = self.first_by_age(hot).filter(|(dirtied_at, _)| *dirtied_at <= before)?;
         self.take(number)
     }
 
-    /// Takes the first of those that have the most.
+    /// Takes the first file of the largest size.
     pub(super) fn next_largest(&mut self, hot: bool) -> Option<Entry> {
-        // Of as much, one that is not hot.
+        // Among files of the same size, takes one that is not hot.
         let largest = self.orders(hot).iter().rev().filter_map(Orders::largest).max_by_key(|(size, _)| *size);
         largest.and_then(|(_, number)| self.take(number))
     }
 
-    /// Takes the one to look at first whether it has been left alone, if it is time to.
+    /// Takes the file whose check for being left alone is due first, if it is due.
     pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<Entry> {
         let (_, number) = *self.looks.first().filter(|(at, _)| *at <= now)?;
         self.take(number)

@@ -1,15 +1,15 @@
-//! Lists of numbers that are left from anywhere.
+//! Lists of numbers, which a number may leave from any position.
 //!
-//! Each list is a ring of links through a head of its own, all in one vector: a number that leaves its list need not
-//! know which that is, and one list takes over another as a whole.
+//! Each list is a ring of links through its own head, all in one vector. A number leaves a list without knowing which,
+//! and one list takes over another as a whole.
 //!
-//! Owns: the links. Does not own: what the numbers stand for.
+//! Owns: the links. Does not own: the meaning of the numbers.
 //! Invariants: a number is in one list at most. No step looks at more than its neighbours.
 
 /// Lists of numbers, by number from 0.
 pub(super) struct Rings {
     heads: u32,
-    /// Of the heads, then of the numbers.
+    /// Links of the heads, then of the numbers.
     links: Vec<Link>,
 }
 
@@ -20,7 +20,7 @@ struct Link {
 }
 
 impl Rings {
-    /// So many empty lists.
+    /// `heads` empty lists.
     pub(super) fn new(heads: u32) -> Self {
         let alone = |at| Link { before: at, after: at };
         Self { heads, links: (0..heads).map(alone).collect() }
@@ -43,7 +43,7 @@ impl Rings {
         self.join(at, list);
     }
 
-    /// Takes a number out of the list that it is in.
+    /// Takes a number out of its list.
     pub(super) fn remove(&mut self, number: u32) {
         let at = self.heads + number;
         let Link { before, after } = self.links[at as usize];
@@ -51,7 +51,7 @@ impl Rings {
         self.links[at as usize] = Link { before: at, after: at };
     }
 
-    /// Puts what is in one list at the end of another.
+    /// Moves the numbers of one list to the end of another.
     pub(super) fn append(&mut self, to: u32, from: u32) {
         let Link { before: last, after: first } = self.links[from as usize];
         if first == from {

@@ -1,8 +1,8 @@
-//! Whether a device has completed nothing for so long that it counts as hung, and what follows for its writers.
+//! Whether a device has completed nothing for so long that it counts as hung, and the effect on its writers.
 //!
-//! Owns: the state, who is told of it, the refusal of writers and syncs.
-//! Does not own: for how long (the policy), the looking (`writeback::silence`), when something ended last (`busy`).
-//! Invariants: whatever ends takes the state back, in the same step. A refusal drops nothing: what is dirty stays so.
+//! Owns: the state, its listeners, the refusal of writers and syncs.
+//! Does not own: the time limits (the policy), the looking (`writeback::silence`), the last completion (`busy`).
+//! Invariants: any completion resets the state, in the same step. A refusal drops nothing: dirty data stays dirty.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,19 +12,18 @@ use std::task::Poll;
 use crate::error::{DeviceError, Error};
 use crate::wait::{Signal, WaitQueue};
 
-/// A device's.
 pub(crate) struct Silent {
     stalled: AtomicBool,
     refuses: AtomicBool,
-    /// Something is in flight and looked at, or nobody wants to look.
+    /// Requests are in flight and watched, or no watcher wants to look.
     watched: AtomicBool,
-    /// Whoever looks should do so now.
+    /// Raised when the watcher should look now.
     pub(crate) look: Signal,
     refused: WaitQueue,
 }
 
 impl Silent {
-    /// Nobody looks.
+    /// No watcher looks.
     pub(super) fn new() -> Self {
         Self {
             stalled: AtomicBool::new(false),
@@ -35,24 +34,24 @@ impl Silent {
         }
     }
 
-    /// It has completed nothing for too long.
+    /// Whether the device has completed nothing for too long.
     pub(crate) fn is_stalled(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// And for so long that nobody is to wait for it.
+    /// Whether that has lasted so long that callers are not to wait for the device.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
     }
 
-    /// Something is in flight.
+    /// A request is in flight.
     pub(super) fn begins(&self) {
         if !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::Relaxed) {
             self.look.raise();
         }
     }
 
-    /// Something has ended.
+    /// A request has ended.
     pub(super) fn ends(&self) {
         if self.is_stalled() {
             self.set(false, false);
@@ -64,26 +63,26 @@ impl Silent {
         self.watched.store(watched, Ordering::Relaxed);
     }
 
-    /// The caller shows by its lock that nothing ends meanwhile, or that something has.
+    /// The caller's lock shows that no request ends meanwhile, or that one has ended.
     pub(super) fn set(&self, stalled: bool, refuses: bool) {
         self.stalled.store(stalled, Ordering::Relaxed);
         self.refuses.store(refuses, Ordering::Relaxed);
     }
 
-    /// Those who wait look whether they are refused.
+    /// Wakes waiters to check whether they are refused.
     pub(super) fn tell(&self) {
         self.refused.wake_all();
     }
 
-    /// Whether it refuses work now.
+    /// Checks that the device does not refuse work now.
     ///
     /// # Errors
-    /// If it does.
+    /// If the device refuses work.
     pub(crate) fn takes_work(&self) -> Result<(), Error> {
         if self.refuses() { Err(DeviceError::Hung.into()) } else { Ok(()) }
     }
 
-    /// Does the work as far as it waits for nothing, and the rest unless the device refuses that meanwhile.
+    /// Does the work as far as it does not wait, and the rest unless the device refuses work meanwhile.
     pub(crate) async fn unless_refused<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let (mut work, mut refusal) = (pin!(work), pin!(self.refused.until(|| self.takes_work().err())));
         poll_fn(|cx| match work.as_mut().poll(cx) {

@@ -1,9 +1,9 @@
 //! A device of the engine: its lists of dirty files, its requests in flight, its figures.
 //!
-//! Owns: the lists and their lock, the slots for requests, the admission queue, usage, what is known of it.
-//! Does not own: the files' pages, the hardware (`Device`), what is due when (`policy`, `writeback`).
-//! Invariants: every file with dirty pages is kept until they are written. This lock comes after a file's, and
-//! whoever needs a file's lock for a change here shows what that lock guards.
+//! Owns: the lists and their lock, the slots for requests, the admission queue, usage, learned facts.
+//! Does not own: the files' pages, the hardware (`Device`), which work is due when (`policy`, `writeback`).
+//! Invariants: every file with dirty pages is kept until they are written. This lock comes after a file's. A caller
+//! that needs a file's lock for a change here shows the state that the lock guards.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -41,16 +41,16 @@ pub struct DeviceId(pub u32);
 pub(crate) struct DeviceState {
     /// Requests in flight.
     pub(crate) slots: Permits,
-    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all. Beside the slots: a
-    /// read takes and gives back both.
+    /// Frames held by reads in flight, or about to be: a hung device must not take all frames. Separate from the slots:
+    /// a read takes and gives back both.
     pub(crate) reading: Permits,
     pub(crate) id: DeviceId,
     name: String,
     device: Arc<dyn Device>,
     pub(crate) settings: DeviceSettings,
-    /// What policies see of the knobs, since one of them changed last.
+    /// The knobs as policies see them, since a knob last changed.
     knobs_seen: Mutex<KnobValues>,
-    /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
+    /// Dirty pages, including pages under writeback. Changed through `dirty`, which keeps the sum.
     pub(crate) admission: AdmissionQueue,
     pub(crate) in_flight: InFlight,
     totals: Arc<DirtyTotals>,
@@ -59,61 +59,61 @@ pub(crate) struct DeviceState {
     writeback_pages: AtomicU64,
     dirtied_pages: AtomicU64,
     written_pages: AtomicU64,
-    /// Requests that writes have, or are about to submit.
+    /// Requests of writes in flight, or about to be submitted.
     writes_in_flight: AtomicU32,
     congestion: Congestion,
     /// Turns of files under way.
     turns: AtomicU32,
-    /// What the policy in force remembers of the device.
+    /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
-    /// The policy says that the device is over.
+    /// Whether the policy says that the device is over its limit.
     exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
-    /// Who waits, and how long such waits take.
+    /// The waiters, and how long such waits take.
     pub(crate) waits: Waits,
-    /// What clients owe for new files.
+    /// Debts of clients for new files.
     pub(crate) purses: Purses,
-    /// Whether it hangs.
+    /// Whether the device hangs.
     pub(crate) silence: Silent,
-    /// Those who wait for a write to end, to have its request.
+    /// Tasks that wait for a write to end, to take over its request.
     pub(crate) write_ended: WaitQueue,
     memory_short: AtomicBool,
     drains: AtomicU32,
-    /// Whether what is dirty has its place, where space gets small.
+    /// Whether dirty pages have their place on the device when space gets small.
     pub(crate) placing: Placing,
     files_failed: AtomicU64,
     /// Pages whose last write failed.
     failed_pages: AtomicU64,
-    /// Those of them whose file's writes keep failing.
+    /// Failed pages of files whose writes keep failing.
     failing_pages: AtomicU64,
-    /// The room on top of the limit that was given for them (`dirty::failing`).
+    /// The room added to the limit for failed pages (`dirty::failing`).
     failed_room: AtomicU64,
     usage: OwnLines<Mutex<Usage>>,
-    /// How far to read ahead, by what reads cost.
+    /// How far to read ahead, given the cost of reads.
     pub(crate) read_law: SharedLaw,
 }
 
-/// What a flusher sees of its device.
+/// A flusher's view of its device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlusherView {
     pub(crate) now: Nanos,
     /// A sync waits for pages.
     pub(crate) sync_waiting: bool,
-    /// Syncs have used so much of the device's time that the rest goes first.
+    /// Syncs have used so much of the device's time that other writes go first.
     pub(crate) sync_ahead: bool,
-    /// A file that failed, or was busy, is to be tried again.
+    /// A file that failed, or was busy, is due for a retry.
     pub(crate) retry_due: bool,
     /// Files with dirty pages that may be written now.
     pub(crate) files_ready: bool,
-    /// Somebody asked for everything to be written.
+    /// A caller asked for everything to be written.
     pub(crate) draining: bool,
-    /// Somebody found no frame, or waits in the admission queue.
+    /// A task found no frame, or waits in the admission queue.
     pub(crate) memory_short: bool,
-    /// When the first of the files that failed, or were busy, may be tried again.
+    /// When the first retry is due.
     pub(crate) next_retry: Option<Nanos>,
-    /// How often to look again at all; [`u64::MAX`] is never.
+    /// The interval between looks; [`u64::MAX`] is never.
     pub(crate) interval_ns: u64,
-    /// How often a file was put among those that may be written.
+    /// How often a file was put among the files that may be written.
     pub(crate) listed: u64,
 }
 
@@ -165,17 +165,17 @@ impl DeviceState {
         }
     }
 
-    /// What the hardware can do.
+    /// The limits of the hardware.
     pub(crate) fn limits(&self) -> &Limits {
         self.device.limits()
     }
 
-    /// Most pages that one request may carry.
+    /// The most pages that one request may carry.
     pub(crate) fn request_pages(&self) -> u64 {
         Pages::whole_in(u64::from(self.limits().request_bytes_max)).0
     }
 
-    /// Bytes that can still be allocated on it, as far as it knows.
+    /// Bytes that can still be allocated on the device, as far as it knows.
     pub(crate) fn free_bytes_hint(&self) -> u64 {
         self.device.free_bytes_hint()
     }
@@ -189,7 +189,7 @@ impl DeviceState {
         self.settings.get(engine, knob)
     }
 
-    /// What policies see of the knobs.
+    /// The knobs as policies see them.
     pub(super) fn knobs_seen(&self) -> MutexGuard<'_, KnobValues> {
         lock(&self.knobs_seen)
     }
@@ -205,22 +205,22 @@ impl DeviceState {
         engine.info(knob).ns(self.knob(engine, knob))
     }
 
-    /// Most writes in flight: the policy's, or the knob, but a quarter of the device's slots is left to readers.
+    /// The most writes in flight: the policy's limit, or the knob's; a quarter of the device's slots is left to
+    /// readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);
         let most = self.in_flight.allowed().requests_max.unwrap_or(self.knob(engine, Knob::WriteDepth) as u32);
         most.max(1).min((depth - depth / 4).max(1))
     }
 
-    /// Counts one write more in flight if there may be another at this moment: fewer while what is in flight costs
-    /// what it may, and none but syncs' while one of these was passed.
+    /// Counts one more write in flight, if another is allowed now. Fewer are allowed while the cost in flight is at its
+    /// limit, and only syncs' writes while one of these was passed.
     pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
         let depth = self.write_depth(engine);
         let most = self.in_flight.requests_now(depth, self.writeback_pages.load(Ordering::Relaxed));
         (for_sync || !self.in_flight.sync_was_passed()) && self.try_count_write(most, depth)
     }
 
-    /// Writes in flight.
     pub(crate) fn writes_in_flight(&self) -> u64 {
         u64::from(self.writes_in_flight.load(Ordering::Relaxed))
     }
@@ -230,18 +230,18 @@ impl DeviceState {
         self.admission.pages().saturating_sub(Pages(self.writeback_pages.load(Ordering::Relaxed)))
     }
 
-    /// Pages are charged: dirty, in flight, or about to become dirty.
+    /// Charges pages: dirty, in flight, or about to become dirty.
     pub(crate) fn hold_pages(&self, pages: u64) {
         self.totals.hold(self.id, pages);
     }
 
-    /// Pages that were charged are given back; those who wait for them go on.
+    /// Gives charged pages back; writers that wait for them go on.
     pub(crate) fn give_pages_back(&self, pages: u64) {
         self.totals.let_go(self.id, pages);
         self.admission.give_back(Pages(pages));
     }
 
-    /// Pages that were charged are given back; those who wait for them go on when the policy has said its room anew.
+    /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
     pub(crate) fn give_pages_back_unserved(&self, pages: u64) {
         self.totals.let_go(self.id, pages);
         self.admission.give_back_unserved(Pages(pages));
@@ -266,14 +266,14 @@ impl DeviceState {
         self.totals.writeback_ends(self.id, pages);
     }
 
-    /// Wakes the flusher if what is dirty and not in flight has passed the threshold that the policy set.
+    /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.
     pub(crate) fn wake_flusher_if_over(&self) {
         if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
             self.flusher.raise();
         }
     }
 
-    /// The flusher leaves for later what is dirty above that threshold, if anything is: it is woken when there is more.
+    /// The flusher leaves dirty pages above that threshold for later, if there are any: more of them will wake it.
     pub(crate) fn wake_flusher_if_more(&self) {
         if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
             self.admission.wake_later(self.reclaimable_pages());
@@ -284,7 +284,7 @@ impl DeviceState {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    /// Whether that is something else than before.
+    /// Returns whether the state changes.
     pub(crate) fn set_exceeded(&self, exceeded: bool) -> bool {
         let changes = exceeded != self.is_exceeded();
         if changes {
@@ -318,22 +318,22 @@ impl DeviceState {
         lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
     }
 
-    /// A flush is owed to the file: it is kept until it has been.
+    /// A flush is owed to the file: the file is kept until then.
     pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, _: &FileState, now: Nanos) {
         lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
     }
 
-    /// Whether a flush has to follow what the device has of the file.
+    /// Whether a flush has to follow the device's changes to the file.
     pub(crate) fn awaits_flush(&self, file: &FileInner) -> bool {
         lock(&self.lists).unflushed.contains_key(&file.pages.slot)
     }
 
     pub(crate) fn forget_unflushed(&self, file: &FileInner) {
-        // The caller has a reference of its own, so this one is not the last.
+        // The caller has its own reference, so this one is not the last.
         lock(&self.lists).unflushed.remove(&file.pages.slot);
     }
 
-    /// Counts one write more in flight unless there are `most`, in a queue of `depth`.
+    /// Counts one more write in flight unless there are `most`, in a queue of `depth`.
     pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
         let counted = self
             .writes_in_flight
@@ -341,7 +341,7 @@ impl DeviceState {
         counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
     }
 
-    /// One write less is in flight in a queue of `depth`; whether that ended a congestion.
+    /// Counts one write less in flight, in a queue of `depth`; returns whether that ended a congestion.
     pub(crate) fn uncount_write(&self, depth: u32) -> bool {
         let before = self.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "a write ends that was not counted");
@@ -362,7 +362,7 @@ impl DeviceState {
         assert!(before > 0, "a turn ends that did not begin");
     }
 
-    /// A write or flush of a file failed that had no error.
+    /// A write or flush failed, of a file that had no error.
     pub(crate) fn file_fails(&self) {
         self.files_failed.fetch_add(1, Ordering::Relaxed);
     }
@@ -377,34 +377,34 @@ impl DeviceState {
         self.failed_pages.load(Ordering::Relaxed)
     }
 
-    /// Those of them whose file's writes keep failing.
+    /// Failed pages of files whose writes keep failing.
     pub(crate) fn failing_pages(&self) -> u64 {
         self.failing_pages.load(Ordering::Relaxed)
     }
 
-    /// A file has so many pages that failed, and had others when that was told last.
+    /// The failed pages of a file have changed since the last report.
     pub(super) fn note_failed_pages(&self, before: FailedPages, now: FailedPages) {
         // Differences may be below zero: they wrap, and so does the sum.
         self.failed_pages.fetch_add(now.all.wrapping_sub(before.all), Ordering::Relaxed);
         self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
     }
 
-    /// Pages that the device may have dirty on top of its limit, since that much of it failed.
+    /// Pages that may be dirty on top of the device's limit, because as many failed.
     pub(super) fn failed_room_pages(&self) -> u64 {
         self.failed_room.load(Ordering::Relaxed)
     }
 
-    /// Whether that is another room than before.
+    /// Returns whether the room changes.
     pub(crate) fn set_failed_room(&self, pages: u64) -> bool {
         self.failed_room.swap(pages, Ordering::Relaxed) != pages
     }
 
-    /// The largest size that a file on it can have.
+    /// The largest size that a file on the device can have.
     pub(crate) fn file_bytes_max(&self) -> u64 {
         self.limits().file_bytes_max.min(FILE_BYTES_MAX)
     }
 
-    /// Everything is to be written until the answer is dropped.
+    /// Has everything written until the answer is dropped.
     pub(crate) fn drain(&self) -> Draining<'_> {
         self.drains.fetch_add(1, Ordering::Relaxed);
         self.flusher.raise();
@@ -419,8 +419,8 @@ impl DeviceState {
         files.into_values().collect()
     }
 
-    /// Up to `count` clean files to which a flush has been owed since `before` or longer; they are
-    /// not returned again until something is owed anew.
+    /// Up to `count` clean files with a flush owed since `before` or longer. They are not returned again until another
+    /// flush is owed.
     pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<FileInner>> {
         let mut lists = lock(&self.lists);
         let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<FileInner>))| {
@@ -445,8 +445,8 @@ impl DeviceState {
         }
     }
 
-    /// The flusher sleeps until then, unless a file was listed since it counted so many, and has itself woken for
-    /// files that are to be looked at before; whether it may.
+    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
+    /// will wake it. Returns whether it may sleep.
     pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
         let mut lists = lock(&self.lists);
         let may = lists.listed == listed;
@@ -456,8 +456,8 @@ impl DeviceState {
         may
     }
 
-    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`), which may change since when
-    /// it counts as dirty.
+    /// Queues a file behind the files that have had no turn (the kernel's `redirty_tail`). That may change the file's
+    /// age.
     pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
         let mut lists = lock(&self.lists);
         state.dirtied_at = redirtied_at(state.dirtied_at, lists.ready.youngest_dirty(), now);
@@ -469,19 +469,19 @@ impl DeviceState {
         state.place = lock(&self.lists).push(entry(file, state), Behind::More);
     }
 
-    /// A file that is queued, or has its turn, has twice as much that is dirty as it had.
+    /// A file that is queued, or has its turn, has twice as many dirty pages as before.
     pub(crate) fn grow_queued(&self, file: &FileInner, state: &mut FileState) {
         let grown = lock(&self.lists).ready.grow(state.place, file.pages.slot, state.waiting_pages());
         state.place = grown.unwrap_or(state.place);
     }
 
-    /// Has the flusher come back to a file at `at`, whatever else it is queued for.
+    /// Makes the flusher come back to a file at `at`, beside its other reasons.
     pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
         lock(&self.lists).push_later(at, Later::Retry(Arc::downgrade(file)));
         self.flusher.raise();
     }
 
-    /// Queues a file that a sync waits for, once; the turn takes the mark back.
+    /// Queues a file that a sync waits for, once; the turn clears the mark.
     pub(crate) fn queue_sync(&self, file: &Arc<FileInner>, state: &mut FileState) {
         if !std::mem::replace(&mut state.sync_queued, true) {
             lock(&self.lists).sync.push_back(Arc::downgrade(file));
@@ -489,7 +489,7 @@ impl DeviceState {
         }
     }
 
-    /// Whether a sync waits for a turn that goes ahead of everything else.
+    /// Whether a sync waits for a turn that goes ahead of all other work.
     pub(crate) fn sync_goes_first(&self) -> bool {
         !lock(&self.lists).sync.is_empty() && !self.in_flight.is_sync_ahead()
     }
@@ -500,8 +500,8 @@ impl DeviceState {
         }
     }
 
-    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote since they
-    /// were listed: what is dirty now is younger, or less, and they are listed by that.
+    /// The next file for a turn. Dropped files are passed over. So are files that a sync wrote since they were listed:
+    /// their dirty pages are younger, or fewer, and the files are listed again accordingly.
     pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
         loop {
             let next = lock(&self.lists).next(reason)?;
@@ -517,7 +517,7 @@ impl DeviceState {
             match reason {
                 FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
                     state.queued = false;
-                    // That instant will do for now: a pause that has ended since is found at the next look.
+                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
                 FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < entry.size => {
@@ -531,7 +531,7 @@ impl DeviceState {
         }
     }
 
-    /// What the next choice is made from. Files whose pause is over go back to their lists first.
+    /// The view for the flusher's next choice. Files whose pause is over return to their lists first.
     pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
         let mut lists = lock(&self.lists);
         lists.bring_back(now);
@@ -549,14 +549,14 @@ impl DeviceState {
         }
     }
 
-    /// Wakes the flusher because somebody is short of frames.
+    /// Wakes the flusher because a task is short of frames.
     pub(crate) fn press(&self) {
         if !self.memory_short.swap(true, Ordering::Relaxed) {
             self.flusher.raise();
         }
     }
 
-    /// The flusher has written what it can for those who are short of frames; whether there were any.
+    /// The flusher has written all it can for tasks short of frames; returns whether there were any.
     pub(crate) fn press_ends(&self) -> bool {
         self.memory_short.swap(false, Ordering::Relaxed)
     }
@@ -577,12 +577,12 @@ impl DeviceState {
         self.silence.ends();
     }
 
-    /// Since when it has completed nothing, if it has anything to complete.
+    /// Since when the device has completed nothing; `None` if nothing is in flight.
     pub(crate) fn silent_since(&self) -> Option<Nanos> {
         lock(&self.usage).clocks.silent_since()
     }
 
-    /// It is not looked at until something is in flight, unless something is.
+    /// Stops the watch until a request is in flight; false if one is.
     pub(crate) fn unwatch(&self) -> bool {
         self.silence.set_watched(false);
         let idle = self.silent_since().is_none();
@@ -592,10 +592,10 @@ impl DeviceState {
         idle
     }
 
-    /// It hangs since then, and refuses its writers or does not; false if it has gone on.
+    /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
     pub(crate) fn hangs(&self, since: Nanos, refuses: bool) -> bool {
         let hangs = {
-            // What ends meanwhile takes it back after this.
+            // A request that ends meanwhile resets this afterwards.
             let usage = lock(&self.usage);
             let hangs = usage.clocks.silent_since() == Some(since);
             if hangs {
@@ -609,16 +609,15 @@ impl DeviceState {
         hangs
     }
 
-    /// A read from `first` up to a place is about to be submitted; of how many runs: none if the device read what comes
-    /// before last.
+    /// A read from `first` up to a place is about to be submitted. Returns its number of runs: 0 if the device's last
+    /// read ended there.
     pub(crate) fn read_begins(&self, first: u64, end: Place, now: Nanos) -> u64 {
         let runs = lock(&self.usage).read_begins(first, end, now);
         self.silence.begins();
         runs
     }
 
-    /// A read of so many runs that was submitted at an instant has ended at another and moved so many bytes, none if it
-    /// failed.
+    /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
     pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
         let law = lock(&self.usage).read_ends((runs, bytes), from_to);
         if let Some(law) = law {
@@ -627,20 +626,19 @@ impl DeviceState {
         self.silence.ends();
     }
 
-    /// A write up to a place is about to be submitted; whether the one submitted before ended at `first`.
+    /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
     pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
         lock(&self.usage).writes_on(file, first, end)
     }
 
-    /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.
+    /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
     pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
         lock(&self.usage).idles_on(file, first, end)
     }
 
-    /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
-    /// device's room learn it instead of waiting for what may never come.
-    /// `known`: the file's write before failed too, which says nothing new of the device.
-    /// Whether that began or ended [`DeviceState::keeps_failing`].
+    /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room get the error
+    /// instead of waiting for room that may never come. `known`: the file's write before failed too, which says nothing
+    /// new about the device. Returns whether that began or ended [`DeviceState::keeps_failing`].
     pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) -> bool {
         let changes = {
             let mut usage = lock(&self.usage);
@@ -649,13 +647,13 @@ impl DeviceState {
             usage.keeps_failing().is_some() != before
         };
         if let (Err(error), false) = (result, known) {
-            // Those who wait look whether it is their file, or the device.
+            // The waiters check whether their file fails, or the device.
             self.admission.fail(error);
         }
         changes
     }
 
-    /// The error to tell those who would have to wait for room, if the device keeps failing.
+    /// The error for writers that would wait for room, if the device keeps failing.
     pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
         lock(&self.usage).keeps_failing()
     }
@@ -665,7 +663,7 @@ impl DeviceState {
         lock(&self.usage).last_error
     }
 
-    /// What a policy sees of the device, with so many pages charged to it.
+    /// A policy's view of the device, with `pages` pages charged to it.
     pub(super) fn counts(&self, now: Nanos, pages: Pages) -> DeviceCounts {
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
         let mut usage = lock(&self.usage);
@@ -690,7 +688,7 @@ impl DeviceState {
         }
     }
 
-    /// How it is doing; `limits` and `figures` are the policy's.
+    /// The device's status; `limits` and `figures` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
         let mut usage = lock(&self.usage);
@@ -724,7 +722,7 @@ impl DeviceState {
 }
 
 impl DeviceState {
-    /// How many files wait for a turn, in which list.
+    /// The number of files in each list of turns.
     pub(crate) fn listed_files(&self) -> ListedFiles {
         lock(&self.lists).ready.counts()
     }
@@ -744,14 +742,14 @@ impl DirtyFiles for DeviceState {
     }
 }
 
-/// The file as it is queued.
+/// The file's entry for the queue.
 fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
     let size = Size::of(state.waiting_pages());
     let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
     Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
 }
 
-/// Everything on the device is to be written while this lives.
+/// Has everything on the device written while this lives.
 pub(crate) struct Draining<'a>(&'a DeviceState);
 
 impl Drop for Draining<'_> {
@@ -760,27 +758,27 @@ impl Drop for Draining<'_> {
     }
 }
 
-/// A device's files that may be written, by where they stand in the order of turns.
+/// A device's files that may be written, by their place in the order of turns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ListedFiles {
-    /// Became dirty and have had no turn. (The kernel's b_dirty.)
+    /// Files that became dirty and have had no turn. (The kernel's b_dirty.)
     pub dirty: u64,
-    /// Of the round that is under way. (b_io.)
+    /// Files of the current round. (b_io.)
     pub round: u64,
-    /// Have had their turn of it and have more. (b_more_io.)
+    /// Files that have had their turn in it and have more. (b_more_io.)
     pub more: u64,
 }
 
-/// How a device is doing.
+/// The status of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceStatus {
     /// Its number.
     pub id: DeviceId,
     /// Its name.
     pub name: String,
-    /// Bytes not yet written, those being written included.
+    /// Bytes not yet written, including bytes being written.
     pub dirty_bytes: u64,
-    /// In how many runs: dirty pages that follow each other in a file, and requests in flight that continue none.
+    /// Their runs: consecutive dirty pages of a file, and requests in flight that continue no other.
     pub dirty_runs: u64,
     /// Bytes being written.
     pub writeback_bytes: u64,
@@ -798,7 +796,7 @@ pub struct DeviceStatus {
     pub in_flight: u32,
     /// Writers waiting for the dirty limit.
     pub writers_waiting: u32,
-    /// Files with something not yet written.
+    /// Files with unwritten data.
     pub files_dirty: u32,
     /// Files whose last write or flush failed and has not succeeded since.
     pub files_failed: u32,
@@ -807,14 +805,14 @@ pub struct DeviceStatus {
     /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
     /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
     pub background_threshold_bytes: u64,
-    /// Bytes a second that it writes, as the policy in force estimates it; where that makes no estimate, as
-    /// measured while it has something to write. Unknown at first. (The kernel's BdiWriteBandwidth.)
+    /// Bytes a second that the device writes, as the policy in force estimates it. If the policy makes no estimate, as
+    /// measured while the device has work. Unknown at first. (The kernel's BdiWriteBandwidth.)
     pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
-    /// What the policy in force has to say of it.
+    /// Figures of the policy in force about the device.
     pub figures: Vec<Figure>,
-    /// It counts as hung: for so long it has completed nothing.
+    /// How long the device has completed nothing, if it counts as hung.
     pub stalled_ns: Option<u64>,
     /// Its writers and syncs are refused until it completes something.
     pub refuses: bool,

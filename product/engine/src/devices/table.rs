@@ -1,6 +1,6 @@
-//! The open files by slot: what finds the file of a frame.
+//! The open files by slot: finds the file of a frame.
 //!
-//! Owns: the slots. Does not own: the files; those that are dirty are kept alive by their devices' lists.
+//! Owns: the slots. Does not own: the files; their devices' lists keep dirty files alive.
 //! Invariants: a slot is not reused while its file lives. Nothing else is locked while the table is.
 
 use std::sync::{Arc, Mutex, Weak};
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, Weak};
 use super::file::FileInner;
 use crate::wait::lock;
 
-/// The table.
 #[derive(Default)]
 pub(crate) struct FileTable(Mutex<Slots>);
 

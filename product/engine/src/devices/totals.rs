@@ -1,21 +1,21 @@
-//! What all devices together have dirty, kept so that writers to different devices do not meet.
+//! Dirty data of all devices together, counted so that writers to different devices do not meet.
 //!
-//! Owns: the sums, in as many parts as cache lines; how many devices there are, and what that makes an equal
-//! part; how many writers wait in admission queues.
-//! Does not own: what a device has (`state`), the limits' formulas.
-//! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile.
-//! Of a release and a wait that begins meanwhile, at least one observes the other: each writes what the other
-//! reads, and there is a fence in between.
+//! Owns: the sums, in as many parts as cache lines; the number of devices, and the equal part of each; the number of
+//! writers in admission queues.
+//! Does not own: the counts of a device (`state`), the limits' formulas.
+//! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile. If a wait
+//! begins during a release, at least one of the two observes the other: each writes the word that the other reads, and
+//! a fence stands in between.
 
 use super::state::DeviceId;
 use crate::rare::Looks;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Devices with a part of their own; more share them.
+/// Devices with their own part; further devices share these parts.
 const PARTS: usize = 16;
 
-/// Pages that all devices together have.
+/// Pages of all devices together.
 #[derive(Default)]
 pub(crate) struct DirtyTotals {
     parts: [Part; PARTS],
@@ -27,13 +27,13 @@ pub(crate) struct DirtyTotals {
     pub(crate) looks: Looks,
 }
 
-/// Two lines: the CPU fetches the second with the first.
+/// Two lines, because the CPU fetches the second with the first.
 #[derive(Default)]
 #[repr(align(128))]
 struct Part {
-    /// Dirty or under writeback, or charged to become so.
+    /// Pages dirty or under writeback, or charged to become so.
     held: AtomicU64,
-    /// Under writeback.
+    /// Pages under writeback.
     writeback: AtomicU64,
 }
 
@@ -64,17 +64,17 @@ impl DirtyTotals {
         self.parts[..used].iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
     }
 
-    /// Dirty or under writeback, or charged to become so.
+    /// Pages dirty or under writeback, or charged to become so.
     pub(crate) fn held(&self) -> u64 {
         self.sum(|part| &part.held)
     }
 
-    /// Under writeback.
+    /// Pages under writeback.
     pub(crate) fn writeback(&self) -> u64 {
         self.sum(|part| &part.writeback)
     }
 
-    /// One device's equal part, in pages, of what the knobs allow.
+    /// One device's equal part, in pages, of the knobs' limit.
     pub(crate) fn part_pages(&self) -> u64 {
         self.part_pages.load(Ordering::Relaxed)
     }
@@ -83,13 +83,13 @@ impl DirtyTotals {
         self.devices.load(Ordering::Relaxed)
     }
 
-    /// There are so many devices now, each with this equal part of the limit.
+    /// The number of devices has changed, and with it each one's equal part of the limit.
     pub(crate) fn divide(&self, devices: u64, part_pages: u64) {
         self.devices.store(devices, Ordering::Relaxed);
         self.part_pages.store(part_pages, Ordering::Relaxed);
     }
 
-    /// After pages were given back: whether anybody may wait for them, and has to be told.
+    /// After a release of pages: whether a writer may wait for them, and has to be told.
     pub(crate) fn anybody_waits(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::Relaxed) > 0
@@ -102,12 +102,12 @@ impl DirtyTotals {
     }
 }
 
-/// A writer waits while this lives.
+/// A writer's wait.
 pub(crate) struct Waits<'a>(&'a DirtyTotals);
 
 impl Waits<'_> {
-    /// It is in its device's queue now. What was given back before this is seen by who looks after it; of what
-    /// is given back later it is told.
+    /// The writer is now in its device's queue. The writer sees earlier releases at the next look, and later releases
+    /// wake the queue.
     pub(crate) fn is_queued(&self) {
         fence(Ordering::SeqCst);
     }

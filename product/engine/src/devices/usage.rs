@@ -1,6 +1,6 @@
 //! How a device is used: requests in flight, bytes moved, time busy, failures in a row.
 //!
-//! Owns: the figures, under one lock. Does not own: what follows from them.
+//! Owns: the figures, under one lock. Does not own: decisions based on them.
 //! Invariants: every request that begins ends; a leaf in the lock order.
 
 use super::bandwidth::Bandwidth;
@@ -10,44 +10,44 @@ use crate::platform::Nanos;
 use crate::readahead::law::Law;
 use crate::readahead::prices::Learner;
 
-/// Files that failed one after the other, with no write in between that succeeded, after which all writers that
-/// wait for room are told instead of kept waiting.
+/// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
+/// the error.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
-/// What a request does to the device's data.
+/// The effect of a request on the device's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// It reads bytes.
+    /// Reads bytes.
     Read,
-    /// It writes bytes.
+    /// Writes bytes.
     Write,
-    /// It moves none: flushes, sizes, holes, reservations.
+    /// Moves no bytes: flushes, sizes, holes, reservations.
     Other,
 }
 
-/// Where on the device a file's bytes end: the file's slot, and a page.
+/// The end of a file's bytes on the device: the file's slot, and a page.
 pub(crate) type Place = (u32, u64);
 
-/// The figures. What a read changes comes first, on few cache lines: readers of many threads take them from each other.
+/// The figures. The fields that a read changes come first, on few cache lines: readers on many threads contend for
+/// them.
 #[derive(Default)]
 #[repr(C)]
 pub(super) struct Usage {
     pub(super) clocks: Clocks,
-    /// Where the request that read last ends.
+    /// Where the last submitted read ends.
     read_end: Option<Place>,
     /// When the last read or call ended.
     pub(super) waited_for_at: Option<Nanos>,
     pub(super) read_bytes: u64,
-    /// What reads cost.
     reading: Learner,
     pub(super) write_bytes_in_flight: u64,
-    /// Where the request that was written in idle time last ends.
+    /// Where the last request written in idle time ends.
     idle_end: Option<Place>,
-    /// Where the request that was submitted last to write ends.
+    /// Where the last submitted write ends.
     write_end: Option<Place>,
     pub(super) written_bytes: u64,
     pub(super) bandwidth: Bandwidth,
-    /// Failed writes and flushes since the last that succeeded.
+    /// Failed writes and flushes since the last success.
     failures_in_row: u32,
     pub(super) last_error: Option<DeviceError>,
 }
@@ -61,8 +61,8 @@ impl Usage {
         }
     }
 
-    /// A read from `first` up to `end` of a file is submitted; of how many runs: none if the device reads on from where
-    /// it was.
+    /// A read from `first` up to `end` of a file is submitted. Returns its number of runs: 0 if the device continues
+    /// its last read.
     pub(super) fn read_begins(&mut self, first: u64, (file, end): Place, now: Nanos) -> u64 {
         let clocks = &self.clocks;
         self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
@@ -70,7 +70,7 @@ impl Usage {
         u64::from(self.read_end.replace((file, end)) != Some((file, first)))
     }
 
-    /// A read of so many runs has ended that was submitted then; how far to read ahead, if that has changed.
+    /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed.
     pub(super) fn read_ends(&mut self, (runs, bytes): (u64, u64), (submitted, now): (Nanos, Nanos)) -> Option<Law> {
         self.clocks.ends(Kind::Read, submitted, now);
         self.waited_for_at = Some(now);
@@ -86,18 +86,18 @@ impl Usage {
         Law::of(self.reading.prices())
     }
 
-    /// A write from `first` up to `end` of a file is submitted; whether the one submitted before ended there.
+    /// A write from `first` up to `end` of a file is submitted; returns whether the write before it ended at `first`.
     pub(super) fn writes_on(&mut self, file: u32, first: u64, end: u64) -> bool {
         self.write_end.replace((file, end)) == Some((file, first))
     }
 
-    /// A write in idle time from `first` up to `end` of a file is submitted; whether the device goes on from where the
-    /// one before ended.
+    /// An idle write from `first` up to `end` of a file is submitted; returns whether the device continues its last
+    /// idle write.
     pub(super) fn idles_on(&mut self, file: u32, first: u64, end: u64) -> bool {
         self.idle_end.replace((file, end)) == Some((file, first))
     }
 
-    /// A request other than a read that was submitted then has moved its bytes, or if it failed none.
+    /// A request other than a read has ended; it moved its bytes only if `moved`.
     pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
         self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
@@ -113,8 +113,7 @@ impl Usage {
         }
     }
 
-    /// Notes how a write of so many bytes, or a flush, ended.
-    /// `known`: it failed as the file's write before did.
+    /// Notes how a write of `bytes` bytes, or a flush, ended. `known`: it failed as the file's write before it did.
     pub(super) fn note_write(&mut self, result: Result<u64, DeviceError>, known: bool) {
         match result {
             Ok(bytes) => {
@@ -129,7 +128,7 @@ impl Usage {
         }
     }
 
-    /// The error to tell those who would have to wait for room, if the device keeps failing.
+    /// The error for writers that would wait for room, if the device keeps failing.
     pub(super) fn keeps_failing(&self) -> Option<DeviceError> {
         self.last_error.filter(|_| self.failures_in_row >= FAILURES_BEFORE_TELLING)
     }

@@ -1,10 +1,10 @@
-//! Who waits for a device, for what and since when, and how long such waits take.
+//! The waits for a device: the waiters, their reasons and times, and the duration of waits.
 //!
-//! Owns: those who wait now, of how many clients they are, histograms of single pauses and of COMMITs.
-//! Does not own: the waiting (`throttle`, `writeback::sync`), what each client waited in all (`delays`), the tally by
+//! Owns: the present waiters, the number of their clients, histograms of single pauses and of COMMITs.
+//! Does not own: the waiting (`throttle`, `writeback::sync`), the sum of each client's waits (`delays`), the tally by
 //! cause (`policy::pauses`).
-//! Invariants: who begins to wait ends it once. Its lock is a leaf, taken at the two ends of a pause or a sync and never
-//! on a hit.
+//! Invariants: each wait that begins ends once. The lock is a leaf, taken at the two ends of a pause or a sync and
+//! never on a hit.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,20 +19,20 @@ use crate::policy::PauseCause;
 use crate::request::Backing;
 use crate::wait::lock;
 
-/// Most payers that wait and are told by name.
+/// The most waiting payers that are reported by name.
 pub(crate) const WAITERS_TOLD_MAX: usize = 16;
 
-/// What somebody waits for.
+/// The reason for a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitsFor {
-    /// A writer, for the reason that made it pause.
+    /// A writer's pause, with its cause.
     Pause(PauseCause),
-    /// What was written is to be durable.
+    /// Durability of earlier writes.
     Sync,
 }
 
 impl WaitsFor {
-    /// In words.
+    /// The reason in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pause(cause) => cause.name(),
@@ -44,22 +44,22 @@ impl WaitsFor {
 /// A payer that waits: an open file, for a client.
 #[derive(Clone)]
 pub struct Waiter {
-    /// What its device knows the file by.
+    /// The device's name for the file.
     pub file: Backing,
-    /// For whom, if that is known.
+    /// The client, if known.
     pub client: Option<Client>,
-    /// For what.
+    /// The reason.
     pub waits_for: WaitsFor,
-    /// How many of its calls do.
+    /// The number of its calls that wait.
     pub calls: u64,
-    /// For how long the first of these has: a write, since its first pause.
+    /// How long the first of these calls has waited; for a write, since its first pause.
     pub ns: u64,
 }
 
-/// All that is known of waits for one device.
+/// All known waits for one device.
 #[derive(Clone, Default)]
 pub struct DeviceWaits {
-    /// Write calls that had to wait: the sum of each one's pauses, and of what it wrote itself.
+    /// Write calls that had to wait: the sum of each call's pauses and its own writeback.
     pub throttle: WaitTimes,
     /// Calls that had to wait for a frame.
     pub reclaim: WaitTimes,
@@ -69,13 +69,13 @@ pub struct DeviceWaits {
     pub sync: WaitTimes,
     /// Single pauses.
     pub pause: WaitTimes,
-    /// COMMITs, or what the front end has in their place: a sync, and what the volume does with it.
+    /// COMMITs, or a front end's equivalent: a sync, and the volume's part of the work.
     pub commit: WaitTimes,
     /// Payers that wait now, longest first, up to 16.
     pub waiting: Vec<Waiter>,
-    /// How many more there are.
+    /// The number of further payers that wait.
     pub waiting_more: u64,
-    /// Who waited how long.
+    /// The waits of each client.
     pub delays: DelaysTold,
 }
 
@@ -96,29 +96,27 @@ pub struct WaitHistograms {
     pub commit: WaitHistogram,
 }
 
-/// A device's.
 #[derive(Default)]
 pub(crate) struct Waits {
     /// By client.
     pub(crate) delays: Delays,
-    /// COMMITs.
     pub(crate) commit: Durations,
     pause: Durations,
     present: Mutex<Present>,
-    /// Clients with a name of whom a payer waits.
+    /// Named clients with a waiting payer.
     clients_waiting: AtomicUsize,
-    /// Payers that wait, however many calls of each do.
+    /// Payers that wait; several calls of a payer count once.
     payers_waiting: AtomicU64,
 }
 
-/// A payer, as far as it is told from others: where its account is.
+/// The identity of a payer: the address of its account.
 pub(crate) type PayerId = usize;
 
-/// Whose wait it is.
+/// The owner of a wait.
 pub(crate) struct Whose<'a> {
     pub(crate) file: Weak<FileInner>,
     pub(crate) client: Option<&'a Client>,
-    /// Nobody pays for a sync.
+    /// `None` for a sync, which nobody pays for.
     pub(crate) payer: Option<PayerId>,
 }
 
@@ -126,11 +124,11 @@ pub(crate) struct Whose<'a> {
 struct Present {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    /// Of each client, calls that wait.
+    /// By client: calls that wait.
     clients: BTreeMap<Client, u64>,
-    /// Of each client, payers that wait, and how many calls of each do.
+    /// By client: payers that wait, and the number of their waiting calls.
     payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
-    /// Of all clients.
+    /// The sum over all clients.
     payers_count: u64,
 }
 
@@ -143,7 +141,7 @@ struct Waiting {
 }
 
 impl Waits {
-    /// Somebody begins to wait; returns the number of the wait.
+    /// A call begins to wait; returns the number of the wait.
     pub(crate) fn begins(&self, whose: Whose<'_>, waits_for: WaitsFor, since: Nanos) -> u64 {
         let Whose { file, client, payer } = whose;
         let mut present = lock(&self.present);
@@ -165,16 +163,15 @@ impl Waits {
         self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
     }
 
-    /// Payers that wait.
     pub(crate) fn payers_waiting(&self) -> u64 {
         self.payers_waiting.load(Ordering::Relaxed)
     }
 
-    /// Clients of whom a payer waits, and payers of this client that do, this one counted in.
+    /// The number of clients with a waiting payer, and of this client's waiting payers, both including this one.
     pub(crate) fn sharing(&self, client: Option<&Client>, payer: PayerId) -> (u64, u64) {
         let client = client.and_then(Client::payer);
         if client.is_none() && self.clients_waiting.load(Ordering::Relaxed) == 0 {
-            // All are one client's: how many they are the tally says.
+            // All waiting payers belong to one client: the tally has their number.
             return (1, 0);
         }
         let present = lock(&self.present);
@@ -184,7 +181,7 @@ impl Waits {
         (clients as u64, others_of_client as u64 + 1)
     }
 
-    /// The wait of that number has ended, after so long.
+    /// The wait with this number has ended, after `ns`.
     pub(crate) fn ends(&self, number: u64, ns: u64) {
         let mut present = lock(&self.present);
         let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
@@ -200,7 +197,7 @@ impl Waits {
         }
     }
 
-    /// How long waits took, without who did. Takes no lock.
+    /// How long waits took, without names. Takes no lock.
     pub(crate) fn histograms(&self) -> WaitHistograms {
         let all = |delay| self.delays.histogram(delay);
         WaitHistograms {
@@ -213,11 +210,11 @@ impl Waits {
         }
     }
 
-    /// `hung`: the device has completed nothing for too long, so that this is what all writers wait for.
+    /// `hung`: the device has completed nothing for too long, so all writers wait for that.
     pub(crate) fn told(&self, now: Nanos, hung: bool) -> DeviceWaits {
         let present = lock(&self.present);
         let payers = present.payers();
-        // Kept from being dropped under the lock: each may be the last reference to its file.
+        // Not dropped under the lock: each may be the last reference to its file.
         let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
         let waiter = |((payer, calls), file): (&(&Waiting, u64), &Option<Arc<FileInner>>)| {
             let (file, client) = (file.as_ref()?.backing.clone(), payer.client.clone());
@@ -249,7 +246,7 @@ impl Waits {
 }
 
 impl Present {
-    /// A call of the client waits no more.
+    /// A call of the client no longer waits.
     fn waits_no_more(&mut self, client: &Client) {
         let Some(calls) = self.clients.get_mut(client) else { return };
         *calls -= 1;
@@ -258,7 +255,7 @@ impl Present {
         }
     }
 
-    /// Clients with a name of whom a payer waits.
+    /// Named clients with a waiting payer.
     fn named(&self) -> usize {
         self.payers.len() - usize::from(self.payers.contains_key(&None))
     }
@@ -270,7 +267,7 @@ impl Present {
         *calls += 1;
     }
 
-    /// A call of the payer waits no more.
+    /// A call of the payer no longer waits.
     fn pays_no_more(&mut self, client: &Option<Client>, payer: PayerId) {
         let Some(payers) = self.payers.get_mut(client) else { return };
         if let Some(calls) = payers.get_mut(&payer) {
@@ -285,11 +282,11 @@ impl Present {
         }
     }
 
-    /// Each payer by the call of its that has waited longest, and how many of its calls wait for the same; longest
+    /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
     /// first.
     fn payers(&self) -> Vec<(&Waiting, u64)> {
         let mut calls: Vec<&Waiting> = self.waiting.values().collect();
-        // Of those who came at the same instant the first stays first.
+        // Among calls of the same instant, the first stays first.
         calls.sort_by_key(|call| call.since);
         let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting, u64)>::new());
         for call in calls {

@@ -1,11 +1,11 @@
-//! What files that cannot be written may hold.
+//! The room for files that cannot be written.
 //!
-//! Owns: the room that a device gets on top of its dirty limit for pages whose write failed, and the bound on
-//! a file whose writes keep failing.
-//! Does not own: when such pages are tried again (`writeback`), or what is told to a sync.
-//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond
-//! [`room_pages_max`]. A writer is refused for the failures of its own file; those of others never
-//! refuse it, unless they are so many that the device itself is taken to fail, or hold all of its room.
+//! Owns: the room beyond a device's dirty limit for pages whose write failed, and the limit for a file whose writes
+//! keep failing.
+//! Does not own: when such pages are tried again (`writeback`), or the answer to a sync.
+//! Invariants: pages that cannot be written stay dirty, and take room from others only beyond [`room_pages_max`]. A
+//! writer is refused for the failures of its own file. Other files' failures refuse a writer only if the device itself
+//! counts as failing, or if failed pages hold all of its room.
 
 use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
@@ -14,19 +14,19 @@ use crate::devices::{Devices, Moment};
 use crate::error::DeviceError;
 use crate::wait::lock;
 
-/// The part of its device's dirty limit that a file may have dirty while its writes keep failing: its writers
-/// are refused beyond it.
+/// A file whose writes keep failing may have this part of its device's dirty limit dirty. Beyond that its writers are
+/// refused.
 const KEEPS_FAILING_PART: u64 = 8;
-/// The part that it may have dirty after a write failed: its writers wait beyond it, so that they do not take
-/// the room that others get for what failed.
+/// A file may have this part dirty after a write failed. Beyond that its writers wait: the extra room for failed pages
+/// is for other files.
 const FAILED_PART: u64 = 2;
 
-/// Most pages that failed and are made up for by a higher limit.
+/// The most failed pages that a higher limit makes up for.
 fn room_pages_max(devices: &Devices) -> u64 {
     devices.totals.part_pages().min(unwritable_share(devices))
 }
 
-/// What the device may have dirty on top of its limit, because that much of it failed.
+/// Dirty pages allowed beyond the device's limit, because as many failed.
 pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
     match device.failed_pages() {
         0 => 0,
@@ -34,7 +34,7 @@ pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
     }
 }
 
-/// Has the device's limits computed anew if what failed on it has changed.
+/// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
     while device.set_failed_room(room_pages(devices, device)) {
         devices.refresh_room(device, moment);
@@ -42,21 +42,21 @@ pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment
     }
 }
 
-/// Whether half of what the device may have dirty has failed: others get what little is left page by page.
+/// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
 pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool {
     device.failed_pages() > devices.totals.part_pages() / 2
 }
 
-/// What becomes of a writer that wants to dirty more of a file.
+/// The decision about a writer that wants to dirty more of a file.
 enum Verdict {
     Go,
-    /// The file's last write failed, and it has much dirty: until the tries end one way or the other.
+    /// The file's last write failed, and it has many dirty pages: wait until its retries succeed or give up.
     Wait,
     Refuse(DeviceError),
 }
 
 fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
-    // Looked at without the lock: writers of files that work ask nothing else.
+    // Read without the lock: writers of healthy files check nothing else.
     if file.device.failed_pages() == 0 {
         return Verdict::Go;
     }
@@ -70,7 +70,7 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     }
 }
 
-/// Lets a writer go on that wants to dirty `pages` more of the file, or refuses it.
+/// Admits a writer that wants to dirty `pages` more pages of the file, or refuses it.
 pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Result<(), DeviceError> {
     let decided = || match verdict(devices, file, pages) {
         Verdict::Go => Some(Ok(())),
@@ -83,8 +83,8 @@ pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Re
     }
 }
 
-/// The error for a writer of the file that would have to wait for room: the file's writes keep failing, or the
-/// device's, or none of the room will be given back because pages whose writes keep failing hold all of it.
+/// The error for a writer of the file that would wait for room. The file's writes keep failing, or the device's. Or no
+/// room will be given back, because pages whose writes keep failing hold all of it.
 pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
     let device = &file.device;
     file_keeps_failing(file).or_else(|| device.keeps_failing()).or_else(|| all_room_fails(device))
@@ -98,8 +98,7 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
     state.error.filter(|_| state.keeps_failing())
 }
 
-/// The error of the write that failed last, if pages of files whose writes keep failing are all that is charged to the
-/// device.
+/// The last write error, if all pages charged to the device belong to files whose writes keep failing.
 fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
     let failing = device.failing_pages();
     if failing == 0 || device.admission.pages().0 > failing {
@@ -108,7 +107,7 @@ fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
     device.last_write_error()
 }
 
-/// Tells those who wait for the device's room, if none will be given back. To be called after each write that failed.
+/// Fails the waiters for the device's room, if none will be given back. To be called after each failed write.
 pub(crate) fn end_waits(device: &DeviceState) {
     if let Some(error) = all_room_fails(device) {
         device.admission.fail(error);

@@ -1,12 +1,12 @@
-//! How much may be dirty: what is charged to whom, and how much is left.
+//! The dirty limits: charges, and the room left.
 //!
-//! Owns: each device's admission queue, the memory guard, a writer's charge for the pages it dirties, the sum over
-//! all devices.
-//! Does not own: the flusher that makes room, the pages, how much room the policy in force gives (`policy`).
-//! Invariants: under the memory guard all devices together leave frames to readers, with room kept for a device
-//! that comes new, but for a sixteenth that they may take in all before they look at each other again. What is
-//! charged is given back when the page is written, cut off, or was not dirtied after all. A charge that fits locks,
-//! reads and writes nothing that writers to other devices change.
+//! Owns: each device's admission queue, the memory guard, a writer's charge for the pages it dirties, the sum over all
+//! devices.
+//! Does not own: the flusher that makes room, the pages, the room that the policy in force gives (`policy`).
+//! Invariants: under the memory guard all devices together leave frames to readers, and keep room for a device added
+//! later. They may take a sixteenth in all before they look at each other again. A charge is given back when the page
+//! is written or cut off, or was not dirtied after all. A charge that fits neither locks, reads nor writes anything
+//! that writers to other devices change.
 
 pub(crate) mod failing;
 
@@ -18,16 +18,16 @@ use crate::policy::Dirtied;
 use crate::settings::Knob;
 use crate::units::Pages;
 
-/// Fewest pages a device may have dirty, whatever the knobs say.
+/// The fewest pages that a device may have dirty, regardless of the knobs.
 const LIMIT_PAGES_MIN: Pages = Pages(4);
 
-/// Most of the cache that may be dirty, whatever the knobs say, in percent.
+/// The most of the cache that may be dirty, regardless of the knobs, in percent.
 const DIRTY_PERCENT_MAX: u64 = 90;
 
-/// Of what may be dirty, the part that all devices together may take without looking at each other.
+/// The part of the dirty limit that all devices together may take without looking at each other.
 const UNSEEN_PART: u64 = 16;
 
-/// What the knobs allow all devices together.
+/// The knobs' limit for all devices together.
 fn all_pages(devices: &Devices) -> Pages {
     let total = Pages(devices.memory_pages());
     match devices.settings.get(Knob::DirtyBytes) {
@@ -36,16 +36,15 @@ fn all_pages(devices: &Devices) -> Pages {
     }
 }
 
-/// What may be dirty at all: what the knobs allow, or what the memory guard does, which is halfway between that
-/// and all frames.
+/// The dirty limit: the knobs' limit, or the memory guard's, which is halfway between that and all frames.
 fn dirty_pages_max(devices: &Devices) -> Pages {
     let all = all_pages(devices);
     if devices.policy.needs().memory_guard { (all + Pages(devices.memory_pages())) / 2 } else { all }
 }
 
-/// Most pages that the memory guard lets the device have dirty. A device alone may have all that may be
-/// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
-/// all it could get leaves room to those that come later, and the sum stays below the whole.
+/// The most pages that the memory guard lets the device have dirty. A device alone may have the whole limit. Each of
+/// several may have two thirds of the others' remainder. So a hung device at its limit leaves room to devices added
+/// later, and the sum stays below the whole.
 fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
     let (all, room) = (dirty_pages_max(devices), Pages(failing::room_pages(devices, device)));
     if devices.totals.devices() < 2 {
@@ -55,20 +54,20 @@ fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
-/// A device's guard depends on what the others have: it is computed anew for those who wait for it when any of
-/// them gives pages back.
+/// Recomputes a device's guard, which depends on the dirty pages of the others. Called for a device with waiters when
+/// another one gives pages back.
 pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
     if devices.policy.needs().memory_guard {
         device.admission.set_guard(guard_pages(devices, device));
     }
 }
 
-/// Takes pages that the device has no room for by what it saw of the others last, if it has now.
+/// Takes pages that did not fit the last known state of the other devices, if they fit now.
 pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
     devices.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(devices, device), pages)
 }
 
-/// Takes pages that the policy has let in, as far as the memory guard does.
+/// Takes pages that the policy has admitted, as far as the memory guard admits them.
 pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
     device.admission.try_enter(pages) || {
         refresh_guard(devices, device);
@@ -76,21 +75,21 @@ pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -
     }
 }
 
-/// An equal part of a quarter of what may not be dirty: half of it is for reads in flight.
+/// An equal part of a quarter of the frames that may not be dirty: half of those are for reads in flight.
 fn unwritable_share(devices: &Devices) -> u64 {
     let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 4 / devices.totals.devices().max(1)).0
 }
 
-/// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
-/// dirty, so that readers of a device that hangs leave memory to the others.
+/// The most frames that one device's reads in flight may hold: an equal part of half of the frames that may not be
+/// dirty. So readers of a hung device leave memory to the others.
 fn reading_pages(devices: &Devices) -> u64 {
     let count = devices.totals.devices().max(1);
     let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
     (clean / 2 / count).max(LIMIT_PAGES_MIN).0
 }
 
-/// Computes all that follows from knobs and from the number of devices; after one of them changed.
+/// Recomputes everything that follows from knobs and the number of devices, after one of them changed.
 pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>> {
     let all = devices.all();
     let count = all.len().max(1) as u64;
@@ -109,7 +108,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     all
 }
 
-/// Pages charged to a device before they are dirtied; what is not used goes back on drop.
+/// Pages charged to a device before they are dirtied; unused ones go back on drop.
 pub(crate) struct Charge {
     device: Arc<DeviceState>,
     pages: u64,
@@ -117,13 +116,13 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// What the device's admission queue has granted.
+    /// A charge that the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
         device.hold_pages(pages);
         Self { device: Arc::clone(device), pages, spent: Dirtied::default() }
     }
 
-    /// One page was dirtied, which made so many runs more: it stays charged until [`uncharge`].
+    /// One page was dirtied, which added `runs` runs: it stays charged until [`uncharge`].
     pub(crate) fn spend(&mut self, runs: i64) {
         self.spent.pages += 1;
         self.spent.runs += runs.max(0) as u64;
@@ -134,7 +133,7 @@ impl Charge {
         }
     }
 
-    /// What was dirtied.
+    /// The pages and runs dirtied so far.
     pub(crate) fn spent(&self) -> Dirtied {
         self.spent
     }
@@ -149,7 +148,7 @@ impl Drop for Charge {
     }
 }
 
-/// Pages became dirty that were charged without asking for room.
+/// Charges pages that became dirty without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
     device.hold_pages(pages);
     device.admission.force(Pages(pages));
@@ -163,11 +162,11 @@ pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, mome
     }
 }
 
-/// After pages of a device are no longer dirty: what follows for those who wait, here and on other devices.
+/// After pages of a device became clean: updates waiters, here and on other devices.
 pub(crate) fn room_was_made(devices: &Devices, device: &DeviceState, moment: Moment) {
     failing::apply_room(devices, device, moment);
     if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
-        // What the others may have depends on it.
+        // The other devices' limits depend on it.
         for other in devices.all().iter().filter(|other| other.admission.waiting() > 0) {
             refresh_guard(devices, other);
         }

@@ -11,14 +11,14 @@ impl Draw {
         self.0
     }
 
-    /// As likely of one magnitude as of another.
+    /// All magnitudes are equally likely.
     fn duration(&mut self) -> u64 {
         let bits = self.next() % 65;
         self.next().checked_shr(64 - bits as u32).unwrap_or(0)
     }
 }
 
-/// Of sorted durations the least that so many of a thousand do not exceed.
+/// The least of sorted durations that covers `per_mille` of a thousand.
 fn exact(sorted: &[u64], per_mille: usize) -> u64 {
     sorted[(sorted.len() * per_mille).div_ceil(1000).max(1) - 1]
 }
@@ -79,7 +79,7 @@ fn a_histogram_by_powers_of_two_is_exact_at_every_edge() {
     let mut expected = [0; 64];
     for (power, times) in expected.iter_mut().enumerate() {
         let first = 1u64 << power;
-        // The first and the last that belong there; the sum must not overflow.
+        // The first and the last duration of the bucket; the sum must not overflow.
         let ends = if power < 50 { vec![first, first + (first - 1)] } else { vec![first] };
         ends.iter().for_each(|ns| durations.note(*ns));
         *times = ends.len() as u64;

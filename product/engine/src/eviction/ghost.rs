@@ -1,10 +1,10 @@
-//! Pages that went not long ago, in four bytes each.
+//! Recently evicted pages, in four bytes each.
 //!
-//! Owns: the table: buckets of one cache line, in each 16 entries of a fingerprint and of when the page went.
-//! Does not own: which pages are worth remembering, what follows when one comes back.
+//! Owns: the table. Each bucket is one cache line with 16 entries: a fingerprint, and when the page went.
+//! Does not own: which pages are worth remembering, the consequence of a return.
 //! Invariants: takes no lock; its size is fixed when it is made. Time is counted in pages remembered. An entry is
-//! forgotten once somewhat more pages than the table has entries have come after it, or when its bucket is full and
-//! it is the oldest there. One page in some thousands is taken for another that went: nothing but its place in the
+//! forgotten once somewhat more pages than the table has entries have come after it. It is also forgotten if it is the
+//! oldest in a full bucket. One page in some thousands is mistaken for an evicted one: only the page's place in the
 //! cache depends on that.
 
 use super::PageKey;
@@ -12,12 +12,11 @@ use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const WAYS: usize = 16;
-/// Epochs in which as many pages are remembered as the table has entries.
+/// Epochs in which the table remembers as many pages as it has entries.
 const EPOCHS: u64 = 1024;
-/// Epochs after which an entry is forgotten: pages spread over buckets unevenly, so some more than [`EPOCHS`].
+/// Epochs after which an entry is forgotten: pages spread unevenly over buckets, so this is somewhat above [`EPOCHS`].
 const STALE_EPOCHS: u64 = 1200;
 
-/// The table.
 pub(super) struct Ghost {
     buckets: Box<[Bucket]>,
     /// Pages remembered so far.
@@ -27,7 +26,7 @@ pub(super) struct Ghost {
     stale_epochs: u64,
 }
 
-/// An entry is a fingerprint, never 0, above the epoch; 0 is none.
+/// An entry is a fingerprint, never 0, above the epoch; 0 is no entry.
 #[repr(align(64))]
 struct Bucket([AtomicU32; WAYS]);
 
@@ -39,14 +38,14 @@ impl Bucket {
     }
 }
 
-/// Where a page's entry is, and what it looks like.
+/// The place of a page's entry, and its fingerprint.
 struct Place<'a> {
     bucket: &'a Bucket,
     fingerprint: u32,
 }
 
 impl Ghost {
-    /// For so many pages.
+    /// A table for `entries` pages.
     pub(super) fn new(entries: u64) -> Self {
         let entries = entries.max(1);
         let bucket = || Bucket(std::array::from_fn(|_| AtomicU32::new(0)));
@@ -63,7 +62,7 @@ impl Ghost {
         size_of_val(&*self.buckets) as u64
     }
 
-    /// Remembers pages, each in place of the one in its bucket that went first if need be.
+    /// Remembers pages, each in place of the oldest entry of its bucket if need be.
     pub(super) fn note(&self, keys: &[PageKey]) {
         if keys.is_empty() {
             return;
@@ -72,14 +71,14 @@ impl Ghost {
         for key in keys {
             let place = self.place(*key);
             let aged = place.bucket.entries().map(|entry| age(epoch, entry));
-            // The last of the oldest, by ages with the entries' numbers behind them: one comparison of all.
+            // The last of the oldest entries: one comparison of all ages, with the entries' numbers below them.
             let oldest = (0..WAYS).map(|at| aged[at] << 4 | at as u32).max().unwrap_or(0) as usize % WAYS;
             let entry = place.fingerprint << 16 | epoch as u32 & 0xffff;
             place.bucket.0[oldest].store(entry, Ordering::Relaxed);
         }
     }
 
-    /// Whether the page is remembered; it is no longer.
+    /// Whether the page is remembered; the entry is removed.
     pub(super) fn take(&self, key: PageKey) -> bool {
         let place = self.place(key);
         let entries = place.bucket.entries();
@@ -101,12 +100,12 @@ impl Ghost {
     }
 }
 
-/// How many epochs ago the entry was made; longer than any if there is none.
+/// The age of an entry in epochs; longer than any if there is none.
 fn age(epoch: u64, entry: u32) -> u32 {
     if entry == 0 { 1 << 16 } else { (epoch as u32).wrapping_sub(entry) & 0xffff }
 }
 
-/// All bits of the key in each bit of the result (the finalizer of splitmix64).
+/// Mixes all bits of the key into each bit of the result (the finalizer of splitmix64).
 fn mixed(key: PageKey) -> u64 {
     let mut bits = key.page ^ key.file.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! The eviction policies by name.
 //!
 //! Owns: the list. Does not own: the policies.
-//! Invariants: each engine has a policy of its own.
+//! Invariants: each engine has its own policy.
 
 use super::Eviction;
 use super::s3_fifo::S3Fifo;
@@ -13,22 +13,22 @@ use crate::settings::did_you_mean;
 /// Which pages are evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum EvictionKind {
-    /// Inactive and active, as the kernel's.
+    /// Inactive and active lists, like the kernel's.
     TwoList,
     /// S3-FIFO as published.
     S3Fifo,
     /// SIEVE as published.
     Sieve,
-    /// S3-FIFO with a correlation window, unread pages' own budget, and dirty pages out of its queues.
+    /// S3-FIFO with a correlation window, a separate budget for unread pages, and dirty pages out of its queues.
     #[default]
     S3Window,
 }
 
 impl EvictionKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::TwoList, Self::S3Fifo, Self::Sieve, Self::S3Window];
 
-    /// The name, as `--eviction` takes it.
+    /// The name, as for `--eviction`.
     pub fn name(self) -> &'static str {
         match self {
             Self::TwoList => "two-list",
@@ -38,7 +38,7 @@ impl EvictionKind {
         }
     }
 
-    /// What it is, in a line.
+    /// A description in a line.
     pub fn about(self) -> &'static str {
         match self {
             Self::TwoList => "inactive and active pages, as the kernel's two lists",
@@ -53,7 +53,7 @@ impl EvictionKind {
     /// The policy of that name.
     ///
     /// # Errors
-    /// When there is none; the error lists the names.
+    /// If there is none; the error lists the names.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let unknown = || {
             let names = Self::ALL.map(Self::name);
@@ -63,7 +63,7 @@ impl EvictionKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
     }
 
-    /// One for a cache of so many frames.
+    /// A policy for a cache of `frames` frames.
     pub(crate) fn make(self, frames: u32) -> Box<dyn Eviction> {
         match self {
             Self::TwoList => Box::new(TwoLists::new()),

@@ -1,9 +1,9 @@
 //! The eviction seam: which clean page goes when a frame is needed.
 //!
-//! Owns: the seam, its events, what a page is called beyond the life of its frame, the policies by name.
+//! Owns: the seam, its events, the key of a page beyond the life of its frame, the policies by name.
 //! Does not own: taking pages out (`reclaim`), the pages' states (`page`).
-//! Invariants: uses are no event: a hit notes them in the page's record and pays for nothing more; a policy reads
-//! them when it looks. A page's key is never another page's, so that a page may be remembered that is gone.
+//! Invariants: a use is no event: a hit notes it in the page's record at no further cost, and a policy reads it when it
+//! looks. A page's key is never another page's, so that an evicted page may be remembered.
 
 mod ghost;
 mod kind;
@@ -21,13 +21,12 @@ pub use kind::EvictionKind;
 pub use offline::Offline;
 pub(crate) use queue::is_claimed;
 
-/// States in which a page cannot go, whoever holds it. When it leaves them the policy is told that it is clean.
+/// States in which a page cannot go, even if nobody holds it. When they end, the policy learns that the page is clean.
 const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 
-/// A page of a file, for ever: numbers of files are not used again, as their slots are.
+/// A page of a file, for ever: file numbers are never reused, unlike slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PageKey {
-    /// The file's number.
     pub(crate) file: u64,
     /// The page in it.
     pub(crate) page: u64,
@@ -38,7 +37,7 @@ pub(crate) struct PageKey {
 pub enum Admitted {
     /// A reader waits for it.
     Demand,
-    /// Before anybody asked for it.
+    /// The page came before anybody asked for it.
     Ahead,
     /// A writer wrote it; it is dirty.
     Written,
@@ -62,16 +61,15 @@ impl Arrival {
 pub(crate) struct Victim {
     pub(crate) frame: FrameId,
     pub(crate) identity: Identity,
-    /// Once it is gone, the policy wants to be told its key.
+    /// Whether the policy wants to be told the key once the page is gone.
     pub(crate) remember: bool,
 }
 
-/// What one look for victims met.
+/// The result of one look for victims.
 pub(crate) struct Scan {
     pub(crate) victims: Vec<Victim>,
     pub(crate) scanned: u64,
-    /// Slots of the files of pages that could not go because they are dirty and nobody writes them, one for each such
-    /// page.
+    /// For each page that could not go because it is dirty and not being written, the slot of its file.
     pub(crate) waiting_to_be_written: Vec<u32>,
     /// How many victims are wanted, and how many pages may be looked at for them.
     wanted: (usize, u64),
@@ -100,40 +98,40 @@ impl Scan {
     }
 }
 
-/// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.
+/// Decides which clean pages go. Called with one file's lock held, or none; its own lock is the last in the order.
 pub(crate) trait Eviction: Send + Sync {
     /// Pages have come into the cache.
     fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]);
 
-    /// These pages may be clean now, and those that are can go: written, cut to what the device has, or passed over
-    /// by an eviction that found them held.
+    /// These pages may be clean now, and clean ones can go. They were written, cut to the device's content, or passed
+    /// over by an eviction that found them held.
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>);
 
     /// A clean page has become dirty.
     fn dirtied(&self, _pages: &PageTable, _frame: FrameId) {}
 
-    /// The page in `old`, which leaves the cache, is in `new` from now on: it was to change where it may not. No other
-    /// call tells of `new` having come.
+    /// The page in `old`, which leaves the cache, is in `new` from now on: it was to change, and `old` must not. No
+    /// other call announces `new`.
     fn replaced(&self, pages: &PageTable, _old: FrameId, new: FrameId) {
         if !pages.word(new).any(DIRTY) {
             self.cleaned(pages, &mut std::iter::once(new));
         }
     }
 
-    /// Pages leave the cache, whoever takes them out.
+    /// Pages leave the cache for any reason.
     fn removed(&self, pages: &PageTable, frames: &[FrameId]);
 
     /// Victims that were to be remembered are gone.
     fn remember(&self, _keys: &[PageKey]) {}
 
-    /// Nothing of the file is in the cache any more, nor will be under its number.
+    /// No page of the file is in the cache, nor will be under its number.
     fn file_forgotten(&self, _file: u64) {}
 
-    /// Chooses up to `count` pages that may go, looking at `scan_max` at most. They are no victims again before they
+    /// Chooses up to `count` pages that may go, looking at `scan_max` at most. They are not victims again before they
     /// are `cleaned`.
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan;
 
-    /// Bytes that the policy keeps besides the frame table's.
+    /// Bytes that the policy keeps besides the frame table.
     fn bytes(&self) -> u64 {
         0
     }

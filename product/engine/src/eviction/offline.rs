@@ -1,14 +1,14 @@
-//! A policy at work on a frame table alone, without an engine: for studies and for tests of policies.
+//! A policy on a frame table alone, without an engine: for studies and for tests of policies.
 //!
-//! Owns: the frames that are free. Does not own: the policy, the page states: both are the engine's.
-//! Invariants: takes pages out in the order of steps in which reclaim does. Pages of one file, never held.
+//! Owns: the free frames. Does not own: the policy, the page states: both are the engine's.
+//! Invariants: evicts in the same order of steps as reclaim. All pages belong to one file, and are never held.
 
 use afflux_frames::FrameId;
 
 use super::{Admitted, Arrival, Eviction, EvictionKind, PageKey};
 use crate::page::{DIRTY, Identity, PRESENT, PageTable, UPTODATE};
 
-/// What reclaim looks at for one batch, too.
+/// The most pages that reclaim, too, looks at for one batch.
 const SCAN_MAX: u64 = 256;
 
 /// A cache of pages without bytes.
@@ -20,18 +20,18 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// An empty one of so many frames.
+    /// An empty cache of `frames` frames.
     pub fn new(kind: EvictionKind, frames: u32) -> Self {
         let free = (0..frames).rev().map(FrameId::new).collect();
         Self { pages: PageTable::new(frames), policy: kind.make(frames), free, scanned: 0 }
     }
 
-    /// Whether a page can come without another going.
+    /// Whether a page can come without another one going.
     pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// A page comes; the frame that it is in. Nothing if none is free.
+    /// A page comes; returns its frame, or `None` if none is free.
     pub fn admit(&mut self, page: u64, why: Admitted) -> Option<FrameId> {
         let frame = self.free.pop()?;
         let dirty = if why == Admitted::Written { DIRTY } else { 0 };
@@ -51,7 +51,7 @@ impl Offline {
         self.pages.touch(frame);
     }
 
-    /// The page is written to. Whether that made it dirty.
+    /// The page is written to; returns whether that made it dirty.
     pub fn write(&self, frame: FrameId) -> bool {
         if self.pages.word(frame).any(DIRTY) {
             self.pages.touch_overwritten(frame);
@@ -71,7 +71,8 @@ impl Offline {
         self.policy.cleaned(&self.pages, &mut frames.iter().copied());
     }
 
-    /// One look for up to `want` pages that may go; each that goes is told. Whether the policy looked at any.
+    /// One look for up to `want` pages that may go; reports each page that goes. Returns whether the policy looked at
+    /// any.
     pub fn evict(&mut self, want: usize, mut gone: impl FnMut(u64)) -> bool {
         let scan = self.policy.victims(&self.pages, want, SCAN_MAX);
         self.scanned += scan.scanned;

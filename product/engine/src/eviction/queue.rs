@@ -1,9 +1,9 @@
 //! A queue of frames, linked through the frame table.
 //!
-//! Owns: one queue's ends and length, the number that its frames bear, the mark of victims.
+//! Owns: one queue's ends and length, the number in its frames' records, the mark of victims.
 //! Does not own: which frames it holds, when they move.
-//! Invariants: a frame is on at most one queue; it bears the queue's number exactly while it is linked. Links and
-//! numbers change with the policy's lock held; the mark of a victim is looked at with its file's lock held instead.
+//! Invariants: a frame is on at most one queue; its record has the queue's number exactly while it is linked. Links and
+//! numbers change with the policy's lock held. The mark of a victim is checked with its file's lock held instead.
 
 use afflux_frames::FrameId;
 
@@ -12,13 +12,13 @@ use crate::page::PageTable;
 /// No frame.
 const NONE: u32 = u32::MAX;
 
-/// What a frame bears that is on no queue and that its policy knows nothing of.
+/// The number of a frame on no queue, unknown to its policy.
 pub(super) const UNLISTED: u8 = 0;
 
-/// What a victim bears while nobody has put it on a queue since it was chosen.
+/// The number of a victim until it is put on a queue again.
 const CLAIMED: u8 = u8::MAX;
 
-/// The number that a frame bears; a victim is on no queue.
+/// The queue number of a frame; a victim is on no queue.
 pub(super) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
     match pages.list(frame) {
         CLAIMED => UNLISTED,
@@ -32,13 +32,13 @@ pub(super) fn claim(pages: &PageTable, frame: FrameId) {
     pages.set_list(frame, CLAIMED);
 }
 
-/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which
+/// Whether a frame that was a victim still is: then it is on no queue. Called with the file's lock held, without which
 /// no frame is put on a queue.
 pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
     pages.list(frame) == CLAIMED
 }
 
-/// Frames in order: they come at the head and are looked at from the tail.
+/// Frames in order: they enter at the head, and are looked at from the tail.
 pub(super) struct Queue {
     number: u8,
     head: u32,
@@ -92,7 +92,7 @@ impl Queue {
         pages.set_list(frame, self.number);
     }
 
-    /// Takes out a frame that bears the queue's number; from then on it bears `now`.
+    /// Takes out a frame of this queue, and sets its number to `now`.
     pub(super) fn unlink(&mut self, pages: &PageTable, frame: FrameId, now: u8) {
         debug_assert_eq!(pages.list(frame), self.number);
         let (prev, next) = pages.links(frame);
@@ -109,7 +109,7 @@ impl Queue {
     }
 }
 
-/// Takes a frame off the queue that it is on, if it is on any: its policy knows nothing of it afterwards.
+/// Takes a frame off its queue, if any: the policy knows nothing of the frame afterwards.
 pub(super) fn forget(queue: Option<&mut Queue>, pages: &PageTable, frame: FrameId) {
     match queue {
         Some(queue) => queue.unlink(pages, frame, UNLISTED),

@@ -1,10 +1,10 @@
 //! S3-FIFO as published (Yang et al., SOSP '23, algorithm 1).
 //!
 //! Owns: its two queues and their ghost. Does not own: the pages' states, uses.
-//! Invariants: as published a page moves from the small queue to the main one when it was used more than once again
-//! there, and the ghost has as many entries as the main queue frames. The publication has no pages that cannot go:
-//! here they leave their queue when the hand meets them, and come again when they are clean. The use that a page was
-//! brought in for counts as its arrival.
+//! Invariants: as published, a page moves from the small queue to the main one if it was used more than once again
+//! there. The ghost has as many entries as the main queue has frames. In the publication every page can go. Here a page
+//! that cannot go leaves its queue at the hand, and returns when clean. The use for which a page was brought in counts
+//! as its arrival.
 
 use std::sync::Mutex;
 
@@ -19,23 +19,21 @@ use crate::wait::lock;
 
 const SMALL: u8 = 1;
 const MAIN: u8 = 2;
-/// On no queue: it was remembered, and goes to main when it is clean.
+/// On no queue: the page was remembered, and goes to main when it is clean.
 const COMING_BACK: u8 = 3;
 
-/// Looks at each page of a queue, and at all of them, after which what stays is taken to be held.
+/// Looks at each page of a queue, and at all of them, after which the remaining pages count as held.
 const LOOKS_A_PAGE: u64 = 4;
 const LOOKS_MAX: u64 = 128;
-/// Uses in the small queue that take a page to the main one.
+/// Uses in the small queue that move a page to the main one.
 const MOVE_HITS: u8 = 2;
 
-/// The policy.
 pub(super) struct S3Fifo {
     small_max: u64,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
 
-/// The queues.
 struct Queues {
     small: Queue,
     main: Queue,
@@ -58,8 +56,8 @@ impl Queues {
         }
     }
 
-    /// The queue that gives next where it should be this one, after so many looks at pages that stay: the other by
-    /// turns, if this one's must all be held. The publication has no such pages.
+    /// The queue that gives the next victim, if that should be `from`, after `stayed` pages stayed: the other one by
+    /// turns, if all pages of `from` must be held. The publication has no such pages.
     fn giver(&mut self, from: u8, stayed: u64) -> u8 {
         let (own, other) = if from == SMALL { (&self.small, &self.main) } else { (&self.main, &self.small) };
         let all_held = stayed >= (LOOKS_A_PAGE * own.len()).min(LOOKS_MAX);

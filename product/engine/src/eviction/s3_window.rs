@@ -1,9 +1,9 @@
 //! S3-FIFO with a correlation window: the policy in force unless another is asked for.
 //!
-//! Owns: its three queues, what becomes of pages whose queue they left while they could not go.
-//! Does not own: the pages' states; uses, which hits note; what is remembered of pages gone (`ghost`).
+//! Owns: its three queues, the fate of pages that left a queue because they could not go.
+//! Does not own: the pages' states; uses, which hits note; the memory of evicted pages (`ghost`).
 //! Invariants: all queues are first in, first out; a hit moves nothing. This lock is the last in the order, and a
-//! page written takes it only once it is clean.
+//! written page takes it only once it is clean.
 //!
 //! | a page | goes |
 //! |-|-|
@@ -17,8 +17,8 @@
 //! | that cannot go, in any of these | out of its queue; when it can, to main if hit, else to probation's tail |
 //! | that is held, in any of these | back to the head |
 //!
-//! Probation gives first while it and fresh have more than 10 % of the frames; more, up to 3/8, while pages wait
-//! there for the reader whom they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
+//! Probation gives first while it and fresh have more than 10 % of the frames. The limit is higher, up to 3/8, while
+//! pages wait there for the reader they were read for. After [`LOOKS_MAX`] pages that stay, the next that can go does.
 
 use std::sync::Mutex;
 
@@ -34,34 +34,33 @@ use crate::wait::lock;
 const FRESH: u8 = 1;
 const PROBATION: u8 = 2;
 const MAIN: u8 = 3;
-/// On no queue: it was met by the hand while it could not go.
+/// On no queue: the hand met the page while it could not go.
 const PARKED: u8 = 4;
-/// On no queue: it has just come, or was written and has not been clean yet. It goes to fresh.
+/// On no queue: the page has just come, or was written and has not been clean yet. It goes to fresh.
 const COMING: u8 = 5;
-/// As [`COMING`], but it was remembered: it goes to main.
+/// As [`COMING`], but the page was remembered: it goes to main.
 const COMING_BACK: u8 = 6;
 
-/// Pages looked at in search of one, before the next that can go does. Fewer cost a loop that is a little larger than
-/// the cache ten points of its hits: main's pages then go in the order in which they come again.
+/// Pages looked at in search of one, before the next that can go does. With fewer, a loop a little larger than the
+/// cache loses ten points of its hits: main's pages then go in the order in which they come again.
 const LOOKS_MAX: u64 = 128;
-/// Looks at each page after which one that still stays is held.
+/// Looks at each page after which one that stays counts as held.
 const LOOKS_A_PAGE: u64 = 4;
 
-/// The policy.
 pub(super) struct S3Window {
     sizes: Sizes,
     ghost: Ghost,
     queues: OwnLines<Mutex<Queues>>,
 }
 
-/// What parts of the cache the queues have, in frames.
+/// The sizes of the queues, in frames.
 struct Sizes {
     fresh_max: u64,
-    /// Of fresh and probation together, when nothing was read ahead.
+    /// Fresh and probation together, while nothing was read ahead.
     small: u64,
-    /// The same at most.
+    /// Fresh and probation together, at most.
     small_max: u64,
-    /// Pages read ahead that nobody has used yet, at most.
+    /// The most pages read ahead that nobody has used yet.
     unread_max: u64,
 }
 
@@ -76,7 +75,6 @@ impl Sizes {
     }
 }
 
-/// The queues.
 struct Queues {
     fresh: Queue,
     probation: Queue,
@@ -92,7 +90,7 @@ impl S3Window {
 }
 
 impl Queues {
-    /// The queue with that number.
+    /// The queue with this number.
     fn on(&mut self, number: u8) -> Option<&mut Queue> {
         match number {
             FRESH => Some(&mut self.fresh),
@@ -102,7 +100,7 @@ impl Queues {
         }
     }
 
-    /// Puts a page that can go on the queue where it belongs, unless it is on one.
+    /// Puts an evictable page on its queue, unless it is on one.
     fn list(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
         let word = pages.word(frame);
         if !word.has(PRESENT) || word.any(DIRTY) {
@@ -117,7 +115,7 @@ impl Queues {
         }
     }
 
-    /// Who brings a page makes room in fresh for it.
+    /// A page that comes makes room in fresh for itself.
     fn push_fresh(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
         self.fresh.push_head(pages, frame);
         while self.fresh.len() > sizes.fresh_max {
@@ -134,9 +132,9 @@ impl Queues {
         }
     }
 
-    /// The queue that gives next, after so many looks at pages that stay.
+    /// The queue that gives the next victim, after `looks` pages that stayed.
     fn giver(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
-        // Or all that is in them is held: hits would have been used up by now.
+        // Or all their pages are held: hits would have been used up by now.
         if looks >= LOOKS_A_PAGE * (self.probation.len() + self.main.len()) {
             self.age(pages);
             if self.probation.len() > 0 {
@@ -149,12 +147,12 @@ impl Queues {
         } else if self.main.len() > 0 {
             Some(MAIN)
         } else {
-            // Fresh alone has pages, or none has: the first is the case above.
+            // Only fresh has pages, or none has: the first is the case above.
             None
         }
     }
 
-    /// The queue that gives after too many looks: each by turns, main first.
+    /// The queue that gives after too many looks: all by turns, main first.
     fn any_giver(&mut self, looks: u64) -> Option<u8> {
         let order = match (looks - LOOKS_MAX) % 3 {
             0 => [MAIN, PROBATION, FRESH],
@@ -164,7 +162,7 @@ impl Queues {
         order.into_iter().find(|number| self.on(*number).is_some_and(|queue| queue.len() > 0))
     }
 
-    /// Where the tail of a queue goes instead of out of the cache.
+    /// Where a page at a queue's tail goes instead of out of the cache.
     fn stays(&mut self, pages: &PageTable, from: u8, frame: FrameId, unread_may_stay: bool) -> Option<u8> {
         match from {
             MAIN => pages.drop_hit(frame).then_some(MAIN),
@@ -199,7 +197,7 @@ impl Eviction for S3Window {
         frames.for_each(|frame| queues.list(pages, &self.sizes, frame));
     }
 
-    /// The new frame is as far as the old one was, and used once more.
+    /// The new frame takes the old one's place, with one more use.
     fn replaced(&self, pages: &PageTable, old: FrameId, new: FrameId) {
         let now = match listed(pages, old) {
             UNLISTED | COMING | FRESH => COMING,

@@ -1,9 +1,9 @@
 //! SIEVE as published (Zhang et al., NSDI '24): one queue, and a hand that goes from its tail to its head.
 //!
 //! Owns: the queue and the hand. Does not own: the pages' states, uses.
-//! Invariants: a page that was used since the hand passed it stays where it is; new ones enter at the head. The
-//! publication has no pages that cannot go: here they leave the queue when the hand meets them, and come again when
-//! they are clean. The use that a page was brought in for counts as its arrival.
+//! Invariants: a page used since the hand passed it stays in its place; new pages enter at the head. In the publication
+//! every page can go. Here a page that cannot go leaves the queue at the hand, and returns when clean. The use for
+//! which a page was brought in counts as its arrival.
 
 use std::sync::Mutex;
 
@@ -24,7 +24,7 @@ pub(super) struct Sieve {
 
 struct Line {
     queue: Queue,
-    /// The page that is looked at next; the tail if there is none.
+    /// The page to look at next; the tail if there is none.
     hand: Option<FrameId>,
 }
 

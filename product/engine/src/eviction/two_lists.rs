@@ -2,9 +2,9 @@
 //!
 //! Owns: the lists. Does not own: the pages' states.
 //! Invariants: new pages enter the inactive list; a page used there moves to the active one when the hand meets it. A
-//! hit moves nothing. This lock is the last in the order. As with the kernel's, the first use of a page is the one
-//! that it was brought in for; only one used again counts as in use, so that a stream that is read once leaves the
-//! active list alone.
+//! hit moves nothing. This lock is the last in the order. As in the kernel, the first use of a page is the one that it
+//! was brought in for. Only a page used again counts as in use, so a stream that is read once leaves the active list
+//! alone.
 
 use std::sync::Mutex;
 
@@ -19,7 +19,6 @@ use crate::wait::lock;
 const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
-/// The lists.
 pub(super) struct TwoLists {
     lists: OwnLines<Mutex<[Queue; 2]>>,
 }
@@ -30,7 +29,7 @@ impl TwoLists {
     }
 }
 
-/// Links a page that may go, unless it is linked.
+/// Links a page that can go, unless it is linked.
 fn link(pages: &PageTable, lists: &mut [Queue; 2], frame: FrameId) {
     let word = pages.word(frame);
     if word.has(PRESENT) && !word.any(DIRTY) && listed(pages, frame) == UNLISTED {
@@ -55,7 +54,7 @@ impl Eviction for TwoLists {
     }
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
-        // Not without the lock: a scan may have the frame off its list for a moment.
+        // The lock is needed: a scan may have the frame off its list for a moment.
         let mut lists = lock(&self.lists);
         frames.iter().for_each(|frame| unlink(pages, &mut lists, *frame));
     }
@@ -84,7 +83,7 @@ impl Eviction for TwoLists {
             }
         }
         if scan.victims.is_empty() {
-            // What is there is held, or in use: the next look is at the eldest in use.
+            // All inactive pages are held, or in use: the next look is at the oldest active ones.
             demote(pages, &mut lists, count);
         }
         scan

@@ -1,9 +1,9 @@
 //! The one routine that copies to and from frames.
 //!
-//! Owns: the copy. Does not own: who may copy when (pins, `page`).
-//! Invariants: a reader and a writer of the same bytes may run at once; the reader then sees any mix
-//! of old and new bytes, and nothing else happens. Ordinary Rust loads and stores would make that
-//! undefined, so the bytes are moved by code that the compiler does not look into.
+//! Owns: the copy. Does not own: the right to copy (pins, `page`).
+//! Invariants: a reader and a writer of the same bytes may run at once; the reader then sees any mix of old and new
+//! bytes, and nothing else happens. Ordinary Rust loads and stores would make that undefined, so the bytes are moved by
+//! code that the compiler does not look into.
 
 #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
 unsafe extern "C" {
@@ -14,8 +14,8 @@ unsafe extern "C" {
 /// Copies `len` bytes between memory that does not overlap, tolerating concurrent copies.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for `len` bytes, and the two ranges do not overlap. One of
-/// them may be frame memory that other threads copy from or to through this function meanwhile.
+/// `from` is readable and `to` writable for `len` bytes, and the two ranges do not overlap. One range may be frame
+/// memory that other threads use through this function at the same time.
 #[inline]
 pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
@@ -41,7 +41,7 @@ pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// As [`copy_bytes`], for places where `len` is mostly that of a stamp: those take one load and one store.
+/// As [`copy_bytes`], for calls in which `len` is mostly a stamp's: such a copy takes one load and one store.
 ///
 /// # Safety
 /// As for [`copy_bytes`].
@@ -49,7 +49,7 @@ pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
 pub(crate) unsafe fn copy_kept(from: *const u8, to: *mut u8, len: usize) {
     #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
     if len == afflux_frames::STAMP_BYTES {
-        // SAFETY: the caller vouches for 16 bytes at both; the address of neither has to be aligned.
+        // SAFETY: the caller vouches for 16 bytes at both addresses; neither has to be aligned.
         unsafe {
             std::arch::asm!(
                 "movups {bytes}, [{from}]",
@@ -62,19 +62,19 @@ pub(crate) unsafe fn copy_kept(from: *const u8, to: *mut u8, len: usize) {
         }
         return;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller vouches for both ranges.
     unsafe { copy_bytes(from, to, len) };
 }
 
 /// Asks for the first half of a frame that a copy will fill; the processor fetches the rest by itself once the copy
-/// runs. A frame that was not used for long is in no cache, and whoever changes its record after the copy waits for
-/// all of the copy.
+/// runs. A frame unused for long is in no cache, and a thread that changes its record after the copy waits for the
+/// whole copy.
 #[inline]
 pub(crate) fn prefetch_to_fill(to: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
     for line in 0..afflux_frames::FRAME_BYTES / 64 / 2 {
-        // SAFETY: a prefetch of any address does nothing that can be observed. The standard library's becomes one
-        // for reading, unless the processor is named.
+        // SAFETY: a prefetch of any address has no observable effect. The standard library's prefetch becomes one for
+        // reading, unless the processor is named.
         unsafe {
             std::arch::asm!(
                 "prefetchw [{line}]",

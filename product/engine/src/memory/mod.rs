@@ -1,7 +1,7 @@
 //! The memory of a request: pieces of frames, in the order of the file's bytes.
 //!
 //! Owns: a reference to the arena, so that its memory outlives the request; the routine that copies (`copy`).
-//! Does not own: the frames' states; whoever made the request holds them busy until it completes.
+//! Does not own: the frames' states; the maker of the request holds them busy until it completes.
 //! Invariants: every piece lies inside one frame.
 
 pub(crate) mod copy;
@@ -19,7 +19,7 @@ pub(crate) struct Piece {
     pub(crate) len: u16,
 }
 
-/// Pieces one after the other, of which a single one costs no memory of its own.
+/// Pieces in order. A single piece needs no heap memory.
 #[derive(Default)]
 pub(crate) enum Pieces {
     #[default]
@@ -54,8 +54,8 @@ impl Deref for Pieces {
     }
 }
 
-/// What keeps an arena for as long as requests need it. Its references are counted on cache lines of its own: who makes
-/// many requests has one that others do not share.
+/// Keeps an arena alive for as long as requests need it. On its own cache lines, with its own reference count: a
+/// mechanism that makes many requests has its own `Arena`.
 #[repr(align(128))]
 pub(crate) struct Arena(pub(crate) Arc<Frames>);
 
@@ -71,7 +71,7 @@ impl Deref for Arena {
 pub(crate) struct FrameMemory {
     frames: Arc<Arena>,
     pieces: Pieces,
-    /// All but the first and the last piece are whole pages.
+    /// All pieces except the first and the last are whole pages.
     whole_pages: bool,
 }
 
@@ -85,14 +85,14 @@ impl FrameMemory {
         Self { frames, pieces, whole_pages }
     }
 
-    /// Fresh frames for `len` bytes of a file from `offset` on, for a request of no engine.
+    /// Fresh frames for `len` bytes of a file from `offset` on, for a request without an engine.
     pub(crate) fn allocate(frames: &Arc<Arena>, offset: u64, len: usize) -> Self {
         let mut pieces = Pieces::default();
         let skip = (offset % FRAME_BYTES as u64) as usize;
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
         let mut done = 0;
         frames.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
-            // What frames keep is kept of the file's pages, so a piece is where it is in its page.
+            // A frame keeps its page's first bytes, so a piece has the same place in the frame as in its page.
             let start = if done == 0 { skip } else { 0 };
             let here = (len - done).min(FRAME_BYTES - start);
             pieces.push(Piece { frame, start: start as u16, len: here as u16 });
@@ -109,7 +109,6 @@ impl FrameMemory {
         }
     }
 
-    /// How many bytes it is.
     pub(crate) fn len(&self) -> usize {
         self.pieces.iter().map(|piece| usize::from(piece.len)).sum()
     }
@@ -122,7 +121,7 @@ impl FrameMemory {
         self.pieces.len()
     }
 
-    /// How many bytes of each frame there is memory for.
+    /// How many bytes of each frame have memory.
     pub(crate) fn kept_bytes(&self) -> usize {
         self.frames.kept_bytes()
     }
@@ -135,7 +134,7 @@ impl FrameMemory {
         })
     }
 
-    /// Copies bytes from `at` on into `out`. What was not kept reads as zeros.
+    /// Copies bytes from `at` on into `out`. Bytes without memory read as zeros.
     pub(crate) fn copy_out(&self, at: usize, out: &mut [u8]) {
         if self.frames.kept_bytes() < FRAME_BYTES {
             out.fill(0);
@@ -146,7 +145,7 @@ impl FrameMemory {
         });
     }
 
-    /// Copies `bytes` to `at`, those that are kept.
+    /// Copies `bytes` to `at`, as far as the frames have memory.
     pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
         self.walk(at, bytes.len(), |address, range, _| {
             // SAFETY: `address` is frame memory for the range's length; `bytes` is the caller's.
@@ -154,7 +153,7 @@ impl FrameMemory {
         });
     }
 
-    /// Copies those bytes of a range that are kept into `out`, one after the other; returns how many.
+    /// Copies the kept bytes of a range into `out`, without gaps; returns how many.
     pub(crate) fn copy_kept_out(&self, range: std::ops::Range<usize>, out: &mut [u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let out = &mut out[before..before + range.len()];
@@ -163,7 +162,7 @@ impl FrameMemory {
         })
     }
 
-    /// Copies to those bytes of a range that are kept; `bytes` has them one after the other.
+    /// Copies to the kept bytes of a range; `bytes` has them without gaps.
     pub(crate) fn copy_kept_in(&self, range: std::ops::Range<usize>, bytes: &[u8]) -> usize {
         self.walk(range.start, range.len(), |address, range, before| {
             let bytes = &bytes[before..before + range.len()];
@@ -172,8 +171,8 @@ impl FrameMemory {
         })
     }
 
-    /// Calls `step` for each run of bytes that are kept: its address, where it is in the range, and how
-    /// many kept bytes were before it. Returns how many there are.
+    /// Calls `step` for each run of kept bytes: its address, its place in the range, and the number of kept bytes
+    /// before it. Returns the number of kept bytes.
     fn walk(&self, at: usize, len: usize, mut step: impl FnMut(*mut u8, std::ops::Range<usize>, usize)) -> usize {
         let kept_bytes = self.frames.kept_bytes();
         let (first, mut skip) = self.piece_at(at);
@@ -195,8 +194,8 @@ impl FrameMemory {
         kept
     }
 
-    /// The piece that holds byte `at`, and where in it. Pieces between the first and the last are whole
-    /// pages in all requests of the engine; where they are not, they are looked through.
+    /// The piece that holds byte `at`, and the place in it. Pieces between the first and the last are whole pages in
+    /// all requests of the engine; otherwise the pieces are searched.
     fn piece_at(&self, at: usize) -> (usize, usize) {
         let Some(first_len) = self.pieces.first().map(|piece| usize::from(piece.len)) else { return (0, at) };
         if at < first_len {

@@ -1,26 +1,26 @@
-//! How holders come to a page that they found without a lock.
+//! How a holder enters a page that it found without a lock.
 //!
-//! Owns: the order of steps: first the hold, then the questions, all of them about the word from just
-//! before it; and which questions each kind of holder asks.
-//! Does not own: the way to the frame (`cache::index`), what is done with the bytes, taking the hold
-//! back: the caller does that, whatever the answer was; readers that hold nothing (`glance`).
-//! Invariants: between a yes and the end of the hold the frame is this page; a guarded page does not
-//! change, and one that is written to is not taken by a flusher.
+//! Owns: the order of steps: the hold first, then all questions, about the word from just before it. Also which
+//! questions each kind of holder asks.
+//! Does not own: the way to the frame (`cache::index`), the use of the bytes; readers that hold nothing (`glance`). The
+//! caller takes back the hold itself, after either answer.
+//! Invariants: between a yes and the end of the hold the frame is this page. A guarded page does not change, and no
+//! flusher takes a page that is being written to.
 
 use afflux_frames::FrameId;
 
 use super::{DIRTY, GUARD, Identity, PIN, PRESENT, PageTable, UPTODATE, WRITER};
 
 impl PageTable {
-    /// Pins the frame; whether it is that page, with all its bytes.
+    /// Pins the frame; returns whether it is this page, with all its bytes.
     #[inline]
     pub(crate) fn enter_reader(&self, frame: FrameId, identity: Identity) -> bool {
         let word = self.hold(frame, PIN);
         word.has(PRESENT | UPTODATE) && self.identity(frame) == identity
     }
 
-    /// Guards the frame; whether it is that page, with all its bytes, and nobody is in the middle of
-    /// changing it: who comes later sees the guard.
+    /// Guards the frame; returns whether it is this page, with all its bytes, and no write to it is under way. Later
+    /// writers see the guard.
     #[inline]
     pub(crate) fn enter_guard(&self, frame: FrameId, identity: Identity) -> bool {
         let word = self.hold(frame, GUARD);
@@ -30,28 +30,26 @@ impl PageTable {
             && self.identity(frame) == identity
     }
 
-    /// Becomes a writer of the frame; whether it is that page, in a state in which new bytes change
-    /// nothing but the bytes. `fits` says whether the new bytes lie in the file and, asked after that,
-    /// in the page's dirty sectors. It is asked after the hold, since a truncation stores the size
-    /// first and then waits for holders; and in this order, since who is let in by the size of a file
-    /// that has grown again must see the sectors that were cut before.
+    /// Becomes a writer of the frame; returns whether it is this page, in a state in which new bytes change only bytes.
+    /// `fits` checks that the new bytes lie in the file and, after that, in the page's dirty sectors. It is called
+    /// after the hold, since a truncation stores the size first and then waits for holders. The size is checked first,
+    /// since a writer that enters by the size of a regrown file must see the sectors that were cut before.
     #[inline]
     pub(crate) fn enter_overwriter(&self, frame: FrameId, identity: Identity, fits: impl FnOnce() -> bool) -> bool {
         let word = self.hold(frame, WRITER);
         word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity && fits()
     }
 
-    /// Whether the frame is that page, in a state in which [`PageTable::enter_overwriter`] lets writers
-    /// in. For callers that hold nothing, so it is no promise.
+    /// Whether the frame is this page, in a state in which [`PageTable::enter_overwriter`] admits writers. For callers
+    /// that hold nothing, so it is no promise.
     #[inline]
     pub(crate) fn takes_overwrites(&self, frame: FrameId, identity: Identity) -> bool {
         let word = self.word(frame);
         word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity
     }
 
-    /// Guards a frame of which the caller is a writer, to copy the page to another frame: nobody
-    /// overwrites it until that guard is gone, whatever becomes of others. Whether nobody is in the
-    /// middle of an overwrite that began before.
+    /// Guards a frame that the caller is a writer of, to copy the page to another frame. Nobody overwrites the page
+    /// until this guard is gone, independent of other guards. Returns whether no earlier overwrite is still under way.
     pub(crate) fn freeze(&self, frame: FrameId) -> bool {
         !self.hold(frame, GUARD).other_writers()
     }

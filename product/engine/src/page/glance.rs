@@ -1,9 +1,9 @@
 //! Readers that hold nothing.
 //!
-//! Owns: the order of steps: the questions that a holder asks, the copy, then whether the frame was used anew
-//! meanwhile; what fills frames says so before, so that a reader of new bytes cannot miss it.
+//! Owns: the order of steps: the questions that a holder asks, the copy, then whether the frame was reused meanwhile. A
+//! thread announces that it will fill a frame, so that no reader of new bytes misses the change.
 //! Does not own: the way to the frame (`cache::index`), the copy.
-//! Invariants: a copy that stands is of bytes that the page had. A reader changes no line that others read, and its copy
+//! Invariants: a copy that stands has bytes that the page had. A reader changes no line that others read, and its copy
 //! need not wait for the frame's record.
 
 use afflux_frames::FrameId;
@@ -19,8 +19,8 @@ pub(crate) struct Glance<'a> {
 }
 
 impl PageTable {
-    /// If the frame is that page, with all its bytes: what is copied from now on stands if [`Glance::stands`] says so
-    /// afterwards. The frame may be a number that no frame has.
+    /// Begins a read if the frame is this page, with all its bytes. A copy made from now on is valid if
+    /// [`Glance::stands`] returns true afterwards. The frame may be a number that no frame has.
     #[inline]
     pub(crate) fn glance(&self, frame: FrameId, identity: Identity) -> Option<Glance<'_>> {
         let record = self.get(frame)?;
@@ -31,17 +31,17 @@ impl PageTable {
 }
 
 impl Glance<'_> {
-    /// Whether what was copied since is of the page: the frame was not freed. Of 2^23 reuses during one copy the last would
-    /// look like none, were it for the same page.
+    /// Whether the copy made since is of the page: the frame was not freed. After exactly 2^23 reuses during one copy,
+    /// the last for the same page, a reuse would go unnoticed.
     #[inline]
     pub(crate) fn stands(&self) -> bool {
-        // After the loads of the copy.
+        // Orders the check after the loads of the copy.
         fence(Ordering::Acquire);
         self.record.reuses(self.record.word()) == self.reuses
     }
 }
 
-/// Said before bytes of a frame are changed that may have been freed and taken since it held another page: a reader that
+/// Called before changing bytes of a frame that may have been freed and taken since it held another page. A reader that
 /// sees one of the new bytes then also sees that the frame was freed.
 #[inline]
 pub(crate) fn about_to_fill() {

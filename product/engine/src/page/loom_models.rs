@@ -1,9 +1,9 @@
 //! Models of the page word for loom: every interleaving of two or three threads, with the weak memory
 //! that the orderings allow.
 //!
-//! Owns: the models. Does not own: the protocol; what the models do to a word are calls of the table.
-//! Invariants: the bytes of a frame are one relaxed atomic a writer, so that a missing happens-before
-//! shows as an old value.
+//! Owns: the models. Does not own: the protocol; the models change a word by calls of the table.
+//! Invariants: the bytes of a frame are one relaxed atomic a writer, so that a missing happens-before shows as an old
+//! value.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ const NEW_PAGE: Identity = Identity { file: 2, index: 20 };
 const DIRTY_PAGE: u64 = PRESENT | UPTODATE | DIRTY;
 const PASSED_BY: u64 = PRIOR | READING | WRITEBACK;
 
-/// A table with one frame in use and one fresh one, and what is in them.
+/// A table with one frame in use and one fresh frame, and their bytes.
 struct World {
     pages: PageTable,
-    /// Of each frame, the bytes that each of two writers writes.
+    /// For each frame, the bytes that each of two writers writes.
     bytes: [[AtomicU64; 2]; 2],
-    /// The bytes that are the page's own, and the next page's after reuse.
+    /// The page's own bytes, and the next page's after reuse.
     whole: Witness,
     released: AtomicU32,
     size: AtomicU64,
@@ -60,7 +60,7 @@ impl World {
         self.bytes[frame.index()][writer].store(value, Ordering::Relaxed);
     }
 
-    /// What a hit does: the copy reads the bytes twice, so that a change in its middle is seen.
+    /// A pinned hit: the copy reads the bytes twice, so that a change in its middle is seen.
     fn read(&self, identity: Identity) -> Option<[u64; 2]> {
         let found = self.pages.enter_reader(frame(), identity);
         let seen = found.then(|| {
@@ -73,14 +73,14 @@ impl World {
         seen
     }
 
-    /// What a hit does that holds nothing.
+    /// A hit that holds nothing.
     fn glance(&self, identity: Identity) -> Option<[u64; 2]> {
         let glance = self.pages.glance(frame(), identity)?;
         let seen = [self.load(frame(), 0), self.load(frame(), 0)];
         glance.stands().then_some(seen)
     }
 
-    /// Frees the frame if nobody holds it, and puts another page in it at once.
+    /// Frees the frame if nobody holds it, and reuses the frame at once for another page.
     fn release(&self) {
         if self.pages.release(frame()) {
             self.released.fetch_add(1, Ordering::Relaxed);
@@ -210,7 +210,7 @@ fn loom_a_page_cut_off_while_written_is_released_once() {
             let _ = truncation.pages.detach(frame());
             truncation.release();
         });
-        // The device reads the frame until here, whatever becomes of the page.
+        // The device reads the frame until here, even if the page is dropped.
         world.whole.read();
         assert_eq!(world.load(frame(), 0), OLD_PAGE.index);
         let _ = world.pages.change(frame(), WRITEBACK, 0);
@@ -256,7 +256,7 @@ fn loom_a_guarded_page_does_not_change() {
         let world = World::new(DIRTY_PAGE, 0);
         let overwriter = Arc::clone(&world);
         let overwriter = thread::spawn(move || overwriter.overwrite(0, 1));
-        // As a write under the file's lock.
+        // Like a write under the file's lock.
         let writer = Arc::clone(&world);
         let writer = thread::spawn(move || {
             let in_place = !writer.pages.hold(frame(), WRITER).stable();
@@ -310,7 +310,7 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
         });
         let overwriter = Arc::clone(&world);
         let overwriter = thread::spawn(move || overwriter.overwrite(0, 1));
-        // As a write under the file's lock.
+        // Like a write under the file's lock.
         let new = FrameId::new(1);
         let stable = world.pages.hold(frame(), WRITER).stable();
         let replaced = stable && {

@@ -1,12 +1,12 @@
 //! Page states: one record a frame, and the legal transitions between states.
 //!
-//! Owns: the state word (pins, guards, writers, flags, reuses), the identity of what a frame holds, which
-//! of its sectors are valid and which are dirty.
-//! Does not own: the bytes (`frames`), where a page is found (`cache::index`), lists of pages.
-//! Invariants: the record alone says which sectors of which file are dirty: identity is stored before
-//! the page is marked, the mark before a write is acknowledged, and it is cleared after the device
-//! has the bytes. Flags change only with the file's lock held, but for the release of a detached
-//! frame, which the last holder does. A frame with `WRITEBACK` or a guard does not change.
+//! Owns: the state word (pins, guards, writers, flags, reuses), the identity of a frame's page, which of its sectors
+//! are valid and which are dirty.
+//! Does not own: the bytes (`frames`), the way to a page (`cache::index`), lists of pages.
+//! Invariants: the record alone says which sectors of which file are dirty. Identity is stored before the page is
+//! marked, and the mark before a write is acknowledged; the mark is cleared after the device has the bytes. Flags
+//! change only with the file's lock held. The exception is the release of a detached frame by its last holder. A frame
+//! with `WRITEBACK` or a guard does not change.
 
 mod entry;
 mod glance;
@@ -18,9 +18,9 @@ pub(crate) use glance::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};
 
-/// One transient reader. A copy in progress; does not keep writers out.
+/// One transient reader: a copy in progress; does not keep writers out.
 pub(crate) const PIN: u64 = 1;
-/// One holder that was promised that the bytes do not change.
+/// One holder that relies on unchanged bytes.
 pub(crate) const GUARD: u64 = 1 << 16;
 /// One writer in the middle of a copy.
 pub(crate) const WRITER: u64 = 1 << 32;
@@ -41,15 +41,15 @@ pub(crate) const DIRTY: u64 = 1 << 46;
 pub(crate) const WRITEBACK: u64 = 1 << 47;
 /// A read that fills the page is in flight.
 pub(crate) const READING: u64 = 1 << 48;
-/// No longer in the index; freed when the last holder and the last request let go.
+/// No longer in the index; freed when the last holder and the last request are done.
 pub(crate) const DETACHED: u64 = 1 << 49;
 /// An older version of the page is still being written; this one has to wait for it.
 pub(crate) const PRIOR: u64 = 1 << 50;
 /// The last attempt to write the page failed.
 pub(crate) const FAILED: u64 = 1 << 51;
 
-/// The low bits of how often the frame was freed after it had held a page; the high ones are in the record. A reader that
-/// holds nothing sees by it that the frame was not used anew while it copied.
+/// The low bits of the number of times the frame was freed after holding a page; the record has the high bits. They
+/// show a reader without a hold that the frame was not reused during its copy.
 pub(crate) const REUSES: u64 = !0 << 53;
 /// One reuse.
 const REUSE: u64 = 1 << 53;
@@ -87,7 +87,7 @@ impl Word {
         self.0 & WRITERS != 0
     }
 
-    /// Whether somebody else than the one writer who asks is a writer.
+    /// Whether there is a writer besides the caller.
     pub(crate) fn other_writers(self) -> bool {
         self.0 & WRITERS > WRITER
     }

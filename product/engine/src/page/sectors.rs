@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-/// Bytes in a sector.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
 /// A set of sectors of one page.
@@ -32,7 +31,7 @@ impl Sectors {
         Self::span(bytes.start / SECTOR_BYTES, bytes.end.div_ceil(SECTOR_BYTES))
     }
 
-    /// The sectors all of whose bytes are in the range.
+    /// The sectors that lie in the range as a whole.
     pub(crate) fn covered(bytes: Range<usize>) -> Self {
         let (first, end) = (bytes.start.div_ceil(SECTOR_BYTES), bytes.end / SECTOR_BYTES);
         if first < end { Self::span(first, end) } else { Self::NONE }

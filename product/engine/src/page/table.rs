@@ -1,7 +1,7 @@
 //! The frame table: one record for each frame of the arena.
 //!
-//! Owns: the records. Does not own: any list or index that names them.
-//! Invariants: 40 bytes a record at most, so that what describes the cache stays small; no pointers.
+//! Owns: the records. Does not own: lists and indexes that name them.
+//! Invariants: 40 bytes a record at most, so that the cache's metadata stays small; no pointers.
 
 use afflux_frames::FrameId;
 
@@ -14,11 +14,11 @@ use crate::wait::Changed;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
-/// In `uses`: how often it was used after that, three being many.
+/// In `uses`: how often the page was used after that; three means many.
 const HITS: u8 = 3;
-/// In `uses`: what a use changes, all of it set once nothing more is counted.
+/// In `uses`: the bits that a use changes. Once all are set, nothing more is counted.
 const COUNTED: u8 = USED | HITS;
-/// In `uses`: the page came before anybody asked for it, and nobody has used it yet.
+/// In `uses`: the page came before anybody asked for it, and is still unused.
 const UNREAD: u8 = 1 << 3;
 /// In `uses`: the parity of the spell in which an unread page was read ahead.
 const ODD: u8 = 1 << 4;
@@ -27,25 +27,25 @@ const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
 const OVERWRITTEN: u8 = 1 << 7;
 
-/// The parity in such a byte.
+/// The parity in a `uses` byte.
 #[inline]
 fn parity(uses: u8) -> Parity {
     usize::from(uses & ODD != 0)
 }
 
-/// In a record's `index`: the page's number, which a file's length in bytes of 63 bits keeps below this. Above it are the
-/// high bits of how often the frame was used anew.
+/// In a record's `index`: the page's number, which a 63-bit file length keeps below this. The bits above are the high
+/// bits of the frame's number of reuses.
 const INDEX_BITS: u32 = 52;
 const INDEX: u64 = (1 << INDEX_BITS) - 1;
 
-/// What a frame holds: page `index` of the file in slot `file`.
+/// The page in a frame: page `index` of the file in slot `file`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
     pub(crate) file: u32,
     pub(crate) index: u64,
 }
 
-/// How often a frame was freed: the low bits as in its word, the high ones below them.
+/// How often a frame was freed: the low bits as in its word, the high bits below them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reuses(u64);
 
@@ -77,17 +77,16 @@ impl Record {
         Identity { file: self.file.load(Ordering::Relaxed), index: self.index.load(Ordering::Relaxed) & INDEX }
     }
 
-    /// How often the frame was freed after it had held a page, modulo 2^23, with its word of this moment.
+    /// How often the frame was freed after holding a page, modulo 2^23; `word` is its present word.
     #[inline]
     pub(super) fn reuses(&self, word: Word) -> Reuses {
         Reuses(word.0 & REUSES | self.index.load(Ordering::Relaxed) >> INDEX_BITS)
     }
 }
 
-/// All records.
 pub(crate) struct PageTable {
     records: Box<[Record]>,
-    /// Of these, how many hold pages that were read ahead and that nobody has asked for.
+    /// The number of pages read ahead that nobody has asked for.
     pub(crate) unread: Unread,
 }
 
@@ -107,7 +106,6 @@ impl PageTable {
         Self { records: (0..frames).map(|_| record()).collect(), unread: Unread::new() }
     }
 
-    /// Bytes of all records.
     pub(crate) fn bytes(&self) -> u64 {
         (self.records.len() * size_of::<Record>()) as u64
     }
@@ -117,13 +115,13 @@ impl PageTable {
         &self.records[frame.index()]
     }
 
-    /// The record of a frame, if there is one of this number.
+    /// The record of a frame, if there is one with this number.
     #[inline]
     pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
         self.records.get(frame.index())
     }
 
-    /// Whether a number read from a node that may have been reused names a frame at all.
+    /// Whether a number read from a node, which may have been reused, names a frame at all.
     #[inline]
     pub(crate) fn contains(&self, frame: FrameId) -> bool {
         frame.index() < self.records.len()
@@ -156,7 +154,7 @@ impl PageTable {
         before & DETACHED != 0
     }
 
-    /// [`PageTable::unhold`] of a guard, which those who wait for memory may have waited for.
+    /// [`PageTable::unhold`] for a guard. Waiters for memory may wait for its end.
     #[inline]
     pub(crate) fn end_guard(&self, frame: FrameId) -> (bool, Changed) {
         let word = &self.record(frame).word;
@@ -165,8 +163,8 @@ impl PageTable {
         (before & DETACHED != 0, changed)
     }
 
-    /// Frees the frame's record if it is detached and nobody holds it. The caller to whom this
-    /// returns true gives the frame back to the allocator; it is true once.
+    /// Frees the frame's record if it is detached and nobody holds it. If this returns true, which happens once, the
+    /// caller gives the frame back to the allocator.
     pub(crate) fn release(&self, frame: FrameId) -> bool {
         let record = self.record(frame);
         let word = record.word.load(Ordering::Relaxed);
@@ -176,7 +174,7 @@ impl PageTable {
         let freed = (word & REUSES).wrapping_add(REUSE);
         let released = record.word.compare_exchange(word, freed, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if released && freed == 0 {
-            // Nobody else has the frame now.
+            // No other thread has the frame now.
             record.index.fetch_add(INDEX + 1, Ordering::Relaxed);
         }
         released
@@ -219,7 +217,7 @@ impl PageTable {
             .map_err(Word)
     }
 
-    /// Takes the page out of its state: from now on it is only waiting for its holders.
+    /// Takes the page out of its state: it now only waits for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
         self.change(frame, !(HOLDERS | REUSES | WRITEBACK | READING), DETACHED)
@@ -227,7 +225,7 @@ impl PageTable {
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
     pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
-        // Before it is detached: whoever holds it last may free the frame at once.
+        // Before it is detached: the last holder may free the frame at once.
         let unread = self.end_unread(frame);
         let idle = self
             .record(frame)
@@ -240,14 +238,14 @@ impl PageTable {
             .is_ok();
         match (unread, idle) {
             (Some(parity), true) => self.unread.waste(frame, parity),
-            // One that is held after all is in use.
+            // A page that is held after all is in use.
             (Some(parity), false) => self.unread.take(frame, parity),
             (None, _) => {}
         }
         idle
     }
 
-    /// The page comes before anybody asked for it. Told before anybody can use it.
+    /// The page comes before anybody asked for it. Called before anybody can use it.
     pub(crate) fn note_unread(&self, frame: FrameId) {
         let parity = self.unread.parity();
         let mark = if parity == 0 { UNREAD } else { UNREAD | ODD };
@@ -256,12 +254,12 @@ impl PageTable {
         }
     }
 
-    /// Whether the page came before anybody asked for it, and nobody has used it yet.
+    /// Whether the page came before anybody asked for it, and is still unused.
     pub(crate) fn is_unread(&self, frame: FrameId) -> bool {
         self.record(frame).uses.load(Ordering::Relaxed) & UNREAD != 0
     }
 
-    /// The page is not unread any more. If it was: in which spell it was read ahead.
+    /// The page is no longer unread. If it was unread, returns the parity of the spell in which it was read ahead.
     fn end_unread(&self, frame: FrameId) -> Option<Parity> {
         if !self.is_unread(frame) {
             return None;
@@ -270,7 +268,7 @@ impl PageTable {
         (seen & UNREAD != 0).then_some(parity(seen))
     }
 
-    /// It leaves the cache.
+    /// An unread page leaves the cache.
     fn leave_unread(&self, frame: FrameId) {
         if let Some(parity) = self.end_unread(frame) {
             self.unread.waste(frame, parity);
@@ -295,8 +293,8 @@ impl PageTable {
         self.record(frame).dirty.store(sectors.0, Ordering::Release);
     }
 
-    /// Notes a use. Counts to four, the use that the page was brought in for and three more, so that a hot page's line
-    /// is not written for it.
+    /// Notes a use. Counts to four, the use that the page was brought in for and three more, so that further uses of a
+    /// hot page write no cache line.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
         let seen = self.record(frame).uses.load(Ordering::Relaxed);
@@ -305,7 +303,7 @@ impl PageTable {
         }
     }
 
-    /// Notes a use that overwrote what was dirty.
+    /// Notes a use that overwrote a dirty page.
     #[inline]
     pub(crate) fn touch_overwritten(&self, frame: FrameId) {
         let seen = self.record(frame).uses.load(Ordering::Relaxed);
@@ -314,7 +312,7 @@ impl PageTable {
         }
     }
 
-    /// Two uses at once may count as one. Not a call: a hit would have to keep what it needs after it.
+    /// Two uses at once may count as one. Inlined: a hit would have to save registers across a call.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the instructions of a hit are counted")]
     fn count_use(&self, frame: FrameId, seen: u8, with: u8) {
@@ -330,8 +328,7 @@ impl PageTable {
         }
     }
 
-    /// Looks at a dirty page: whether it was overwritten since it was looked at last. A use in this moment may be
-    /// forgotten.
+    /// Looks at a dirty page; returns whether it was overwritten since the last look. A concurrent use may be lost.
     pub(crate) fn look(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
@@ -339,41 +336,41 @@ impl PageTable {
         seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
     }
 
-    /// How often the page was used since this was last asked, two being many; forgets it.
+    /// The number of uses since the last call, two meaning many; resets it.
     pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
         let seen = self.record(frame).uses.fetch_and(UNREAD | ODD, Ordering::Relaxed);
         u8::from(seen & USED != 0) + (seen & HITS)
     }
 
-    /// How often the page was used besides the use that it was brought in for, three being many.
+    /// The number of uses besides the one that the page was brought in for, three meaning many.
     pub(crate) fn hits(&self, frame: FrameId) -> u8 {
         self.record(frame).uses.load(Ordering::Relaxed) & HITS
     }
 
-    /// [`PageTable::hits`], which are forgotten.
+    /// As [`PageTable::hits`], and resets them.
     pub(crate) fn take_hits(&self, frame: FrameId) -> u8 {
         self.record(frame).uses.fetch_and(!HITS, Ordering::Relaxed) & HITS
     }
 
-    /// Forgets one hit, if there is one. Returns whether there was.
+    /// Takes away one hit, if there is one. Returns whether there was.
     pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1);
         uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// The use that the page was brought in for has been: what brought it was that use.
+    /// Counts the bringing of the page as its first use.
     pub(crate) fn note_used(&self, frame: FrameId) {
         self.record(frame).uses.fetch_or(USED, Ordering::Relaxed);
     }
 
-    /// A page goes on in another frame, with the uses that it had.
+    /// A page moves to another frame, and keeps its uses.
     pub(crate) fn copy_hits(&self, from: FrameId, to: FrameId) {
         let kept = self.record(from).uses.load(Ordering::Relaxed) & COUNTED;
         self.record(to).uses.fetch_or(kept, Ordering::Relaxed);
     }
 
-    /// How often the page was used, four being many.
+    /// The number of uses, four meaning many.
     pub(crate) fn uses(&self, frame: FrameId) -> u8 {
         let seen = self.record(frame).uses.load(Ordering::Relaxed);
         u8::from(seen & USED != 0) + (seen & HITS)

@@ -106,7 +106,7 @@ fn a_copy_stands_until_the_frame_is_used_anew_however_often() {
     pages.occupy(frame, identity, PRESENT | UPTODATE);
     let first = pages.glance(frame, identity).expect("the page is there");
     assert!(first.stands());
-    // More often than the word counts.
+    // More reuses than the word counts.
     for reuse in 1..5000 {
         pages.detach(frame);
         assert!(first.stands() == (reuse == 1), "a page that goes has the bytes that it had");

@@ -1,13 +1,13 @@
-//! How many pages in the cache were read ahead and nobody has asked for yet, and how many were read for nothing.
+//! How many pages in the cache were read ahead and not requested yet, and how many were read in vain.
 //!
 //! Owns: the counts, spread over cache lines, since readers of different streams change them at every page; the age of
 //! unread pages.
-//! Does not own: which pages these are (`table`), how many there may be (`readahead`).
-//! Invariants: a page is counted from the moment that it is read ahead until its first use or its end, once. A page
-//! counts as waste once: when it leaves unread, or when it is old.
+//! Does not own: which pages are unread (`table`), how many there may be (`readahead`).
+//! Invariants: a page is counted once, from its readahead until its first use or its end. A page counts as waste once:
+//! when it leaves unread, or when it is old.
 //!
-//! Time passes in spells of [`SPELL_NS`]. A page bears the parity of the spell in which it was read ahead. When a spell
-//! begins, the unread pages of its parity come from the last spell but one, or from earlier ones: they are old.
+//! Time passes in spells of [`SPELL_NS`]. A page bears the parity of the spell in which it was read ahead. At the start
+//! of a spell, the unread pages of its parity come from the last spell but one, or from earlier spells: they are old.
 
 use afflux_frames::FrameId;
 
@@ -20,7 +20,7 @@ const SPELL_NS: u64 = 30 * Nanos::SECOND;
 /// Neighbouring frames have different counts, so that two streams seldom meet.
 const PARTS: usize = 16;
 
-/// In which spell a page was read ahead: 0 or 1, as spells alternate.
+/// The parity of the spell in which a page was read ahead: 0 or 1, as spells alternate.
 pub(super) type Parity = usize;
 
 /// The counts. A part alone may be below zero: only their sum means something.
@@ -31,7 +31,7 @@ pub(crate) struct Unread {
     spell: AtomicU64,
     /// How many unread pages of each parity have been counted as waste.
     old: [AtomicU64; 2],
-    /// Waste that nobody has taken yet.
+    /// Waste that was not reported yet.
     wasted: AtomicU64,
 }
 
@@ -72,8 +72,8 @@ impl Unread {
         self.wasted.fetch_add(u64::from(was_old.is_err()), Ordering::Relaxed);
     }
 
-    /// Ends the spell if its time is over. Readahead asks for this first, so that no page gets the parity of a spell that is
-    /// over.
+    /// Ends the spell if its time is over. Readahead calls this first, so that no page gets the parity of an ended
+    /// spell.
     pub(crate) fn age(&self, now: Nanos) {
         let began = self.began_ns.load(Ordering::Relaxed);
         let passed_ns = now.0.saturating_sub(began);
@@ -85,7 +85,7 @@ impl Unread {
         let over = self.parity();
         self.grow_old(1 - over);
         if passed_ns >= 2 * SPELL_NS {
-            // Nobody has read ahead since the spell should have ended.
+            // There was no readahead since the spell should have ended.
             self.grow_old(over);
         }
         self.spell.fetch_add(1, Ordering::Relaxed);
@@ -100,16 +100,16 @@ impl Unread {
 
     fn of(&self, parity: Parity) -> u64 {
         let sum = self.pages.iter().fold(0u64, |sum, part| sum.wrapping_add(part[parity].load(Ordering::Relaxed)));
-        // A look that takes a moment may see a page leave that it did not see come.
+        // The sum is not atomic: it may miss a page's arrival and include its end.
         if sum > u64::MAX / 2 { 0 } else { sum }
     }
 
-    /// Pages now.
+    /// Unread pages now.
     pub(crate) fn pages(&self) -> u64 {
         self.of(0) + self.of(1)
     }
 
-    /// Waste since this was last asked.
+    /// Waste since the last call.
     pub(crate) fn take_wasted(&self) -> u64 {
         if self.wasted.load(Ordering::Relaxed) == 0 { 0 } else { self.wasted.swap(0, Ordering::Relaxed) }
     }

@@ -1,10 +1,10 @@
-//! A payer's account: what it dirtied and was not yet asked about.
+//! A payer's account: its dirtied pages that no decision covers yet.
 //!
-//! Owns: the account of an open file, or of a client for all its new ones; when a question about it is due, and which of
-//! its calls it is about; until when a file is new.
+//! Owns: the account of an open file, or of a client for all its new files. Also when a question about it is due, which
+//! call that concerns, and when a file ceases to be new.
 //! Does not own: the pages of a CPU (`counters`), the question.
-//! Invariants: an account is opened when it is first asked for, so files that nobody writes have none; it is
-//! locked before the policy's memories.
+//! Invariants: an account is opened at its first use, so files without writers have none; it is locked before the
+//! policy's memories.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -15,21 +15,21 @@ use super::view::{PayerCounts, View};
 use super::{DeviceMemory, InForce};
 use crate::wait::{Permits, lock};
 
-/// Pages that a file has dirtied when it ceases to be new: small files never do, and of the last piece of a larger one,
-/// which nobody is asked about any more, this is a part.
+/// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
+/// about which no question is asked any more.
 const NEW_PAGES: u64 = 256;
 
-/// What is kept of a payer: an open file is one.
+/// The state of a payer: an open file is one.
 #[derive(Default)]
 pub(crate) struct Payer {
     account: Mutex<Option<Account>>,
-    /// Pages that were dirtied while it was new.
+    /// Pages dirtied while the file was new.
     new_pages: AtomicU64,
-    /// Held by the call that the policy is asked about. Made when it is first asked for: most payers never are.
+    /// Held by the call that a question concerns. Made at the first question: most payers never have one.
     question: OnceLock<Box<Permits>>,
 }
 
-/// The right of one call to have the policy asked about its payer.
+/// The right of one call to ask the policy about its payer.
 pub(crate) struct Question<'a>(&'a Permits);
 
 impl Drop for Question<'_> {
@@ -38,16 +38,16 @@ impl Drop for Question<'_> {
     }
 }
 
-/// What a writer dirtied.
+/// Pages and runs that a writer dirtied.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Dirtied {
-    /// Pages that were not dirty.
+    /// Pages that were clean before.
     pub(crate) pages: u64,
-    /// Runs of dirty pages that it began.
+    /// Runs of dirty pages that the writer began.
     pub(crate) runs: u64,
 }
 
-/// What a machine has that a first allowance depends on.
+/// The machine's properties that a first allowance depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct MachineSize {
     pub(crate) memory_pages: u64,
@@ -81,7 +81,8 @@ impl Account {
         if exceeded { self.payer_pages.min(EXCEEDED_PAGES) } else { self.payer_pages }
     }
 
-    /// What all payers of a CPU may dirty; where that is the only account it knows of devices that are over.
+    /// Pages that all payers of a CPU may dirty. If that is the only account, it also reflects devices over their
+    /// limit.
     fn cpu_allowance(&self, in_force: &InForce, exceeded: bool) -> u64 {
         let alone = self.payer_pages == u64::MAX;
         if alone { in_force.cpu_pages().min(self.allowance(exceeded)) } else { in_force.cpu_pages() }
@@ -93,19 +94,19 @@ impl Payer {
         self.question.get_or_init(|| Box::new(Permits::new(1)))
     }
 
-    /// Whether no call of the payer waits until it may be asked about.
+    /// Whether no call of the payer waits for its question.
     pub(crate) fn nobody_waits(&self) -> bool {
         !self.question.get().is_some_and(|question| question.are_waited_for())
     }
 
-    /// The question, if it is about no other call.
+    /// The question, unless it concerns another call.
     pub(crate) fn try_question(&self) -> Option<Question<'_>> {
         let question = self.question();
-        // Not made before: dropping one that was not had would give back another's.
+        // Not made before the take: dropping a question that was not taken would give back another call's.
         question.try_take(1).then(|| Question(question))
     }
 
-    /// Waits until it may be about this call, in order of asking.
+    /// Waits until the question is this call's, in order of asking.
     pub(crate) async fn next_question(&self) -> Question<'_> {
         let question = self.question();
         question.take(1).await;
@@ -116,12 +117,12 @@ impl Payer {
         look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
     }
 
-    /// Whether what it dirties is its client's business still, if it has one.
+    /// Whether its client, if any, still pays for the pages that the file dirties.
     pub(crate) fn is_new(&self) -> bool {
         self.new_pages.load(Ordering::Relaxed) < NEW_PAGES
     }
 
-    /// It has dirtied so much, for which its client pays.
+    /// The file has dirtied pages that its client pays for.
     pub(crate) fn grows_older(&self, pages: u64) {
         self.new_pages.fetch_add(pages, Ordering::Relaxed);
     }
@@ -130,13 +131,14 @@ impl Payer {
     pub(crate) fn allowance_pages(&self, in_force: &InForce, machine: MachineSize, exceeded: bool) -> u64 {
         self.with(in_force, machine, |account| {
             let left = account.allowance(exceeded).saturating_sub(account.unpaid_pages);
-            // A payer that is asked before it dirties more has no account with its CPU.
+            // A payer that asks before it dirties more has no account with its CPU.
             let of_cpu = account.cpu_allowance(in_force, exceeded);
             if in_force.needs.asked == Asked::Before { left } else { left.min(of_cpu) }
         })
     }
 
-    /// Adds pages to the account; whether a question is due now. `of_cpu` are the pages of all payers of this CPU.
+    /// Adds pages to the account; returns whether a question is due now. `of_cpu` are the pages of all payers of this
+    /// CPU.
     pub(crate) fn is_due(
         &self,
         in_force: &InForce,
@@ -150,7 +152,7 @@ impl Payer {
         })
     }
 
-    /// Adds what the payer dirtied to the account, about which it is asked before it dirties more.
+    /// Adds dirtied pages to the account, for a payer that asks before it dirties more.
     pub(crate) fn owes(&self, in_force: &InForce, machine: MachineSize, dirtied: &Dirtied) {
         self.with(in_force, machine, |account| {
             account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
@@ -165,7 +167,7 @@ impl Payer {
         })
     }
 
-    /// Asks the policy what the payer does.
+    /// Asks the policy for a decision about the payer.
     pub(crate) fn ask(
         &self,
         in_force: &InForce,

@@ -1,11 +1,11 @@
 //! The engine's own policy: each device has an equal part of the dirty limit.
 //!
-//! A writer that finds no room in its device's part waits for that device alone, in order of asking. The flusher
-//! writes while what is dirty and not in flight exceeds a share of the part, a number of bytes, or what the device
-//! writes in a set time (`dirty_background_centisecs`; at once while its bandwidth is not known), whichever is least.
+//! A writer that finds no room in its device's part waits for that device alone, in order of asking. The flusher writes
+//! while the dirty pages not in flight exceed the least of three thresholds: a share of the part, a number of bytes, or
+//! the device's writes in a set time (`dirty_background_centisecs`). The last is 0 while the bandwidth is unknown.
 //!
-//! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measuring of bandwidth.
-//! Invariants: looks at its device, the knobs and the number of devices alone.
+//! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measurement of bandwidth.
+//! Invariants: looks only at its device, the knobs and the number of devices.
 
 use super::figures::{Figure, FigureInfo};
 use super::seam::{
@@ -21,14 +21,14 @@ pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EqualParts;
 
-/// What it has to say of a device.
+/// The policy's figures about a device.
 pub const EQUAL_PARTS_FIGURES: [FigureInfo; 1] = [FigureInfo {
     name: "background_because",
     unit: "",
     doc: "Which threshold for background writeback is the lowest: `ratio`, `bytes`, or `time`.",
 }];
 
-/// Pages that are dirty and not in flight above which the flusher writes: the least of the thresholds; and which that is.
+/// The dirty pages not in flight above which the flusher writes: the least of the thresholds, and its name.
 fn background(view: &View) -> (u64, &'static str) {
     let knobs = &view.knobs;
     let (pages, why) = match knobs.device_background_bytes {

@@ -1,8 +1,8 @@
 //! A policy whose types of memory the engine cannot name.
 //!
-//! Owns: the erased form of the trait, and that every policy has it.
+//! Owns: the erased form of the trait, and its implementation for every policy.
 //! Does not own: the questions' meaning (`seam`).
-//! Invariants: memory is handed to the policy that made it.
+//! Invariants: memory goes only to the policy that made it.
 
 use std::any::Any;
 
@@ -29,9 +29,9 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
     /// Memory of a new payer.
     fn new_payer(&self) -> Box<dyn Any + Send>;
-    /// Memory of a new device, of which that was kept: [`DevicePolicy::recall`].
+    /// Memory of a new device, with the data kept of it: [`DevicePolicy::recall`].
     fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send>;
-    /// Memory of all together.
+    /// Memory of all devices together.
     fn new_shared(&self) -> Box<dyn Any + Send>;
     /// [`DevicePolicy::room`].
     fn room(&self, view: &View, device: &mut dyn Any) -> Room;
@@ -72,7 +72,7 @@ fn kept<T: 'static>(memory: &mut dyn Any) -> &mut T {
     memory.downcast_mut().unwrap_or_else(|| unreachable!("memory is handed to the policy that made it"))
 }
 
-/// Of a payer or a device: on cache lines of its own, since writers change it at every decision.
+/// The memory of a payer or a device: on its own cache lines, since writers change it at every decision.
 fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
     &mut kept::<OwnLines<T>>(memory).0
 }

@@ -1,29 +1,29 @@
-//! What a policy has to say of a device: figures that are shown, and what is kept of it until the next start.
+//! A policy's reports about a device: figures to show, and data to keep until the next start.
 //!
-//! Owns: the form of both. Does not own: their meaning, which is the policy's alone.
-//! Invariants: plain values. Whoever shows or keeps them understands none.
+//! Owns: the form of both. Does not own: their meaning, which only the policy knows.
+//! Invariants: plain values. Code that shows or keeps them interprets none.
 
 use std::collections::BTreeMap;
 
 /// A row of a policy's table of figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FigureInfo {
-    /// Its name, with the unit last.
+    /// The name, with the unit last.
     pub name: &'static str,
-    /// The unit; nothing for a word.
+    /// The unit; empty for a word.
     pub unit: &'static str,
-    /// What it is.
+    /// The meaning.
     pub doc: &'static str,
 }
 
 /// The value of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FigureValue {
-    /// So much.
+    /// A number in the figure's unit.
     Number(u64),
     /// One of a few words.
     Word(&'static str),
-    /// Not known yet, or of no account now.
+    /// Not known yet, or without meaning now.
     Unknown,
 }
 
@@ -48,11 +48,11 @@ impl From<&'static str> for FigureValue {
 /// A figure of a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Figure {
-    /// What it is.
+    /// The row in the table.
     pub info: &'static FigureInfo,
-    /// How much.
+    /// The value.
     pub value: FigureValue,
 }
 
-/// What a policy wants kept of a device until the next start, by names of its own.
+/// The data of a device that a policy wants kept until the next start, by the policy's own names.
 pub type Remembered = BTreeMap<String, u64>;

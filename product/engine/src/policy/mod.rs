@@ -1,10 +1,10 @@
-//! Policies: what a device's writers and its flusher are told to do, behind one seam.
+//! Policies: decisions about a device's writers and its flusher, behind one seam.
 //!
-//! Owns: the seam, the view that is decided from, the policy in force with what it remembers of all devices, the
-//! engine's own policy, the tally of pauses.
-//! Does not own: carrying anything out (`throttle`, `writeback`); kernels' policies (`linux-policies`).
-//! Invariants: a policy is asked when a payer's allowance is used up, never on a hit. Its memory of a device is
-//! locked before its memory of all.
+//! Owns: the seam, the view for decisions, the policy in force with its memory of all devices, the engine's own policy,
+//! the tally of pauses.
+//! Does not own: carrying decisions out (`throttle`, `writeback`); kernels' policies (`linux-policies`).
+//! Invariants: a policy is asked when a payer's allowance is used up, never on a hit. Its memory of a device is locked
+//! before its memory of all.
 
 mod account;
 mod equal_parts;
@@ -35,11 +35,11 @@ pub use view::{
     BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
 };
 
-/// The policy in force, with what it remembers of all devices together.
+/// The policy in force, with its memory of all devices together.
 pub(crate) struct InForce {
     policy: Arc<dyn AnyPolicy>,
     needs: Needs,
-    /// Apart from what every write reads. None where the policy remembers nothing of all devices together.
+    /// On its own cache lines, apart from the fields that every write reads. `None` if the policy has no such memory.
     shared: Option<OwnLines<Mutex<Kept>>>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
@@ -50,7 +50,7 @@ impl InForce {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
         let (needs, shared) = (policy.needs(), policy.new_shared());
         let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
-        // Before anything is known of the machine the first pages of a CPU are asked about.
+        // Until the machine is known, the first pages of a CPU cause a question.
         Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }
 
@@ -70,7 +70,7 @@ impl InForce {
         DeviceMemory(Mutex::new(self.policy.new_device(remembered)))
     }
 
-    /// Asks something about a device.
+    /// Asks about a device.
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceMemory,
@@ -82,13 +82,13 @@ impl InForce {
         question(&*self.policy, own, &mut **lock(shared))
     }
 
-    /// Asks what may be charged to a device, and what may be in flight: nothing that devices share is looked at.
+    /// Asks for a device's room and its limits in flight: reads nothing that devices share.
     pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
         let own = &mut **lock(&device.0);
         (self.policy.room(view, own), self.policy.flight(view, own))
     }
 
-    /// Asks how a file is treated that was looked at: nothing that is remembered is looked at.
+    /// Asks how to treat a file that was looked at: reads no memory.
     pub(crate) fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
         self.policy.quiet(view, before, seen)
     }
@@ -104,5 +104,5 @@ impl InForce {
     }
 }
 
-/// What the policy in force remembers of a device.
+/// The memory of the policy in force about a device.
 pub(crate) struct DeviceMemory(Mutex<Kept>);

@@ -1,7 +1,7 @@
 //! The tally of writers' pauses: which device, which cause, how many, how long.
 //!
 //! Owns: the counts. Does not own: the pauses.
-//! Invariants: a pause is noted once, when it ends or is given up.
+//! Invariants: a pause is noted once, when it ends or is dropped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,9 +27,9 @@ struct Tally {
 /// Writers' pauses for one cause on one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseStatus {
-    /// Why.
+    /// The cause.
     pub cause: PauseCause,
-    /// Writers that wait for it now.
+    /// Writers that now wait for this cause.
     pub waiting: u64,
     /// Pauses that ended.
     pub count: u64,
@@ -37,8 +37,7 @@ pub struct PauseStatus {
     pub ns: u64,
     /// The longest in nanoseconds.
     pub longest_ns: u64,
-    /// By how much the one that ended latest outlasted what the policy asked for; 0 for waits that have no time
-    /// of their own.
+    /// How much the last ended pause outlasted the policy's request; 0 for waits without a requested time.
     pub latest_ns: u64,
 }
 
@@ -47,7 +46,7 @@ impl PauseTally {
         self.causes[cause as usize].waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It lasted `ns`, and was to last `asked_ns` at most.
+    /// A pause lasted `ns`, of at most `asked_ns` requested.
     pub(crate) fn ends(&self, cause: PauseCause, ns: u64, asked_ns: u64) {
         let tally = &self.causes[cause as usize];
         tally.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -57,12 +56,12 @@ impl PauseTally {
         tally.latest_ns.fetch_max(ns.saturating_sub(asked_ns), Ordering::Relaxed);
     }
 
-    /// Writers that wait for any cause.
+    /// Writers that wait, for any cause.
     pub(crate) fn waiting(&self) -> u64 {
         self.causes.iter().map(|tally| tally.waiting.load(Ordering::Relaxed)).sum()
     }
 
-    /// The causes that there were.
+    /// The causes that have occurred.
     pub(crate) fn status(&self) -> Vec<PauseStatus> {
         let row = |(cause, tally): (PauseCause, &Tally)| PauseStatus {
             cause,

@@ -1,14 +1,14 @@
-//! What a device's policy decides: the trait that policies implement, its questions and its answers.
+//! The decisions of a device's policy: the trait that policies implement, its questions and its answers.
 //!
-//! A policy is asked four things. *Admission*: what a payer does whose allowance is used up. *Room*: what may be
-//! charged to the device before its writers queue, and the prices at which it is charged. *Next*: what the flusher
-//! writes, or when it looks again. *Limits*, and what explains them: what is shown. It is told of every write request that ends, and of reads
-//! if it asks for that.
+//! A policy answers four questions. The *admission*: the next step of a payer with a used-up allowance. The *room*: the
+//! most that may be charged to the device before its writers queue, and the prices of a charge. The *next* step: the
+//! flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The policy is
+//! told of every write request that ends, and of reads if it wants that.
 //!
 //! Owns: the trait, questions, answers and their causes.
 //! Does not own: any policy; asking (`throttle`, `writeback`); the admission queue (`dirty`).
-//! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock but the view's. There is one
-//! answer to whether a device is over its background threshold, for the flusher, for drivers and for who wakes them.
+//! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher,
+//! drivers and writers that wake them all use the same answer to whether a device is over its background threshold.
 
 use super::figures::{Figure, Remembered};
 use super::view::View;
@@ -19,21 +19,21 @@ use crate::settings::{BackgroundShare, KnobTable};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum PauseCause {
-    /// Its device's equal part of the dirty limit is used up.
+    /// The device's equal part of the dirty limit is used up.
     DevicePart,
-    /// Its device has more than its share of the limit.
+    /// The device has more than its share of the limit.
     DeviceShare,
     /// All devices together have more than the limit allows.
     GlobalLimit,
     /// The device is held to its own share.
     StrictLimit,
-    /// It dirties faster than its part of the device's bandwidth.
+    /// The writer dirties faster than its part of the device's bandwidth.
     Rate,
-    /// It wrote what it could, and waits for a request queue to have room.
+    /// The writer has written back all it could, and waits for room in a request queue.
     Congestion,
-    /// Dirty pages would leave too few frames to readers, whatever the policy says.
+    /// Dirty pages would leave too few frames to readers, by the memory guard.
     MemoryGuard,
-    /// What is dirty would take the device longer to write than it may.
+    /// The device would need longer than it may to write its dirty data.
     DeviceTime,
     /// The device has completed nothing for too long.
     Hung,
@@ -53,7 +53,7 @@ impl PauseCause {
         Self::Hung,
     ];
 
-    /// In words.
+    /// The cause in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::DevicePart => "device's part of the dirty limit",
@@ -69,16 +69,16 @@ impl PauseCause {
     }
 }
 
-/// What ends a pause before its time.
+/// An event that ends a pause early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WokenBy {
-    /// Nothing.
+    /// None: the pause ends by time.
     Time,
-    /// Any device's queue that stops being congested.
+    /// Any device's queue stops being congested.
     CongestionClears,
 }
 
-/// What follows a pause.
+/// The writer's next step after a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
     /// The writer goes on.
@@ -87,68 +87,68 @@ pub enum Then {
     Decide,
 }
 
-/// A writer waits.
+/// A writer's pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pause {
-    /// At most so long.
+    /// The longest time to wait.
     pub ns: u64,
-    /// Why.
+    /// The cause.
     pub cause: PauseCause,
-    /// What may end it early.
+    /// The event that may end it early.
     pub woken_by: WokenBy,
-    /// What follows.
+    /// The next step.
     pub then: Then,
 }
 
-/// What a payer does whose allowance is used up.
+/// The decision about a payer with a used-up allowance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// It goes on.
     Enter,
-    /// It waits in the device's admission queue, in order of asking, until what it dirties fits in the device's
-    /// room. An answer for [`Asked::Before`] only: afterwards there is nothing to queue for.
+    /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's room. An
+    /// answer for [`Asked::Before`] only: afterwards there is nothing to queue for.
     Wait,
     /// It waits for a time.
     Pause(Pause),
-    /// It writes so many pages of the device itself; another decision follows.
+    /// It writes back so many pages of the device itself; another decision follows.
     WriteBack {
-        /// Most pages.
+        /// The most pages to write.
         pages: u64,
     },
 }
 
-/// When a payer is asked about whose allowance is used up.
+/// When a payer with a used-up allowance is decided about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
-    /// Never: the admission queue is all there is.
+    /// Never: only the admission queue limits writers.
     Never,
-    /// Before it dirties more than its allowance, or more than its device has room for. The answer alone lets it in;
-    /// the queue is for those who are told to wait.
+    /// Before it dirties more than its allowance, or more than its device has room for. The answer alone admits it; the
+    /// queue is for payers that are told to wait.
     Before,
-    /// After it has dirtied what it is asked about; it was let in by the queue.
+    /// After it has dirtied the pages in question; the queue admitted it.
     After,
 }
 
-/// What a policy declares once, so that nothing is computed or asked in vain.
+/// A policy's declaration, so that nothing is computed or asked in vain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// When a payer is asked about.
+    /// When a payer is decided about.
     pub asked: Asked,
-    /// It looks at counters that all devices share. They are read once a snapshot, or not at all.
+    /// Whether it looks at counters that all devices share. They are read once a snapshot, or not at all.
     pub shared_counters: bool,
-    /// It leaves it to the memory guard that frames are left to readers: dirty pages may have what lies half-way
-    /// between the dirty limit and all frames, and of several devices each two thirds of what the others leave.
+    /// Whether it relies on the memory guard to leave frames to readers. The limit on dirty pages is then halfway
+    /// between the dirty limit and all frames. Of several devices each may have two thirds of the others' remainder.
     pub memory_guard: bool,
-    /// It is told of read requests that end, too.
+    /// Whether it is told of read requests that end, too.
     pub reads: bool,
-    /// What `dirty_background_ratio` is a share of.
+    /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
-    /// The knobs that it brings, at most [`POLICY_KNOBS_MAX`](super::POLICY_KNOBS_MAX): a view has their values.
+    /// The policy's knobs, at most [`POLICY_KNOBS_MAX`](super::POLICY_KNOBS_MAX): a view has their values.
     pub knobs: Option<&'static KnobTable>,
 }
 
 impl Needs {
-    /// It is never asked about payers, looks at its own device and the knobs alone, and leaves nothing to others.
+    /// Never asked about payers, looks only at its own device and the knobs, and relies on no guard.
     pub const NONE: Self = Self {
         asked: Asked::Never,
         shared_counters: false,
@@ -159,27 +159,27 @@ impl Needs {
     };
 }
 
-/// What the mechanism itself has to know until the next decision.
+/// The mechanism's instructions until the next decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
-    /// Pages the payer may dirty before it is asked about again.
+    /// Pages that the payer may dirty before the next decision about it.
     pub payer_pages: u64,
-    /// Runs of dirty pages that it may begin before it is asked about again.
+    /// Runs of dirty pages that it may begin before the next decision about it.
     pub payer_runs: u64,
-    /// Pages all payers of a CPU may dirty before one of them is asked about.
+    /// Pages that all payers of a CPU may dirty before a decision about one of them.
     pub cpu_pages: u64,
-    /// The device is over: its payers are asked about after [`EXCEEDED_PAGES`] at most.
+    /// Whether the device is over its limit: its payers have a decision after [`EXCEEDED_PAGES`] at most.
     pub exceeded: bool,
-    /// Pages of the payer that are not yet taken into account.
+    /// Pages of the payer that no decision covers yet.
     pub unpaid_pages: u64,
-    /// Runs that it began and that are not yet taken into account.
+    /// Runs of the payer that no decision covers yet.
     pub unpaid_runs: u64,
-    /// Background writeback has to start.
+    /// Whether background writeback has to start.
     pub start_background: bool,
 }
 
 impl Pace {
-    /// Nobody is ever asked about.
+    /// No decisions about payers.
     pub const UNASKED: Self = Self {
         payer_pages: u64::MAX,
         payer_runs: u64::MAX,
@@ -191,10 +191,10 @@ impl Pace {
     };
 }
 
-/// Pages between decisions about payers to a device that is over (kernel: 32 KiB).
+/// Pages between decisions about payers of a device over its limit (kernel: 32 KiB).
 pub const EXCEEDED_PAGES: u64 = 8;
 
-/// An amount in a policy's own unit, which nobody else understands: pages, or the device's time.
+/// An amount in a policy's own unit, which only the policy understands: pages, or the device's time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Cost(pub u64);
 
@@ -202,27 +202,26 @@ impl Cost {
     /// More than anything costs.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// So many times as much; stops at the largest.
+    /// `count` times as much; saturates.
     #[must_use]
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// Both together; stops at the largest.
+    /// The sum; saturates.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
-/// What is charged to a device, in a unit that is the policy's own. The mechanism counts pages and runs, and
-/// multiplies.
+/// Prices of a charge to a device, in the policy's own unit. The mechanism counts pages and runs, and multiplies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prices {
-    /// For a page that is dirty or being written.
+    /// The price of a page that is dirty or being written.
     pub page: Cost,
-    /// For a run: dirty pages that follow each other in a file, or a write request in flight that does not continue
-    /// the one before.
+    /// The price of a run: consecutive dirty pages of a file, or a write request in flight that does not continue the
+    /// one before.
     pub run: Cost,
 }
 
@@ -230,66 +229,66 @@ impl Prices {
     /// The unit is the page.
     pub const PAGES: Self = Self { page: Cost(1), run: Cost(0) };
 
-    /// What so many pages in so many runs cost.
+    /// The cost of `pages` pages in `runs` runs.
     pub const fn of(&self, pages: u64, runs: u64) -> Cost {
         self.page.times(pages).and(self.run.times(runs))
     }
 }
 
-/// What may be charged to a device before its writers queue.
+/// The most that may be charged to a device before its writers queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// In the unit of the prices.
+    /// The limit, in the unit of the prices.
     pub cost_max: Cost,
-    /// What is charged.
+    /// The prices of a charge.
     pub prices: Prices,
-    /// Why those wait who find no room.
+    /// The cause of a wait for room.
     pub cause: PauseCause,
-    /// Cost of what is dirty and not in flight above which the flusher is woken by a writer that dirties more.
-    /// [`Cost::MAX`] if payers that are asked about wake it ([`Pace::start_background`]).
+    /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
+    /// payers wake it at their decisions ([`Pace::start_background`]).
     pub wake_above: Cost,
 }
 
 impl Room {
-    /// Nobody queues but for the memory guard, and nobody wakes the flusher but payers that are asked about.
+    /// Writers queue only for the memory guard, and payers wake the flusher only at their decisions.
     pub const UNLIMITED: Self =
         Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above: Cost::MAX };
 }
 
-/// What may be on its way to a device, how large a request is, and how long syncs go first.
+/// Limits on a device's requests in flight, the size of a request, and how long syncs go first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flight {
-    /// Most write requests in flight, as far as the device takes so many; `None`: `writeback_depth`.
+    /// The most write requests in flight, if the device takes as many; `None`: `writeback_depth`.
     pub requests_max: Option<u32>,
-    /// So many may be in flight whatever they cost; one always.
+    /// The number of requests that may be in flight at any cost; one is always allowed.
     pub requests: u32,
-    /// Beyond them another follows while what is in flight costs less than that, at the prices of [`Room`].
+    /// Beyond them another may follow while the cost in flight, at the prices of [`Room`], is below this.
     pub cost_max: Cost,
-    /// Most bytes of a request, as far as the device takes so many; at least a page.
+    /// The most bytes of a request, if the device takes as many; at least a page.
     pub request_bytes: u64,
-    /// A turn that has written its slice goes on to the end of the run that it is in, if no more than that is left.
+    /// A turn that has written its slice continues to the end of its run, if at most this many bytes are left.
     pub run_tail_bytes: u64,
-    /// A slice of so much or more ends in its file at a multiple of this; 0: wherever it does. Where a device writes
-    /// whole blocks of its own, slices that end with them cost no block twice.
+    /// A slice of at least this many bytes ends at a multiple of it in the file; 0: anywhere. If a device writes whole
+    /// blocks of its own, slices that end with a block write none twice.
     pub slice_align_bytes: u64,
-    /// What syncs may use of the device more than the rest before the two have their turns by cost. A sync pays
-    /// twice for a run: there and back again. [`Cost::MAX`]: syncs always go first.
+    /// How much more of the device syncs may use than other writes before the two take turns by cost. A sync pays twice
+    /// for a run: for the seek there and back. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
-    /// How files are written behind in idle time; `None`: they never are ([`Next::Idle`]).
+    /// How files are written behind in idle time; `None`: never ([`Next::Idle`]).
     pub idle: Option<Idle>,
 }
 
 /// How files are written behind while a device would idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Idle {
-    /// How soon after a file has become dirty it is looked at first.
+    /// The time from a file's becoming dirty to the first look at it.
     pub look_ns: u64,
-    /// Most bytes of a request: what somebody waits behind who comes meanwhile.
+    /// The most bytes of a request: a new reader or writer waits behind that.
     pub request_bytes: u64,
 }
 
 impl Flight {
-    /// As knobs say, in requests as large as the device takes. Syncs go first.
+    /// The knobs' limits, in requests as large as the device takes. Syncs go first.
     pub const BY_KNOBS: Self = Self {
         requests_max: None,
         requests: u32::MAX,
@@ -304,70 +303,70 @@ impl Flight {
 
 /// The device's files that may be written, as a policy sees them.
 pub trait DirtyFiles {
-    /// Whether there are any.
+    /// Whether there are any files.
     fn any(&self) -> bool;
 
-    /// Since when the file that has been dirty longest is so; of those that are not hot, unless `hot`.
+    /// When the oldest dirty file became dirty; hot files count only if `hot`.
     fn dirty_since(&self, hot: bool) -> Option<Nanos>;
 
-    /// When the first is to be looked at whether it has been left alone.
+    /// When the next check for a file left alone is due.
     fn look_at(&self) -> Option<Nanos>;
 }
 
-/// How a file has to be treated that is written to.
+/// How to treat a file that is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quiet {
-    /// So long it has to be left alone before it is written behind in idle time.
+    /// How long the file must be left alone before it is written behind in idle time.
     pub ns: u64,
-    /// It is rewritten over and over: to write it early is wasted.
+    /// Whether the file is rewritten over and over: early writes are wasted.
     pub hot: bool,
 }
 
-/// What was seen of a file's being written to since the policy answered last.
+/// Observations of writes to a file since the policy's last answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rewrites {
     /// Pages that became dirty and had not been written lately.
     pub fresh: u64,
-    /// Pages that were overwritten for nothing, had they been written meanwhile, or were: dirty ones between two looks
-    /// (as many as some of them let expect), and written ones that no flush has followed yet.
+    /// Pages that were, or would have been, written in vain and then overwritten. They are dirty pages overwritten
+    /// between two looks, estimated from a sample, and written pages overwritten before a flush.
     pub again: u64,
-    /// In how long.
+    /// The time of the observations.
     pub over_ns: u64,
 }
 
-/// What the flusher does next.
+/// The flusher's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// It gives the device's files their turns, for there is too much dirty.
+    /// It gives the device's files their turns, because too much is dirty.
     InTurn,
-    /// It gives a turn to a file with the most that is dirty: no other has twice as much. Equals take turns.
+    /// It gives a turn to a file with the most dirty pages: no other has twice as many. Equals take turns.
     MostDirty {
-        /// Hot files, too ([`Quiet::hot`]).
+        /// Whether to take hot files, too ([`Quiet::hot`]).
         hot: bool,
     },
     /// It gives a turn to a file that has been dirty since `before` or longer: the first in turn.
     Old {
-        /// The instant.
+        /// The latest instant that counts.
         before: Nanos,
     },
-    /// The same, to the file that has been dirty longest. One that is left with more has its next turn after those
-    /// that were old by then. It stays old until nothing of it that was there when a pass over it began is left.
+    /// As [`Next::Old`], to the file that has been dirty longest. A file with more to write has its next turn after the
+    /// files that were old by then. It stays old until a pass has written all its pages that were dirty when the pass
+    /// began.
     Oldest {
-        /// The instant.
+        /// The latest instant that counts.
         before: Nanos,
-        /// Hot files, too ([`Quiet::hot`]).
+        /// Whether to take hot files, too ([`Quiet::hot`]).
         hot: bool,
     },
-    /// It looks at the files that it is time to look at, and writes one request of one that has been left alone for
-    /// long enough. An answer for those only who said how ([`Flight::idle`]).
+    /// It checks the files that are due for it, and writes one request of a file left alone for long enough. Only for
+    /// policies that set [`Flight::idle`].
     Idle,
     /// Nothing is due before then, unless it is woken.
     WaitUntil(Nanos),
 }
 
 impl Next {
-    /// What is older than `dirty_expire_centisecs` is written; otherwise the flusher looks again when something
-    /// will be.
+    /// Writes data older than `dirty_expire_centisecs`; otherwise the flusher looks again when some data expires.
     pub fn what_is_old(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
         match files.dirty_since(true).map(|since| since.after(expire_ns)) {
@@ -378,7 +377,7 @@ impl Next {
     }
 }
 
-/// In which direction a request moved bytes.
+/// The direction in which a request moved bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Direction {
     /// From the device.
@@ -388,30 +387,29 @@ pub enum Direction {
     Write,
 }
 
-/// A request that ended. The view that comes with it has the device's busy time up to this end.
+/// A request that ended. The view passed with it has the device's busy time up to this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
     /// Whether it read or wrote.
     pub direction: Direction,
-    /// 1, or 0 if it continued: a write where its file's write before it had ended, a read where the device had read
-    /// last.
+    /// 1, or 0 if it continued: a write, the file's last write; a read, the device's last read.
     pub runs: u64,
-    /// Pages that are the device's now, or were read; none if it failed.
+    /// Pages now on the device, or read; none if it failed.
     pub pages: u64,
-    /// Bytes that it moved; none if it failed.
+    /// Bytes moved; none if it failed.
     pub bytes: u64,
     /// From its submission to its end.
     pub latency_ns: u64,
     /// Write requests in flight when this one was submitted, itself included; 0 for reads.
     pub in_flight: u64,
-    /// Somebody waits to submit another write: what may be in flight is.
+    /// Whether a task waits to submit another write: the limit in flight is reached.
     pub held_back: bool,
-    /// For how long before it was noticed nobody had looked whether it had ended: see
+    /// How long before the end was noticed nobody had looked for it: see
     /// [`Platform::unwatched_ns`](crate::Platform::unwatched_ns). Not more than its latency.
     pub unwatched_ns: u64,
 }
 
-/// What a policy remembers, lent for a decision.
+/// A policy's memory, lent for a decision.
 pub struct Memory<'a, L: DevicePolicy + ?Sized> {
     /// About the payer.
     pub payer: &'a mut L::Payer,
@@ -419,77 +417,76 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
     pub device: &'a mut L::Device,
     /// About everything.
     pub shared: &'a mut L::Shared,
-    /// What the mechanism is to know. Comes in as the last decision left it, except that `unpaid_pages` and
-    /// `unpaid_runs` are what the payer dirtied by now and `start_background` is false.
+    /// Instructions for the mechanism. Set to the last decision's values at first, except that `unpaid_pages` and
+    /// `unpaid_runs` count the pages and runs dirtied by now and `start_background` is false.
     pub pace: &'a mut Pace,
 }
 
 /// How long a device may complete nothing while it has requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Silence {
-    /// Then it counts as hung: those who wait for it are told so.
+    /// After this time the device counts as hung, and waiters for it are told so.
     pub stalled_ns: u64,
-    /// Then its writers and syncs are refused until it completes something.
+    /// After this time writers and syncs are refused until the device completes a request.
     pub refused_ns: u64,
 }
 
 impl Silence {
-    /// As long as it likes.
+    /// No limit.
     pub const UNNOTICED: Self = Self { stalled_ns: u64::MAX, refused_ns: u64::MAX };
 }
 
-/// A policy's limits, for those who ask.
+/// A policy's limits, for display.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LimitPages {
     /// The device's dirty limit.
     pub dirty: u64,
-    /// Above it background writeback starts: what the policy's own estimate makes of a threshold in time
-    /// included.
+    /// The threshold of background writeback, including the policy's own estimate for a threshold in time.
     pub background: u64,
     /// Pages a second that the device writes, by the policy's own estimate; `None` if it makes none.
     pub bandwidth: Option<u64>,
 }
 
-/// How writers to a device are throttled, and when and how much of it is written in the background.
+/// Throttles writers to a device, and decides when and how much of its data is written in the background.
 pub trait DevicePolicy: Send + Sync + 'static {
-    /// What it remembers of a payer: an open file.
+    /// Memory of a payer: an open file.
     type Payer: Default + Send + 'static;
-    /// What it remembers of a device.
+    /// Memory of a device.
     type Device: Default + Send + 'static;
-    /// What it remembers of all together.
+    /// Memory of all devices together.
     type Shared: Default + Send + 'static;
 
     /// Its name.
     fn name(&self) -> &'static str;
 
-    /// What it needs, for its whole life.
+    /// The policy's needs, for its whole life.
     fn needs(&self) -> Needs;
 
-    /// The longest pause in nanoseconds that it ever asks for at once.
+    /// The longest single pause that it ever asks for, in nanoseconds.
     fn pause_ns_max(&self) -> u64;
 
-    /// The pace before the first decision, on a machine of so many pages and CPUs.
+    /// The pace before the first decision, on a machine with so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
-    /// What may be charged to the device. Asked when a knob or the number of devices has changed and when a write
-    /// request has ended, possibly with a file's lock held: it may look at nothing that devices share.
+    /// The device's room. Called after a change of a knob or of the number of devices, and after each end of a write
+    /// request. The caller may hold a file's lock: the policy must not read anything that devices share.
     fn room(&self, view: &View, device: &mut Self::Device) -> Room;
 
-    /// What may be in flight. Asked together with [`DevicePolicy::room`], and after it.
+    /// The limits in flight. Called together with [`DevicePolicy::room`], and after it.
     fn flight(&self, _: &View, _: &mut Self::Device) -> Flight {
         Flight::BY_KNOBS
     }
 
-    /// What the payer does.
+    /// The decision about a payer.
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission;
 
-    /// A write request has ended, or a read request where [`Needs::reads`] asks for that.
+    /// A write request has ended, or a read request if [`Needs::reads`] is set.
     fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
 
-    /// Whether background writeback of the device goes on, or starts.
+    /// Whether background writeback of the device continues, or starts.
     fn over_background(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> bool;
 
-    /// What the flusher does next, if no sync, second try, drain or want of frames comes first.
+    /// The flusher's next step, unless a sync, retry, drain or shortage of frames comes first.
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Self::Device, shared: &mut Self::Shared) -> Next {
         if files.any() && self.over_background(view, device, shared) {
             Next::InTurn
@@ -498,42 +495,42 @@ pub trait DevicePolicy: Send + Sync + 'static {
         }
     }
 
-    /// What the flusher writes next of all that there is, since everything is to be written, somebody found no frame,
-    /// or somebody waits in the admission queue.
+    /// The flusher's next step among all dirty files: everything is to be written, a task found no frame, or a writer
+    /// waits in the admission queue.
     fn next_if_pressed(&self, _: &View, _: &dyn DirtyFiles, _: &mut Self::Device, _: &mut Self::Shared) -> Next {
         Next::InTurn
     }
 
-    /// How a file is treated from now on that was treated so `before`, after what was seen; `None`: as before, and it
-    /// is too early to tell. Asked when a dirty file is looked at, where there is a [`Flight::idle`].
+    /// How to treat a file from now on, given its last treatment and the observations since; `None`: no change, as it
+    /// is too early to tell. Called at a look at a dirty file, if there is a [`Flight::idle`].
     fn quiet(&self, _: &View, _before: Quiet, _: &Rewrites) -> Option<Quiet> {
         None
     }
 
-    /// Most bytes of one file that a flusher writes before it turns to the next, whatever it writes it for.
+    /// The most bytes of one file that a flusher writes before it turns to the next, for any reason.
     fn slice_bytes(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> u64;
 
     /// The limits in force.
     fn limits(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> LimitPages;
 
-    /// How long the device may complete nothing, with what is in flight now. A policy that says
-    /// [`Silence::UNNOTICED`] of a device that comes new is not asked again.
+    /// How long the device may complete nothing, with its present requests in flight. A policy that returns
+    /// [`Silence::UNNOTICED`] for a new device is not asked again.
     fn silence(&self, _: &View, _: &mut Self::Device) -> Silence {
         Silence::UNNOTICED
     }
 
-    /// What is in force for the device and why, in the policy's own figures, in the order of their importance.
+    /// The figures in force for the device and their reasons, most important first.
     fn explain(&self, _: &View, _: &mut Self::Device) -> Vec<Figure> {
         Vec::new()
     }
 
-    /// What is to be kept of the device until the next start: nothing while too little is known.
+    /// The data to keep of the device until the next start: empty while too little is known.
     fn remember(&self, _: &View, _: &mut Self::Device) -> Remembered {
         Remembered::new()
     }
 
-    /// The memory of a new device, of which that was kept: by this policy, by another one or by nobody. What makes no
-    /// sense to it is passed over.
+    /// The memory of a new device, from data kept earlier by this policy, by another or by nobody. Unknown data is
+    /// ignored.
     fn recall(&self, _: &Remembered) -> Self::Device {
         Self::Device::default()
     }

@@ -1,17 +1,17 @@
-//! The snapshot that a policy decides from.
+//! The snapshot for a policy's decision.
 //!
-//! Owns: what stands in it and its units; the tally of what a policy reads of it.
-//! Does not own: taking it (`throttle`), what is made of it (`seam`).
-//! Invariants: plain values, so that a decision can be replayed from a table. The engine fills it with
-//! one read of each shared counter, of those that the policy needs; a policy that asks twice for a figure is
-//! counted twice, since the kernel that it describes reads the counter twice.
+//! Owns: its fields and their units; the tally of a policy's reads.
+//! Does not own: taking it (`throttle`), its use (`seam`).
+//! Invariants: plain values, so that a decision can be replayed from a table. The engine fills it with one read of each
+//! shared counter that the policy needs. A policy that reads a figure twice is counted twice, since the kernel that it
+//! describes reads the counter twice.
 
 use std::cell::Cell;
 
 use crate::platform::Nanos;
 use crate::settings::{KnobId, KnobTable, TableKnob};
 
-/// What all devices share, in pages.
+/// Counts shared by all devices, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GlobalCounts {
     /// Free frames.
@@ -26,17 +26,17 @@ pub struct GlobalCounts {
     pub active_file: u64,
     /// File pages, not used lately; dirty ones are among them.
     pub inactive_file: u64,
-    /// Dirty, without those under writeback.
+    /// Dirty pages, without pages under writeback.
     pub dirty: u64,
-    /// Under writeback.
+    /// Pages under writeback.
     pub writeback: u64,
-    /// Under writeback through a copy: none here.
+    /// Pages under writeback through a copy: none here.
     pub writeback_copy: u64,
-    /// Written to a server and not committed there: none here.
+    /// Pages written to a server and not committed there: none here.
     pub unstable: u64,
 }
 
-/// One of [`GlobalCounts`], to read it by.
+/// Names one of [`GlobalCounts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Global {
     /// [`GlobalCounts::free`].
@@ -60,44 +60,44 @@ pub enum Global {
 }
 
 impl Global {
-    /// Whether it counts what an engine has none of, and so is always 0.
+    /// Whether an engine has nothing of this kind, so that the count is always 0.
     fn is_absent(self) -> bool {
         matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackCopy | Self::Unstable)
     }
 }
 
-/// For how long a device had what in flight, since the engine started. A clock runs while anything of its kind is in
-/// flight, however much.
+/// How long a device had requests of each kind in flight, since the engine started. A clock runs while any request of
+/// its kind is in flight, however many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BusyTimes {
-    /// Reads or writes. Time with nothing but flushes and other calls in flight is not in it.
+    /// Time with reads or writes in flight, not with flushes and other calls alone.
     pub transfers_ns: u64,
-    /// Reads.
+    /// Time with reads in flight.
     pub reads_ns: u64,
-    /// Writes.
+    /// Time with writes in flight.
     pub writes_ns: u64,
-    /// Flushes and other calls that move no bytes, and no reads or writes. Where a device keeps writes in volatile
-    /// memory, a flush may take the time that these would have.
+    /// Time with flushes or other calls that move no bytes in flight, and no reads or writes. If a device keeps writes
+    /// in volatile memory, a flush may take the time that the writes would have.
     pub calls_alone_ns: u64,
     /// The part of `transfers_ns` for which a call may have held reads and writes up: it was in flight beside them and
     /// ended before any of them did.
     pub held_up_ns: u64,
 }
 
-/// One device, in pages.
+/// Counts of one device, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
-    /// Dirty, without those under writeback.
+    /// Dirty pages, without pages under writeback.
     pub reclaimable: u64,
-    /// Under writeback.
+    /// Pages under writeback.
     pub writeback: u64,
-    /// Dirtied since the engine started.
+    /// Pages dirtied since the engine started.
     pub dirtied: u64,
-    /// Written since the engine started.
+    /// Pages written since the engine started.
     pub written: u64,
-    /// Pages a second that it writes, by the engine's own measure; 0 if unknown.
+    /// Pages a second that the device writes, by the engine's own measure; 0 if unknown.
     pub bandwidth: u64,
-    /// Background writeback is under way.
+    /// Whether background writeback is under way.
     pub flushing: bool,
     /// Runs of dirty pages, and write requests in flight that do not continue the one before.
     pub runs: u64,
@@ -105,45 +105,45 @@ pub struct DeviceCounts {
     pub bytes_in_flight: u64,
     /// Write requests in flight.
     pub writes_in_flight: u64,
-    /// Of these, those that do not continue the one before.
+    /// Write requests in flight that do not continue the one before.
     pub runs_in_flight: u64,
     /// Read requests in flight.
     pub reads_in_flight: u64,
     /// Flushes and other calls in flight that move no bytes.
     pub calls_in_flight: u64,
-    /// When the last read or call ended: somebody waited for it, and may ask for the next.
+    /// When the last read or call ended: a caller waited for it, and may ask for the next.
     pub waited_for_at: Option<Nanos>,
     /// Bytes read since the engine started.
     pub read_bytes: u64,
-    /// For how long it had what in flight.
+    /// How long it had requests of each kind in flight.
     pub busy: BusyTimes,
     /// When the oldest of the reads and writes in flight was submitted.
     pub oldest_in_flight: Option<Nanos>,
-    /// Payers that wait, whatever for.
+    /// Payers that wait, for any reason.
     pub payers_waiting: u64,
 }
 
-/// The payer.
+/// Counts of the payer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PayerCounts {
-    /// Pages dirtied since they were last taken into account.
+    /// Pages dirtied since the last decision about the payer.
     pub dirtied: u64,
-    /// Runs of dirty pages that it began in the meantime.
+    /// Runs of dirty pages that the payer began since then.
     pub runs: u64,
-    /// Pages that it is about to dirty, if it is asked about before that.
+    /// Pages that the payer is about to dirty, if the decision comes before that.
     pub wanted: u64,
-    /// The first of them in its file.
+    /// The first of these pages in its file.
     pub wanted_at: u64,
-    /// Which snapshot of the call this is, from 0.
+    /// The number of this snapshot in the call, from 0.
     pub pass: u32,
-    /// Pages written by the payer itself in this call.
+    /// Pages that the payer itself wrote back in this call.
     pub written: u64,
-    /// Pages of the last [`WriteBack`](super::Admission::WriteBack) that were written.
+    /// Pages written back of the last [`WriteBack`](super::Admission::WriteBack).
     pub written_last: u64,
-    /// Clients of whom a payer waits, its own included, if it is asked about before it dirties more. Payers without a
-    /// client are one client's.
+    /// The number of clients with a waiting payer, including its own, if the decision comes before it dirties more. All
+    /// payers without a client count as one client's.
     pub clients: u64,
-    /// Payers of its client that wait, itself included. Files that are new are one payer together.
+    /// Waiting payers of its client, including itself. All new files together are one payer.
     pub client_payers: u64,
 }
 
@@ -164,19 +164,19 @@ pub struct KnobValues {
     pub device_background_ratio: u64,
     /// The device's own `dirty_background_bytes`, where it has one.
     pub device_background_bytes: u64,
-    /// Most that is written of one file before the next.
+    /// The most bytes written of one file before the next.
     pub slice_bytes: u64,
-    /// `dirty_expire_centisecs` in nanoseconds; [`u64::MAX`] while `dirty_writeback_centisecs` is 0, so that nothing
-    /// gets old.
+    /// `dirty_expire_centisecs` in nanoseconds; [`u64::MAX`] while `dirty_writeback_centisecs` is 0: data then never
+    /// expires.
     pub expire_ns: u64,
-    /// The policy's own.
+    /// The policy's own knobs.
     pub own: PolicyKnobs,
-    /// The policy's own, each the sum over all devices.
+    /// The sums of the policy's own knobs over all devices.
     pub own_sums: PolicyKnobs,
 }
 
 impl Default for KnobValues {
-    /// A kernel's.
+    /// A kernel's defaults.
     fn default() -> Self {
         Self {
             dirty_ratio: 20,
@@ -194,11 +194,11 @@ impl Default for KnobValues {
     }
 }
 
-/// Most knobs that a policy may have of its own.
+/// The most knobs that a policy may bring.
 pub const POLICY_KNOBS_MAX: usize = 8;
 
-/// Values of the knobs that the policy in force brings ([`Needs::knobs`](super::Needs::knobs)), which it reads by its
-/// own names for them; the engine knows none.
+/// Values of the knobs that the policy in force brings ([`Needs::knobs`](super::Needs::knobs)). The policy reads them
+/// by its own names, which the engine does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyKnobs(pub(crate) [u64; POLICY_KNOBS_MAX]);
 
@@ -208,7 +208,7 @@ impl PolicyKnobs {
         Self(std::array::from_fn(|row| table.rows.get(row).map_or(0, |info| info.default)))
     }
 
-    /// The values of the knobs in these places, in the order of the policy's table.
+    /// The values of these knobs, in the order of the policy's table.
     pub(crate) fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
         Self(std::array::from_fn(|row| knobs.get(row).map_or(0, |knob| value(*knob))))
     }
@@ -218,7 +218,7 @@ impl PolicyKnobs {
         self.0[knob.row()]
     }
 
-    /// The same with another value, to decide from.
+    /// A copy with another value for a knob.
     #[must_use]
     pub fn with(mut self, knob: impl TableKnob, value: u64) -> Self {
         self.0[knob.row()] = value;
@@ -226,18 +226,18 @@ impl PolicyKnobs {
     }
 }
 
-/// How often a policy read what.
+/// A policy's reads of counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// Counters that all devices share.
+    /// Reads of counters that all devices share.
     pub global: u64,
-    /// Of these, what is dirty, under writeback or unstable.
+    /// The part of these that read dirty, writeback or unstable pages.
     pub dirty: u64,
-    /// Counters of one device.
+    /// Reads of counters of one device.
     pub device: u64,
 }
 
-/// What a policy decides from.
+/// The input of a policy's decision.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The instant.
@@ -246,18 +246,18 @@ pub struct View {
     pub cpus: u64,
     /// All memory, in pages.
     pub memory_pages: u64,
-    /// One device's equal part, in pages, of what the knobs allow all devices together to have dirty.
+    /// One device's equal part, in pages, of the knobs' dirty limit for all devices together.
     pub part_pages: u64,
-    /// Bytes of a request that suit the device best: its preference, or the most that it takes.
+    /// The best size of a request, in bytes: the device's preference, or its maximum.
     pub request_bytes: u64,
     /// The most bytes of a request.
     pub request_bytes_max: u64,
     /// Requests that the device takes at once.
     pub request_depth: u32,
-    /// Pages that the device may have on top of what its policy gives it: writes of them failed, and the device's
-    /// other writers are not to pay for that.
+    /// Pages that the device may have on top of its policy's room, because as many failed: the device's other writers
+    /// must not pay for the failures.
     pub failed_room_pages: u64,
-    /// Pages that the memory guard lets the device have dirty.
+    /// Pages that the memory guard allows the device to have dirty.
     pub guard_pages: u64,
     /// The payer.
     pub payer: PayerCounts,
@@ -276,7 +276,7 @@ impl View {
         Self { now, cpus: 1, global, device, ..Self::default() }
     }
 
-    /// Shows nothing any more of what devices share, for questions that may not depend on it.
+    /// Hides the shared counts, for questions that must not depend on them.
     pub(crate) fn forget_global(&mut self) {
         self.global = GlobalCounts::default();
     }
@@ -320,7 +320,7 @@ impl View {
         self.read_device().writeback
     }
 
-    /// What is the device's own business, such as what its estimators look at: not tallied.
+    /// The device's own counts, for its estimators for instance: not tallied.
     pub fn device(&self) -> &DeviceCounts {
         &self.device
     }
@@ -330,12 +330,12 @@ impl View {
         self.global.reserve
     }
 
-    /// How many of the reads of shared counters were of what no engine has.
+    /// The number of reads of shared counters that no engine has.
     pub fn absent_reads(&self) -> u64 {
         self.absent_reads.get()
     }
 
-    /// What was read of it so far.
+    /// The reads of this view so far.
     pub fn reads(&self) -> Reads {
         self.reads.get()
     }

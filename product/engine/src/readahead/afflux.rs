@@ -1,54 +1,54 @@
-//! Windows in the device's own time: as large as the device needs them, no larger than the reader has shown to use.
+//! Windows in the device's own time: as large as the device needs, no larger than the reader's use so far.
 //!
-//! Owns: one file's stream: where it is, how far it was read ahead of, what it may be trusted with.
-//! Does not own: what suits the device (`law`), strides (`strides`), how much there may be unread in all (`reading`).
-//! Invariants: a window is never larger than what the stream has consumed, but for the first. It opens at the file's
-//! start, on exact succession, or where what comes before is cached; what is read elsewhere is read exactly, and
-//! closes it. At most two windows are ahead: the next is read when the reader enters the last.
+//! Owns: one file's stream: its position, how far ahead was read, how much trust it has.
+//! Does not own: the windows that suit the device (`law`), strides (`strides`), the limit on unread pages (`reading`).
+//! Invariants: a window is never larger than the stream's consumption so far, except the first. A stream opens at the
+//! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
+//! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
 //!
-//! Reads at random succeed each other by chance, in a small file often. So reads elsewhere raise a doubt, which makes
-//! what a chance may open a smaller part of the file; a stream that goes on takes it back.
+//! Random reads succeed each other by chance, often so in a small file. So reads elsewhere raise a doubt, which limits
+//! a chance opening to a smaller part of the file. A stream that goes on lowers the doubt again.
 //!
-//! Calls need not come in order: a client with many in flight does not send them quite so. Near the end of an open
-//! stream a read is the stream's, and where none is open yet, pages that are on their way count as cached.
+//! Calls need not come in order: a client with many in flight does not send them quite in order. Near the end of an
+//! open stream a read is the stream's. If no stream is open yet, pages that are being read count as cached.
 
 use std::ops::Range;
 
 use super::strides::Strides;
 use super::{Advice, Ahead, Cached, Came, Terms};
 
-/// How many reads may overtake another: a client has 8 to 16 under way.
+/// How many reads may overtake another: a client has 8 to 16 in flight.
 const OVERTAKEN_MAX: u64 = 16;
-/// And how far they may in a small file: everything is near there.
+/// The distance of overtaking is limited in a small file, too: everything is near there.
 const OVERTAKEN_PART: u64 = 4;
 /// The smallest window that memory, or a failure, leaves.
 const CAP_MIN: u64 = 4;
-/// The most doubt, and from where on a file is one that is read at random.
+/// The most doubt, and the doubt from which on a file counts as read at random.
 const DOUBT_MAX: u8 = 16;
 const RANDOM: u8 = 12;
-/// What must be cached before a miss to be history: so many times what is asked; in a file that is read at random, so
-/// many pages.
+/// Cached pages before a miss count as history if they are so many times the pages asked for, or, in a file read at
+/// random, so many pages.
 const HISTORY: u64 = 3;
 const HISTORY_RANDOM: u64 = 32;
 
 /// One file's stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// Whether there is one: it is read ahead of.
+    /// Whether there is a stream to read ahead of.
     open: bool,
-    /// Where it began.
+    /// Where the stream began.
     run_start: u64,
-    /// The page after the furthest one that it asked for.
+    /// The page after the furthest page that the stream asked for.
     next: u64,
-    /// With this page the reader enters the last window.
+    /// The page with which the reader enters the last window.
     mark: u64,
-    /// The page after the last one to be read ahead.
+    /// The page after the last one to read ahead.
     end: u64,
-    /// Up to where that has happened.
+    /// The page up to which this was done.
     issued: u64,
     /// Pages of the last window.
     size: u64,
-    /// Most pages that a window may have, by what memory has kept of windows.
+    /// The most pages that a window may have, given how much of earlier windows memory has kept.
     cap: u64,
     doubt: u8,
     /// The last read that missed, of the stream or not.
@@ -58,7 +58,7 @@ pub(crate) struct Window {
 }
 
 impl Default for Window {
-    /// Of a file that nobody has read.
+    /// The state of a file that nobody has read.
     fn default() -> Self {
         Self {
             open: false,
@@ -77,19 +77,19 @@ impl Default for Window {
     }
 }
 
-/// How a read that missed stands to the stream.
+/// The relation of a missed read to the stream.
 enum Place {
-    /// The rest of the read before: that one was served in parts.
+    /// The rest of the read before, which was served in parts.
     SameRead,
-    /// The stream goes on behind what was read ahead.
+    /// The stream continues behind the pages read ahead.
     On,
-    /// Others have overtaken it, or the pages are about to be read ahead.
+    /// Other reads have overtaken this read, or the pages are about to be read ahead.
     Late,
-    /// It was read ahead, and is not there any more.
+    /// The pages were read ahead, and are no longer cached.
     Evicted,
-    /// What comes before is cached, though it is too little to be a history.
+    /// The pages before are cached, but too few to be a history.
     Near,
-    /// A stream begins, having read from there on.
+    /// A stream begins, which has read from there on.
     Opens {
         run_start: u64,
     },
@@ -174,7 +174,7 @@ impl Window {
         }
     }
 
-    /// For a time windows are small: they begin anew, and grow with each that is used.
+    /// Windows are small for a time: they begin anew, and grow with each that is used.
     pub(super) fn failed(&mut self) {
         self.close();
         self.cap = CAP_MIN;
@@ -222,7 +222,7 @@ impl Window {
     fn opens(&mut self, run_start: u64, pages: &Range<u64>, terms: &Terms) -> Ahead {
         self.strides.disarm();
         if pages.start == 0 && self.open && self.next < terms.file_pages {
-            // It was not read through from its start the last time.
+            // Last time the file was not read through from its start.
             self.doubts(2);
         }
         self.run_start = run_start;
@@ -231,7 +231,7 @@ impl Window {
         if run > asked {
             self.widen_cap(asked);
         }
-        // Three reads in a row are no chance: as much again may be read. Fewer may be one.
+        // Three reads in a row are no chance: as much again may be read. Fewer may be chance.
         let trusted = if run >= HISTORY * asked { run } else { asked };
         let all = self.advice == Advice::Sequential;
         let wished = if all { terms.law.most } else { terms.law.first.max(2 * asked).max(trusted) };
@@ -243,7 +243,7 @@ impl Window {
         Ahead::one(pages.end..self.end)
     }
 
-    /// A window that is no larger than what is asked for is never used, and would stay so for ever.
+    /// A window no larger than the pages asked for is never used, and would stay so for ever.
     fn widen_cap(&mut self, asked: u64) {
         self.cap = self.cap.max(2 * asked);
     }
@@ -263,7 +263,7 @@ impl Window {
         self.mark = from;
         self.end = self.end.max(from);
         if size < asked.max(CAP_MIN).min(terms.law.most).min(terms.most) {
-            // So little is not worth a request; the reader is looked at again when it misses.
+            // Too little for a request; the reader is looked at again when it misses.
             return Ahead::NONE;
         }
         self.issued = self.issued.max(from);
@@ -295,7 +295,7 @@ impl Window {
         (self.run_start, self.size) = (self.next, 0);
     }
 
-    /// How much a chance may open: the more reads were elsewhere, the smaller a part of the file.
+    /// The largest window that a chance may open: the more reads were elsewhere, the smaller a part of the file.
     fn chance(&self, terms: &Terms) -> u64 {
         if self.doubt == 0 { u64::MAX } else { terms.file_pages >> (3 + self.doubt / 4) }
     }

@@ -1,41 +1,41 @@
-//! How large windows are on a device: in its own time.
+//! The size of windows on a device, in the device's own time.
 //!
-//! A window is worth reading ahead if the device spends most of its time on bytes and little on getting there, and
-//! if it is on its way long enough before the reader comes. So it is measured in what the device moves while it might
-//! have started somewhere else, and while an answer is under way.
+//! A window is worth reading ahead if the device spends most of its time on bytes and little on seeks, and if it is
+//! requested long enough before the reader comes. So its size is the amount that the device moves in two times: the
+//! time worth one start elsewhere, and the latency of an answer.
 //!
-//! Owns: the law. Does not own: what the device's reads cost (`prices`), how a stream's window comes to be that large.
+//! Owns: the law. Does not own: the cost of the device's reads (`prices`), the growth of a stream's window.
 //! Invariants: pure arithmetic.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::prices::ReadPrices;
 
-/// Of a device's time with streams on it, this part is theirs: one start in 50.
+/// The part of a device's time that streams have for bytes: one start in 50.
 const STARTS: u64 = 49;
-/// Most time that one start may be worth.
+/// The most time that one start may be worth.
 const STARTS_NS_MAX: u64 = 64_000_000;
-/// What an answer takes beside the device: to be noticed, to be acted upon.
+/// Time of an answer beside the device's: to notice it, and to act upon it.
 const NOTICE_NS: u64 = 100_000;
-/// Windows are multiples of so many pages, and at least that.
+/// Windows are multiples of this many pages, and at least that.
 const STEP_PAGES: u64 = 32;
-/// Most pages of a window: 128 MiB.
+/// The most pages of a window: 128 MiB.
 const MOST_PAGES: u64 = 32_768;
 const PAGES_A_MIB: u64 = 256;
 
 /// Windows on a device, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Law {
-    /// The largest.
+    /// The largest window.
     pub(crate) most: u64,
-    /// The first: what costs a quarter more than the miss costs anyway.
+    /// The first window: it adds a quarter to the cost of the miss.
     pub(crate) first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub(crate) gap: u64,
 }
 
 impl Law {
-    /// Of a device whose reads cost this.
+    /// The law for a device with these read prices.
     pub(crate) fn of(prices: &ReadPrices) -> Self {
         let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
         let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
@@ -48,7 +48,7 @@ impl Law {
     }
 }
 
-/// A law that is changed by one thread while others read it.
+/// A law for one writing thread and concurrent readers.
 #[derive(Debug)]
 pub(crate) struct SharedLaw(AtomicU64);
 
@@ -68,7 +68,7 @@ impl SharedLaw {
 }
 
 impl Law {
-    /// In one word: the largest window has 16 bits, the first 8.
+    /// The law in one word: the largest window has 16 bits, the first 8.
     fn packed(self) -> u64 {
         self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24
     }

@@ -1,14 +1,14 @@
-//! Readahead as Linux 6.1 does it (`mm/readahead.c`, `ondemand_readahead`).
+//! Readahead as in Linux 6.1 (`mm/readahead.c`, `ondemand_readahead`).
 //!
 //! Owns: the kernel's rules: window, marker, context. Does not own: the kernel's reads of mapped files.
-//! Invariants: sizes and starts are the kernel's. A file is told of each of its reads, hits too, since the kernel's
-//! state knows where each of them ended; there the state is an open file's, here it is the file's.
+//! Invariants: sizes and starts are the kernel's. The state learns of every read, hits too, since the kernel's state
+//! knows where each read ended. The kernel has a state for each open file; here it is the file's.
 
 use std::ops::Range;
 
 use super::{Advice, Ahead, Cached, Terms};
 
-/// Markers that are remembered: in the kernel they are flags of pages.
+/// The number of remembered markers: in the kernel they are flags of pages.
 const MARKERS: usize = 8;
 
 /// The state of a file (`file_ra_state`).
@@ -16,14 +16,14 @@ const MARKERS: usize = 8;
 pub(crate) struct Window {
     start: u64,
     size: u64,
-    /// Of these, how many the reader has not reached when more is to be read.
+    /// Pages of the window that the reader has not reached when the next window is read.
     asynchronous: u64,
     /// The page of the byte after the last read (`prev_pos`).
     after: Option<u64>,
-    /// Pages that call for more when they are read, the newest last.
+    /// Pages whose read starts the next window, the newest last.
     markers: [Option<u64>; MARKERS],
     advice: Advice,
-    /// What failures have divided the most by.
+    /// The power of two by which failures have divided the largest window.
     divided: u32,
 }
 
@@ -39,7 +39,7 @@ fn init(asked: u64, most: u64) -> u64 {
     }
 }
 
-/// The next.
+/// The next window.
 fn next(size: u64, most: u64) -> u64 {
     if size < most / 16 {
         size * 4
@@ -74,7 +74,7 @@ impl Window {
     }
 
     pub(super) fn failed(&mut self) {
-        // The kernel shrinks the file's most for good (`shrink_readahead_size_eio`).
+        // The kernel shrinks the file's largest window for good (`shrink_readahead_size_eio`).
         self.divided = (self.divided + 2).min(63);
     }
 
@@ -82,7 +82,7 @@ impl Window {
         self.advice = advice;
     }
 
-    /// Every read.
+    /// Every read triggers.
     pub(super) fn trigger(&self) -> Option<u64> {
         Some(0)
     }
@@ -92,7 +92,7 @@ impl Window {
         (most >> self.divided).min(terms.most)
     }
 
-    /// The window to read, if it is more than what is asked for.
+    /// The window to read, if it is larger than the pages asked for.
     fn on_demand(
         &mut self,
         pages: &Range<u64>,

@@ -1,47 +1,47 @@
-//! What a device's reads cost in its own time, learned from their ends.
+//! The cost of a device's reads in its own time, learned from their ends.
 //!
-//! Three prices: what a run costs that the device has to go to, the latency that requests in flight together share,
-//! and bytes. A window of time with reads in flight, and nothing else, yields what was done in it: its runs, how often
-//! the device had nothing to do before, its bytes. What the prices say of that, against the time, corrects them;
-//! blame goes by squared share, so that streams hardly touch the price of a run, nor scattered pages that of bytes.
+//! Three prices: a run that the device has to seek to; the latency, which requests in flight share; and bytes. A window
+//! of time with only reads in flight yields their work: the runs, the number of starts from an idle device, the bytes.
+//! The ratio of the time to the cost of that work corrects the prices. Blame goes by squared share, so that streams
+//! hardly touch the price of a run, and scattered pages that of bytes.
 //!
-//! The engine learns these for itself, whatever the policy of writers in force knows: readahead has to stand under
-//! every policy, and needs only sizes of windows from them, where a factor of two is no matter.
+//! The engine learns these prices by itself, apart from the policy for writers: readahead must work under every policy.
+//! It needs the prices only for sizes of windows, where a factor of two does not matter.
 //!
-//! Owns: the prices, the window of learning, how far one is believed.
-//! Does not own: when requests begin and end (`devices::usage`), what follows (`law`).
-//! Invariants: prices stay within bounds. A window in which something else was in flight, or a read failed, teaches
+//! Owns: the prices, the window of learning, how far a window is believed.
+//! Does not own: when requests begin and end (`devices::usage`), the use of prices (`law`).
+//! Invariants: prices stay within bounds. A window in which other requests were in flight, or a read failed, teaches
 //! nothing. One stalled window moves prices little: only the second is believed.
 
-/// Prices before anything is known: any of a disk's, since what is too large is blamed first.
+/// Prices before anything is known. A typical disk's will do, since a price that is too large is blamed first.
 const PRIOR: ReadPrices = ReadPrices { run_ns: 10_000_000, latency_ns: 100_000, mib_ns: 41_943_040 };
 /// Bounds of times, and of the price of a MiB: 100 GB/s.
 const NS: (u64, u64) = (1_000, 10_000_000_000);
 const MIB_NS_MIN: u64 = 10_000;
 const MIB: u128 = 1 << 20;
 const ONE: u64 = 1024;
-/// Windows of a device that is young end with each read that leaves it idle.
+/// A window of a young device ends with each read that leaves it idle.
 const YOUNG_WINDOWS: u32 = 8;
 /// Reads of a window: if they leave the device idle, and if it is never idle.
 const READS: u64 = 8;
 const READS_BUSY: u64 = 128;
-/// Bytes each time that the device had nothing to do before, from which on they show what bytes cost.
+/// Bytes for each start from an idle device above which a window shows the cost of bytes.
 const BYTES_A_START: u64 = 1 << 20;
-/// What a window may be off before it takes two.
+/// The error of a window beyond which a second one must confirm it.
 const STALL: u64 = 2 * ONE;
 
-/// What reads cost.
+/// The cost of reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReadPrices {
-    /// A run that the device has to go to: nothing else is done meanwhile.
+    /// The price of a run that the device has to seek to: it does nothing else meanwhile.
     pub(crate) run_ns: u64,
-    /// What passes before an answer, while other requests are served.
+    /// The time before an answer, in which other requests are served.
     pub(crate) latency_ns: u64,
-    /// A MiB.
+    /// The price of a MiB.
     pub(crate) mib_ns: u64,
 }
 
-/// What was done in a window.
+/// The work of a window.
 #[derive(Clone, Copy, Default, Debug)]
 struct Work {
     runs: u64,
@@ -51,7 +51,7 @@ struct Work {
     reads: u64,
 }
 
-/// Learns them.
+/// Learns the prices.
 #[derive(Debug)]
 pub(crate) struct Learner {
     prices: ReadPrices,
@@ -71,19 +71,18 @@ impl Default for Learner {
 }
 
 impl Learner {
-    /// What is known.
     pub(crate) fn prices(&self) -> &ReadPrices {
         &self.prices
     }
 
-    /// A read begins, beside so many others; `alone` if nothing but reads is in flight.
+    /// A read begins, beside `reads_in_flight` others; `alone` if only reads are in flight.
     pub(crate) fn begins(&mut self, reads_in_flight: u32, alone: bool) {
         self.spoiled |= !alone;
         self.work.starts += u64::from(reads_in_flight == 0);
     }
 
-    /// A read of so many runs has ended, or if it moved nothing has failed; so many are still in flight. `reads_ns`
-    /// is for how long any were, ever. Whether prices have moved.
+    /// A read of `runs` runs has ended, or failed if it moved nothing; `left` reads are still in flight. `reads_ns` is
+    /// the clock of time with reads in flight. Returns whether prices have moved.
     pub(crate) fn ends(&mut self, (runs, bytes): (u64, u64), (left, alone): (u32, bool), reads_ns: u64) -> bool {
         self.spoiled |= !alone || bytes == 0;
         self.work.runs += runs;
@@ -110,8 +109,8 @@ impl Learner {
         self.last_ratio = ratio;
         self.windows = self.windows.saturating_add(1);
         let damping = if (ONE * 2 / 3..ONE * 3 / 2).contains(&believed) { 4 } else { 2 };
-        // What came late in a small request may have been the way there as well as the bytes. It is said of the way:
-        // windows are the larger for it, and with them the truth comes out.
+        // Time lost in a small request may be due to the seek as well as to the bytes. The seek is blamed: windows grow
+        // by that, and larger windows show the truth.
         let tells_of_bytes = believed < ONE || work.bytes >= work.starts * BYTES_A_START;
         let blamed = if tells_of_bytes || costs[0] + costs[1] == 0 { costs } else { [costs[0], costs[1], 0] };
         self.prices.move_by(cost, blamed, believed, damping);
@@ -120,7 +119,7 @@ impl Learner {
 }
 
 impl ReadPrices {
-    /// What the work costs: its runs, its starts, its bytes.
+    /// The costs of the work: its runs, its starts, its bytes.
     fn costs(&self, work: Work) -> [u128; 3] {
         let product = |count: u64, price: u64| u128::from(count) * u128::from(price);
         let bytes = product(work.bytes, self.mib_ns) / MIB;
@@ -134,10 +133,10 @@ impl ReadPrices {
         self.latency_ns = self.latency_ns.min(most(work.starts));
     }
 
-    /// Moves the prices of what is blamed, each by its share of what all costs are off: in all they would be `ratio` times what they are, in
-    /// 1,024ths, if `damping` were 1.
+    /// Moves the blamed prices, each by its share of the error. With a `damping` of 1 the total cost would become
+    /// `ratio` 1,024ths of itself.
     fn move_by(&mut self, mut all: u128, mut costs: [u128; 3], ratio: u64, damping: i128) {
-        // Products of these fit.
+        // Products of these numbers fit.
         while all > 1 << 40 {
             (all, costs) = (all >> 8, costs.map(|cost| cost >> 8));
         }

@@ -1,18 +1,17 @@
 //! Readers that go backward, or leap by the same distance each time.
 //!
-//! Owns: how a stride is told from chance, what is read ahead of it.
-//! Does not own: what is read in order (`afflux`).
-//! Invariants: a stride is armed by equal leaps alone, and by more of them the more reads of the file were at random.
-//! Gaps that are cheaper to read than to leap over are read; otherwise single records, one, two, four at a time.
+//! Owns: how a stride is told from chance, the pages read ahead of it.
+//! Does not own: reads in order (`afflux`).
+//! Invariants: only equal leaps arm a stride, and it takes more of them the more reads of the file were random. Gaps
+//! that are cheaper to read than to leap over are read; otherwise single records, one, two, four at a time.
 
 use std::ops::Range;
 
 use super::{Ahead, Terms};
 
-/// Equal leaps that arm it.
+/// Equal leaps that arm a stride.
 const LEAPS: u8 = 2;
 
-/// A file's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Strides {
     leap: i64,
@@ -26,16 +25,16 @@ struct Armed {
     leap: i64,
     /// Pages of a record.
     record: u64,
-    /// Where it reads.
+    /// The reader's position.
     at: u64,
-    /// Records from there on that are read ahead.
+    /// Records read ahead from there on.
     ahead: u64,
-    /// Of these, how many came last: with the first of them more are read.
+    /// Records of the last batch: a read of its first one triggers more.
     batch: u64,
 }
 
 impl Strides {
-    /// A read that missed begins so far from the one before; whether that is a stride by now.
+    /// A read of `pages` missed, after a read at `from`; returns whether there is a stride now.
     pub(super) fn leaps(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
         let leap = pages.start.wrapping_sub(from) as i64;
         let record = pages.end - pages.start;
@@ -53,7 +52,7 @@ impl Strides {
         self.armed.is_some()
     }
 
-    /// Nobody goes on by it.
+    /// No reader follows the stride.
     pub(super) fn stop(&mut self) {
         self.armed = None;
     }
@@ -63,12 +62,12 @@ impl Strides {
         *self = Self::default();
     }
 
-    /// What to read when it has just been armed.
+    /// The pages to read when the stride has just been armed.
     pub(super) fn reads_first(&mut self, terms: &Terms) -> Ahead {
         self.armed.as_mut().map_or(Ahead::NONE, |armed| armed.more(terms))
     }
 
-    /// A read at a place: whether the stride leads there. If it is time to, more is read ahead.
+    /// Returns whether the stride leads to a read at this place; if it is time, with more pages to read ahead.
     pub(super) fn reads(&mut self, start: u64, terms: &Terms) -> Option<Ahead> {
         let armed = self.armed.as_mut()?;
         let leaps = leaps_between(armed.at, start, armed.leap)?;
@@ -80,7 +79,7 @@ impl Strides {
         Some(if armed.ahead < armed.batch.max(1) { armed.more(terms) } else { Ahead::NONE })
     }
 
-    /// As `trigger` of a window: a reader who goes forward is to be looked at with the next record that counts.
+    /// Like `trigger` of a window: a forward reader is looked at again at the next record that matters.
     pub(super) fn trigger(&self) -> Option<u64> {
         let armed = self.armed.filter(|armed| armed.ahead > 0)?;
         let records = armed.ahead.saturating_sub(armed.batch) + 1;
@@ -92,7 +91,7 @@ impl Strides {
 impl Armed {
     fn more(&mut self, terms: &Terms) -> Ahead {
         let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.law.gap;
-        // What one record more takes of the window.
+        // Pages that one more record takes of the window.
         let pages = if through { self.leap.unsigned_abs() } else { self.record };
         let most = terms.law.most.min((terms.left)() / 2).min(terms.most) / pages.max(1);
         let least = if through { terms.law.first / pages.max(1) } else { 1 };
@@ -113,13 +112,13 @@ impl Armed {
         }
     }
 
-    /// Where a record from here on begins; nothing before the file's start.
+    /// Where the record this many leaps ahead begins; `None` before the file's start.
     fn place(&self, records: u64) -> Option<u64> {
         self.at.checked_add_signed(self.leap.checked_mul(records as i64)?)
     }
 }
 
-/// How many leaps lead from one place to another, at least one.
+/// The number of leaps from one place to another, at least one.
 fn leaps_between(from: u64, to: u64, leap: i64) -> Option<u64> {
     let between = to.wrapping_sub(from) as i64;
     (between != 0 && between % leap == 0 && between / leap > 0).then(|| (between / leap) as u64)

@@ -14,7 +14,7 @@ fn ranges_are_repeated_forward_and_backward() {
     assert_eq!(ranges(Ahead::NONE), []);
     assert_eq!(ranges(Ahead::one(3..9)), std::slice::from_ref(&(3..9)));
     assert_eq!(ranges(Ahead { first: 10..12, step: 100, count: 3 }), [10..12, 110..112, 210..212]);
-    // None begins before the file does.
+    // No range begins before the file does.
     assert_eq!(ranges(Ahead { first: 150..151, step: -100, count: 3 }), [150..151, 50..51]);
     assert_eq!((Ahead::one(3..9).end_from(3), Ahead::one(3..9).end_from(4)), (9, 4));
 }

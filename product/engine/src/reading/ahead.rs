@@ -1,11 +1,11 @@
-//! Reading pages before anybody asks for them, and letting go of those that nobody will.
+//! Reading pages ahead of requests, and dropping pages that no reader needs.
 //!
-//! Owns: what the policy is told of the file, the device and the cache; the way of its answer to requests; advice.
+//! Owns: the policy's input about the file, the device and the cache; the way of its answer to requests; advice.
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).
-//! Invariants: nothing here waits. Where no frame is free, a few clean pages of others go first; what cannot be had even
-//! then is not read, and the policy is told. Pages that nobody has asked for are a quarter of the cache at most; a
-//! quarter of a device's requests is left to those who wait. Of a device's room a stream takes a share where others read, too: who
-//! comes when all is taken would be left with its misses for ever.
+//! Invariants: nothing here waits. If no frame is free, a few clean pages of others go first. Pages that still find no
+//! frame are not read, and the policy is told. Unread pages are a quarter of the cache at most; a quarter of a device's
+//! requests is left to readers that wait. A stream takes only a share of a device's room while others read, too: a
+//! reader that comes when all is taken would be left with its misses for ever.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ use crate::wait::lock;
 
 /// The part of the cache that may be read ahead of its readers.
 const UNREAD_PART: u64 = 4;
-/// The part of a device's requests that is left to those who wait.
+/// The part of a device's requests that is left to readers that wait.
 const DEMAND_PART: u64 = 4;
-/// Pages let go of in one hold of the file's lock.
+/// Pages dropped in one hold of the file's lock.
 const LET_GO_PAGES: u64 = 64;
 
 /// Pages of a file as readahead sees them, with the file's lock held.
@@ -56,7 +56,7 @@ impl Cached for CachedPages<'_> {
 }
 
 impl<P: Platform> Reading<P> {
-    /// Asks the policy, with the file's lock held.
+    /// Calls the policy, with the file's lock held.
     fn ask_policy(
         &self,
         file: &FileInner,
@@ -67,7 +67,7 @@ impl<P: Platform> Reading<P> {
         let budget = cache.total_pages() / UNREAD_PART;
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
-        // A request of the device at least: how late a busy machine notices an answer, no law knows.
+        // At least one request of the device: no law knows how late a busy machine notices an answer.
         let law = file.device.read_law.get();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
@@ -82,12 +82,12 @@ impl<P: Platform> Reading<P> {
         ahead
     }
 
-    /// A read of these pages missed the first: what to read beside.
+    /// A read of these pages missed the first; returns the pages to read in addition.
     pub(super) fn missed(&self, file: &FileInner, state: &mut FileState, pages: &Range<u64>) -> Ahead {
         self.ask_policy(file, state, |state, terms, cached| state.readahead.missed(pages, terms, cached))
     }
 
-    /// A read of these bytes used up what was read ahead.
+    /// A read of these bytes used up the pages read ahead.
     #[cold]
     pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, bytes: Range<u64>) {
         let ahead = {
@@ -103,7 +103,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Reads what is absent of the ranges, from a page on, and tells the policy how far that came.
+    /// Reads the absent pages of the ranges, from a page on, and tells the policy how far that came.
     pub(super) fn fill_ranges(self: &Arc<Self>, file: &Arc<FileInner>, ahead: &Ahead, from: u64) {
         let mut came = Came::Through;
         for pages in ahead.ranges() {
@@ -121,7 +121,7 @@ impl<P: Platform> Reading<P> {
         file.pages.tell_readahead_past(state.readahead.trigger());
     }
 
-    /// Reads absent pages of a range; how far that came.
+    /// Reads absent pages of a range; returns how far that came.
     fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Came {
         let request_pages = file.device.request_pages();
         let last = pages.end.min(file.size().div_ceil(PAGE_BYTES));
@@ -152,7 +152,7 @@ impl<P: Platform> Reading<P> {
                     from = filled.end;
                 }
                 // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
-                // the reader not let go of it while it finds what was read ahead.
+                // the reader would not leave it while readahead serves its reads.
                 Err(Came::NoFrame(_)) if !evicted => {
                     evicted = true;
                     drop(hand);
@@ -170,7 +170,7 @@ impl<P: Platform> Reading<P> {
         Came::Through
     }
 
-    /// Takes what a request for so many pages of the file needs, or fewer; says what there was none of.
+    /// Takes the resources of a request for `count` pages of the file, or for fewer; returns the one that ran out.
     fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<Came> {
         let device = hand.device;
         if self.base.cache.rare.strikes(Rare::SlotTaken) {
@@ -188,14 +188,14 @@ impl<P: Platform> Reading<P> {
         (!hand.try_slot(left)).then_some(Came::NoRequest(0))
     }
 
-    /// The first absent pages of the range that follow each other, with the file's lock held.
+    /// The first run of absent pages in the range, with the file's lock held.
     pub(super) fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
         let cached = CachedPages(&self.base.cache, &file.pages);
         let start = pages.clone().find(|page| !cached.has(*page)).unwrap_or(pages.end);
         start..(start..pages.end).find(|page| cached.has(*page)).unwrap_or(pages.end)
     }
 
-    /// What somebody knows of how a range, or the file, will be read.
+    /// A caller's advice on how a range, or the file, will be read.
     pub(crate) fn advise(self: &Arc<Self>, file: &Arc<FileInner>, bytes: Range<u64>, advice: Advice) {
         let end = bytes.end.min(file.size());
         match advice {
@@ -219,7 +219,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Takes clean pages out of the cache that nobody holds and that were used at most so often.
+    /// Drops clean pages that nobody holds and that were used at most `uses_max` times.
     fn let_go_of(&self, file: &FileInner, mut pages: Range<u64>, uses_max: u8) {
         while !pages.is_empty() {
             let until = pages.end.min(pages.start.saturating_add(LET_GO_PAGES));
@@ -241,7 +241,7 @@ impl<P: Platform> Reading<P> {
             if busy || cache.pages.uses(frame) > uses_max || !may_go(file, state, page) {
                 continue;
             }
-            // Unlinked while it is still ours, as by an eviction.
+            // Unlinked while it is still ours, as in an eviction.
             cache.eviction.removed(&cache.pages, &[frame]);
             if cache.pages.detach_idle(frame) {
                 state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);

@@ -1,10 +1,9 @@
-//! Read requests: filling absent pages, completing those that have some of their sectors, and what the end of a
-//! request means for its pages.
+//! Read requests: filling absent pages, completing partial pages, and the effect of a request's end on its pages.
 //!
-//! Owns: what is in flight of reads, the frames that they hold.
-//! Does not own: the loop from miss to hit (`reading`), what is read ahead (`ahead`).
-//! Invariants: a page being read is in the index. A failed read takes its pages out again and is told to the reader
-//! that asked for it; if it was of several pages, each is asked for by itself first. Nothing is submitted with the
+//! Owns: reads in flight, and the frames that they hold.
+//! Does not own: the loop from miss to hit (`reading`), readahead (`ahead`).
+//! Invariants: a page being read is in the index. A failed read takes its pages out again and is reported to the reader
+//! that asked for it. If it had several pages, each page is first requested separately. Nothing is submitted with the
 //! file's lock held.
 
 use std::ops::Range;
@@ -33,14 +32,14 @@ use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Changed, lock};
 
-/// Fewer pages than this are not read ahead by a request of their own where more were wished for.
+/// Fewer pages than this get no readahead request of their own if more were wanted.
 const WORTH_PAGES: u64 = 16;
 
-/// What a read request needs, as far as it was had; what is not used goes back.
+/// The resources of a read request, as far as they were had; unused ones go back.
 pub(super) struct Hand<'a> {
     pub(super) device: &'a Arc<DeviceState>,
     pub(super) spare: Spare<'a>,
-    /// Room at the device for so many frames.
+    /// Room at the device, in frames.
     room: u64,
     has_slot: bool,
 }
@@ -54,7 +53,7 @@ impl<'a> Hand<'a> {
         self.spare.len() as u64
     }
 
-    /// Room for frames at the device, if it is there now.
+    /// Takes room for frames at the device, if it is free now.
     pub(super) fn try_room(&mut self, pages: u64) -> bool {
         let taken = self.device.reading.try_take(pages - self.room);
         if taken {
@@ -63,7 +62,7 @@ impl<'a> Hand<'a> {
         taken
     }
 
-    /// Room for up to so many frames more, as far as the file's share goes.
+    /// Takes room for up to `pages` more frames, as far as the file's share goes.
     pub(super) fn grow_room(&mut self, pages: u64, own: u64) {
         self.room += self.device.reading.try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
     }
@@ -72,7 +71,7 @@ impl<'a> Hand<'a> {
         self.room
     }
 
-    /// A request, if there are more than so many.
+    /// Takes a request slot, if more than `left` are free.
     pub(super) fn try_slot(&mut self, left: u64) -> bool {
         self.has_slot = self.device.slots.try_take_leaving(1, left);
         self.has_slot
@@ -90,21 +89,21 @@ impl Drop for Hand<'_> {
     }
 }
 
-/// What is to be read because a page is absent that somebody waits for.
+/// The work of a miss: a reader waits for an absent page.
 pub(super) struct Miss {
-    /// What is asked for.
+    /// The pages asked for.
     pages: Range<u64>,
-    /// What to read beside.
+    /// Pages to read in addition.
     ahead: Ahead,
-    /// How many pages from the first on are absent, as far as a request may go.
+    /// Absent pages from the first on, as far as a request may go.
     absent: u64,
-    /// How many frames the reader waits for; of the others it takes what is there.
+    /// Frames that the reader waits for; it takes further frames only if they are free.
     demanded: u64,
-    /// Underway already.
+    /// The request, if it has begun already.
     sending: Option<Sending>,
 }
 
-/// A request that is to be submitted once the file's lock is free.
+/// A request to submit once the file's lock is free.
 pub(super) struct Sending {
     first: u64,
     pieces: Pieces,
@@ -120,7 +119,7 @@ impl Sending {
 }
 
 impl<P: Platform> Reading<P> {
-    /// A read misses the first of these pages. Asks what to read beside, and begins with what can be had at once.
+    /// A read misses the first of these pages. Asks the policy for more, and begins with the resources at hand.
     pub(super) fn miss<'a>(
         self: &Arc<Self>,
         file: &'a Arc<FileInner>,
@@ -133,7 +132,7 @@ impl<P: Platform> Reading<P> {
         let ahead = if suspect { Ahead::NONE } else { self.missed(file, state, &pages) };
         let end = ahead.end_from(pages.end).min(file.size().div_ceil(PAGE_BYTES)).max(pages.end);
         let end = end.min(pages.start + file.device.request_pages());
-        // Others are not read, so that there is no use in frames for them.
+        // Other pages are not read, so frames for them would be useless.
         let single = end - pages.start == 1;
         let absent =
             if single { 1 } else { self.absent_run(file, pages.start..end).end.max(pages.start + 1) - pages.start };
@@ -147,7 +146,7 @@ impl<P: Platform> Reading<P> {
         miss
     }
 
-    /// Takes what the miss needs, if all of that is there now.
+    /// Takes all resources of the miss, if they are free now.
     fn has_all_at_once(&self, miss: &Miss, hand: &mut Hand<'_>) -> bool {
         if !hand.try_room(miss.demanded) {
             return false;
@@ -156,7 +155,7 @@ impl<P: Platform> Reading<P> {
         hand.frames() >= miss.demanded && hand.try_slot(0)
     }
 
-    /// Waits for what is not there yet of what the miss needs.
+    /// Waits for the missing resources of the miss.
     async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
         if hand.room == 0 {
             hand.device.reading.take(demanded).await;
@@ -174,7 +173,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Begins the request for what is absent from the first page on.
+    /// Begins the request for the absent pages from the first on.
     fn begin_miss(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -186,12 +185,12 @@ impl<P: Platform> Reading<P> {
             hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         }
-        // A second try, after one that found no frame for the index, may hold more frames than a request may have pages.
+        // A retry, after one that found no frame for the index, may hold more frames than a request may have pages.
         let count = hand.frames().min(miss.absent);
         self.begin(file, state, hand, miss.pages.start..miss.pages.start + count, miss.pages.end)
     }
 
-    /// Reads what a miss asks for, and further pages ahead; waits for the first request.
+    /// Reads the pages of a miss, and further pages ahead; waits for the first request.
     pub(super) async fn fill<'a>(
         self: &'a Arc<Self>,
         call: &Call<'a>,
@@ -216,8 +215,8 @@ impl<P: Platform> Reading<P> {
         self.send(file, sending);
         let Some(answer) = answer else { return Ok(()) };
         if miss.ahead.count > 0 {
-            // A device that has answered already is as fast as memory; what it would read ahead now might
-            // push out the very page that the reader has yet to see.
+            // A device that has answered already is as fast as memory. Readahead now might evict the very page that the
+            // reader has yet to see.
             if answer.is_given() {
                 self.tell_came(file, Came::NoRequest(request.end));
             } else {
@@ -228,7 +227,7 @@ impl<P: Platform> Reading<P> {
         self.reclaim.make_up_for(request.end - request.start);
         let result = answer.wait().await;
         if result.is_err() && request.end - request.start > 1 {
-            // One bad sector is not to keep its neighbours from being read: each page is asked for by itself.
+            // A bad sector must not keep its neighbours from being read: each page is requested separately.
             let mut state = lock(&file.state);
             state.suspect = request;
             state.readahead.failed();
@@ -237,9 +236,8 @@ impl<P: Platform> Reading<P> {
         result.map_err(Error::Device)
     }
 
-    /// Puts absent pages in the index as being read: the first of the range that follow each other. Those before
-    /// `demanded_end` somebody waits for. Pages past the device's end are zeros at once. Nothing if there is nothing
-    /// to read.
+    /// Puts absent pages in the index as being read: the first run of them in the range. A reader waits for those
+    /// before `demanded_end`. Pages past the device's end are zeros at once. `None` if there is nothing to read.
     pub(super) fn begin(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -322,7 +320,7 @@ impl<P: Platform> Reading<P> {
         (pieces, first)
     }
 
-    /// Why a page comes into the cache; one that nobody waits for counts as unread from now on.
+    /// Why a page comes into the cache; a page that nobody waits for counts as unread from now on.
     fn note_why(&self, page: u64, demanded_end: u64, frame: FrameId) -> Admitted {
         if page < demanded_end {
             return Admitted::Demand;
@@ -331,7 +329,7 @@ impl<P: Platform> Reading<P> {
         Admitted::Ahead
     }
 
-    /// Reads what a page lacks into a side frame, merges it, and waits for that.
+    /// Reads the missing sectors of a page into a side frame, merges them, and waits for that.
     pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
         let file = call.file;
         file.device.reading.take(1).await;
@@ -384,17 +382,17 @@ impl<P: Platform> Reading<P> {
     }
 }
 
-/// A read request on its way, as the policy is told of it when it ends.
+/// A read request in flight, in the form for the policy at its end.
 #[derive(Clone, Copy)]
 struct Sent {
-    /// 1, or 0 if it begins where the device read last.
+    /// 1, or 0 if the request continues the device's last read.
     runs: u64,
     pages: u64,
     at: Nanos,
 }
 
 impl Sent {
-    /// A request for so many pages from the first on, submitted now.
+    /// A request for `count` pages from the first on, submitted now.
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
         let runs = file.device.read_begins(first, (file.pages.slot, first + pages), now);
@@ -416,7 +414,7 @@ struct ReadRoom {
 }
 
 impl ReadRoom {
-    /// Of those that were taken so many are needed; gives back the rest.
+    /// Keeps the needed part of the taken room, and gives back the rest.
     fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
         if taken > needed {
             file.device.reading.give_back(taken - needed);
@@ -436,7 +434,7 @@ struct FillEnds<P: Platform> {
     reading: Arc<Reading<P>>,
     room: ReadRoom,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
-    /// Pages from here on nobody has asked for.
+    /// The page from which on nobody has asked for pages.
     demanded_end: u64,
     sent: Sent,
 }
@@ -474,7 +472,7 @@ impl<P: Platform> Completion for FillEnds<P> {
             cache.admit_all(&arrivals);
             state.reads_in_flight -= 1;
             state.reading_pages -= self.room.pages;
-            // A turn of the flusher that found nothing may have left the file to the end of this.
+            // A turn of the flusher that found nothing may have left the file until this read ends.
             file.requeue(&mut state, reading.base.now());
         }
         let changed = Changed::now();
@@ -490,7 +488,7 @@ impl<P: Platform> Completion for FillEnds<P> {
     }
 }
 
-/// The end of a request that reads what a page lacks.
+/// The end of a request for the missing sectors of a page.
 struct MergeEnds<P: Platform> {
     reading: Arc<Reading<P>>,
     frame: FrameId,
@@ -518,12 +516,12 @@ impl<P: Platform> Completion for MergeEnds<P> {
             }
             let word = cache.pages.change(frame, READING, set);
             if word.has(PRESENT) && !word.any(DIRTY) {
-                // A look for victims passes over pages that are being read.
+                // Looks for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }
             state.reads_in_flight -= 1;
             state.reading_pages -= self.room.pages;
-            // The flusher passes by pages that are being read.
+            // The flusher passes over pages that are being read.
             file.requeue(&mut state, reading.base.now());
         }
         cache.release(frame);

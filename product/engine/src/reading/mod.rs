@@ -1,10 +1,9 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), what is read before it is asked for (`ahead`), frames
-//! (`reclaim`).
-//! Invariants: a page being read is in the index, so that one request serves all who want it. When a read fails, the
-//! reader that asked for it is told; others ask anew. Nobody waits for a read that nobody has submitted.
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), readahead (`ahead`), frames (`reclaim`).
+//! Invariants: a page being read is in the index, so that one request serves all its readers. When a read fails, the
+//! reader that asked for it gets the error; others ask anew. Nobody waits for a read that was not submitted.
 
 mod ahead;
 mod fill;
@@ -35,7 +34,7 @@ use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
-/// What stands in the way of reading a page.
+/// Obstacles to reading a page.
 enum Obstacle {
     None,
     /// The file is held for a change of shape.
@@ -47,8 +46,8 @@ enum Obstacle {
     Absent,
 }
 
-/// The mechanism. A request in flight holds a reference to it and to its arena; that these are counted apart from
-/// others' is why an engine has several.
+/// The mechanism. A request in flight holds a reference to it and to its arena. An engine has several copies, so that
+/// their references are counted separately.
 #[repr(align(128))]
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
@@ -57,10 +56,10 @@ pub(crate) struct Reading<P: Platform> {
     guards: Arc<GuardPlaces>,
 }
 
-/// As many as an engine has of the mechanism, which all are alike.
+/// The number of copies in an engine; all are alike.
 const COPIES: u32 = 16;
 
-/// The mechanism, so often that readers of different files seldom count references in the same word.
+/// Copies of the mechanism, so that readers of different files seldom count references in the same word.
 pub(crate) struct Readings<P: Platform>(Box<[Arc<Reading<P>>]>);
 
 impl<P: Platform> Readings<P> {
@@ -70,7 +69,7 @@ impl<P: Platform> Readings<P> {
         Arc::new(Self((0..COPIES).map(copy).collect()))
     }
 
-    /// The one for a file.
+    /// The copy for a file.
     #[inline]
     pub(crate) fn of(&self, file: &FileInner) -> &Arc<Reading<P>> {
         &self.0[(file.pages.slot % COPIES) as usize]
@@ -82,15 +81,15 @@ impl<P: Platform> Readings<P> {
     }
 }
 
-/// The pages of a call as they were when it came. They are counted when the call has succeeded.
+/// The pages of a call as found at its start. They are counted when the call has succeeded.
 struct Found {
     hits: u64,
     misses: u64,
-    /// Of the misses, pages that were being read already.
+    /// The missed pages that were being read already.
     joined: u64,
 }
 
-/// Copies up to the first page that is not there; returns how many bytes. Counts the pages as found if that is all.
+/// Copies up to the first absent page; returns the number of bytes. Counts the pages as found if all were copied.
 #[inline]
 pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
     let at = InPage::first(offset, into.len());
@@ -104,7 +103,7 @@ pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
     if hit { at.len } else { 0 }
 }
 
-/// [`copy_hits`] of any number of pages, one by one, which are not counted; how many bytes and pages.
+/// [`copy_hits`] for any number of pages, one by one and uncounted; returns the number of bytes and pages.
 fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> (usize, u64) {
     let (mut done, mut pages) = (0, 0);
     while done < into.len() {
@@ -124,13 +123,13 @@ pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
     file.size().saturating_sub(offset).min(len as u64) as usize
 }
 
-/// How many pages such a range touches.
+/// The number of pages that such a range touches.
 #[inline]
 fn page_count(offset: u64, len: usize) -> u64 {
     if len == 0 { 0 } else { (offset % PAGE_BYTES + len as u64).div_ceil(PAGE_BYTES) }
 }
 
-/// Whether a read up to `end` has used up what was read ahead.
+/// Whether a read up to `end` has used up the pages read ahead.
 #[inline]
 pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
     end > file.pages.readahead_trigger.load(Ordering::Relaxed)
@@ -142,8 +141,8 @@ impl<P: Platform> Reading<P> {
         Arc::new(Self { base, reclaim, arena, guards })
     }
 
-    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
-    /// Waits for those that are not in the cache.
+    /// Copies bytes from `offset` on. Returns how many: fewer than requested only at the file's end. Waits for bytes
+    /// that are not in the cache.
     pub(crate) async fn read(
         self: &Arc<Self>,
         client: Option<&Client>,
@@ -175,7 +174,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// The bytes where they are, if all of them are in the cache and guards do not hold too much already.
+    /// The bytes in place, if all of them are in the cache and guards do not hold too much already.
     #[inline]
     pub(crate) fn try_read_pinned(
         self: &Arc<Self>,
@@ -198,8 +197,8 @@ impl<P: Platform> Reading<P> {
         PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
     }
 
-    /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache
-    /// is too small to hold the range at once: read it then.
+    /// As [`Reading::read`], without the copy. `None` if guards hold too much already, or if the cache is too small to
+    /// hold the range at once: copy the bytes then.
     pub(crate) async fn read_pinned(
         self: &Arc<Self>,
         client: Option<&Client>,
@@ -229,7 +228,8 @@ impl<P: Platform> Reading<P> {
         Ok(None)
     }
 
-    /// Looks which of these pages are in the cache, without a lock. `before` pages of the call in front of them are.
+    /// Counts which of these pages are in the cache, without a lock. The `before` pages of the call in front of them
+    /// are.
     #[cold]
     fn look_for(&self, file: &FileInner, before: u64, pages: Range<u64>) -> Found {
         let cache = &self.base.cache;
@@ -254,7 +254,7 @@ impl<P: Platform> Reading<P> {
         })
     }
 
-    /// Counts the pages of a read that has succeeded, unless it has copied all of them at once and counted them.
+    /// Counts the pages of a successful read, unless it has copied all of them at once and counted them.
     fn end_read(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize, found: Option<Found>) {
         if let Some(Found { hits, misses, joined }) = found {
             let local = self.base.local();
@@ -272,7 +272,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
+    /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
     pub(crate) async fn bring(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
         let file = call.file;
         let mut hand = Hand::empty(&self.base.cache, &file.device);
@@ -282,7 +282,7 @@ impl<P: Platform> Reading<P> {
                 return Err(Error::Discarded);
             }
             match self.obstacle(&state, file, pages.start) {
-                // Mostly all that a miss needs is there: then one look at the file is enough.
+                // Mostly all resources of a miss are free: then one look at the file is enough.
                 Obstacle::Absent => Ok(self.miss(file, &mut state, &pages, &mut hand)),
                 obstacle => Err(obstacle),
             }
@@ -320,7 +320,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// Waits until the frame is no longer that page with a request in flight.
+    /// Waits until the frame is no longer this page with a request in flight.
     pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
         let cache = &self.base.cache;
         let identity = file.pages.identity(page);
@@ -335,7 +335,7 @@ impl<P: Platform> Reading<P> {
     }
 }
 
-/// Whether the range can be a file's.
+/// Whether a file can have this range.
 fn check_range(offset: u64, len: usize) -> Result<(), Error> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),

@@ -1,14 +1,13 @@
 //! Background reclaim: frees frames before anybody needs them.
 //!
-//! A reader whose request is on its way makes up for the frames that it took, if few are free. Whoever
-//! takes frames and finds that less than the low mark is free all the same starts a task that goes ahead of
-//! others, frees pages in batches until the high mark is reached, and ends. So both are paced by what is consumed, and
-//! cost nothing while nothing is. A small cache has none: there the marks are a large part of all, and a batch that a
-//! reader frees itself serves it for long.
+//! A reader with a request in flight makes up for the frames that it took, if few are free. A task that takes frames
+//! may still find fewer free than the low mark. It then starts a task that goes ahead of others, frees pages in batches
+//! up to the high mark, and ends. So consumption paces both, and without it they cost nothing. A small cache has no
+//! background reclaim: the marks are a large part of it, and a batch that a reader frees itself serves it for long.
 //!
 //! Owns: when it starts and ends. Does not own: which pages go (`eviction`), taking them out (`reclaim`).
-//! Invariants: one task at a time. It ends: it is given up where a thousand pages in a row could not go, and does not
-//! start again at once then.
+//! Invariants: one task at a time. It ends: if a thousand pages in a row cannot go, it gives up, and does not start
+//! again at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,22 +15,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::{BATCH, LOOK_AGAIN_NS, Reclaim};
 use crate::platform::Platform;
 
-/// The smallest cache that has it: 4 MiB.
+/// The smallest cache with background reclaim: 4 MiB.
 const FRAMES_MIN: u32 = 1024;
-/// Pages looked at in a row of which none could go, after which it ends.
+/// Fruitless looks at pages in a row after which it ends.
 const FRUITLESS_MAX: u64 = 1024;
 /// Batches that a reader frees for one request.
 const MADE_UP_MAX: u64 = 8;
 
-/// Whether it runs.
+/// The state of background reclaim.
 pub(super) struct Background {
     is_on: bool,
     runs: AtomicBool,
-    /// Not to be started before: the last run was given up.
+    /// No start before this: the last run gave up.
     not_before_ns: AtomicU64,
 }
 
-/// A run of it.
+/// A run of background reclaim.
 struct Run<P: Platform>(Arc<Reclaim<P>>);
 
 impl Background {
@@ -46,7 +45,7 @@ impl<P: Platform> Reclaim<P> {
         self.background.is_on
     }
 
-    /// Starts it if too little is free. Costs two loads where there is enough.
+    /// Starts background reclaim if too few frames are free. Costs two loads if there are enough.
     pub(crate) fn look_ahead(self: &Arc<Self>) {
         let Background { is_on, runs, .. } = &self.background;
         let frames = &self.base.cache.frames;
@@ -64,9 +63,9 @@ impl<P: Platform> Reclaim<P> {
         }
     }
 
-    /// Frees as many frames as a reader has just taken, whose request is on its way, if less is free than half-way between
-    /// the low and the high mark. The reader would wait now anyway, and where it runs the frames are needed next: a task
-    /// elsewhere would cost both more than the work.
+    /// Frees as many frames as a reader with a request in flight has just taken, if fewer are free than halfway between
+    /// the low and the high mark. The reader would wait now anyway, and its CPU needs the frames next: a task elsewhere
+    /// would cost both more than the work.
     pub(crate) fn make_up_for(&self, taken: u64) {
         let frames = &self.base.cache.frames;
         let marks = frames.watermarks();
@@ -84,7 +83,7 @@ impl<P: Platform> Reclaim<P> {
         }
     }
 
-    /// Whether a look at many pages was for nothing not long ago.
+    /// Whether a look at many pages was fruitless not long ago.
     fn is_given_up(&self) -> bool {
         let until = self.background.not_before_ns.load(Ordering::Relaxed);
         until > 0 && self.base.now().0 < until
@@ -115,7 +114,7 @@ impl<P: Platform> Run<P> {
 }
 
 impl<P: Platform> Drop for Run<P> {
-    /// Also where a world that stops drops its tasks.
+    /// Also runs if a world that stops drops its tasks.
     fn drop(&mut self) {
         self.0.background.runs.store(false, Ordering::Relaxed);
     }

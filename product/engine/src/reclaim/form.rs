@@ -1,29 +1,29 @@
-//! Other forms of reclaim than the engine's own: how much a task that finds no frame frees itself.
+//! Forms of reclaim other than the engine's own: how much a task that finds no frame frees itself.
 //!
 //! Owns: the seam, and the passes of one reclaim under a form. Does not own: any form (those of kernels are in
 //! `linux-policies`); which pages go (`eviction`), taking them out and the wait for a frame (`reclaim`).
-//! Invariants: a reclaim ends, whatever the form says: with nothing left to look at, or after as many looks as go
-//! round all pages twice. Without a form nothing here runs.
+//! Invariants: a reclaim ends under any form: with nothing left to look at, or after looks that go round all pages
+//! twice. Without a form nothing here runs.
 
 use afflux_frames::watermarks::Watermarks;
 
 use super::{BATCH, Reclaim};
 use crate::platform::{Nanos, Platform};
 
-/// How far a task's reclaim is, between two of its passes.
+/// The state of a task's reclaim between two of its passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passes {
     /// Passes made.
     pub made: u32,
     /// Pages looked at.
     pub scanned: u64,
-    /// Of these, evicted.
+    /// Pages evicted.
     pub reclaimed: u64,
     /// When it began.
     pub began: Nanos,
     /// Now.
     pub now: Nanos,
-    /// Frames that are free.
+    /// Free frames.
     pub free: u32,
     /// Pages in the cache.
     pub cached: u64,
@@ -31,15 +31,15 @@ pub struct Passes {
     pub marks: Watermarks,
 }
 
-/// Decides how long a task that finds no frame frees pages. With a form in place of the engine's own, who reads does not
-/// make up for what it took, and background reclaim is a task like any other, which does not go ahead of readers.
+/// Decides how long a task that finds no frame frees pages. With a form in place of the engine's own, readers do not
+/// make up for the frames they took. Background reclaim is then an ordinary task, which does not go ahead of readers.
 pub trait ReclaimForm: Send + Sync + 'static {
-    /// Pages to look at in the next pass; 0 when enough is done.
+    /// Pages to look at in the next pass; 0 to stop.
     fn next_pass(&self, so_far: &Passes) -> u64;
 }
 
 impl<P: Platform> Reclaim<P> {
-    /// A task's reclaim as the form has it.
+    /// A task's reclaim under the form.
     pub(super) async fn reclaim_by(&self, form: &dyn ReclaimForm) {
         let (cache, began) = (&self.base.cache, self.base.now());
         let (mut made, mut scanned, mut reclaimed) = (0, 0, 0);

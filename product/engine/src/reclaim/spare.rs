@@ -1,17 +1,17 @@
 //! Frames taken and not yet used.
 //!
-//! Owns: them, until they hold pages.
+//! Owns: these frames, until they hold pages.
 //! Does not own: the wait for one (`reclaim`).
-//! Invariants: none is lost: what is left goes back on drop.
+//! Invariants: none is lost: unused frames go back on drop.
 
 use afflux_frames::{Effort, FrameId, Mobility, Order};
 
 use crate::cache::Cache;
 use crate::rare::Rare;
 
-/// Frames taken and not yet used; what is left goes back on drop. A single one costs no memory of its own. Of several
-/// the lowest is used first: what follows each other in memory then does so in the file, too, and a device reads or
-/// writes it as one piece. The cache is borrowed: its count of references is one word for all writers.
+/// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
+/// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one
+/// piece. The cache is borrowed: its count of references is one word for all writers.
 pub(crate) struct Spare<'a> {
     cache: &'a Cache,
     only: Option<FrameId>,
@@ -24,7 +24,7 @@ impl<'a> Spare<'a> {
         Self { cache, only: None, more: Vec::new() }
     }
 
-    /// Takes over another's.
+    /// Takes over another's frames.
     pub(crate) fn join(&mut self, mut other: Self) {
         if self.len() == 0 {
             std::mem::swap(self, &mut other);
@@ -38,7 +38,7 @@ impl<'a> Spare<'a> {
         self.more.pop().or_else(|| self.only.take())
     }
 
-    /// A frame for nodes of an index. A free frame comes first, so that the frames taken for pages stay for pages.
+    /// A frame for nodes of an index. Takes a free frame first, so that the frames taken for pages stay for pages.
     /// Without a free frame one of the taken frames serves.
     pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
         let free = || self.cache.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal);
@@ -46,7 +46,7 @@ impl<'a> Spare<'a> {
         found.or_else(|| self.take())
     }
 
-    /// The next, if there is one, will be filled by a copy soon: its memory is asked for while something else is done.
+    /// A copy will soon fill the next frame, if there is one: prefetches its memory meanwhile.
     pub(crate) fn expect_copy(&self) {
         if let Some(frame) = self.more.last().copied().or(self.only) {
             self.cache.expect_copy(frame);
@@ -57,7 +57,7 @@ impl<'a> Spare<'a> {
         usize::from(self.only.is_some()) + self.more.len()
     }
 
-    /// Adds what can be had at once, up to `count` in all.
+    /// Adds free frames, up to `count` in all.
     pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
         let lacking = count.saturating_sub(self.len()) as u32;
         let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
@@ -66,7 +66,7 @@ impl<'a> Spare<'a> {
         }
         let Self { cache, only, more } = self;
         if count == 1 {
-            // Mostly it is in the thread's own hand.
+            // Mostly the frame is in the thread's own hand.
             *only = cache.frames.allocate(Order::SINGLE, Mobility::Movable, effort);
             return;
         }

@@ -1,20 +1,21 @@
-//! Why a value was not taken.
+//! Why a value was rejected.
 //!
 //! Owns: the errors and their words. Does not own: the checks (`values`, `threshold`).
-//! Invariants: each names the knob and what was given; one about a value also the values allowed and the one in force.
+//! Invariants: each error names the knob and the rejected text; an error about a value also gives the allowed values
+//! and the value in force.
 
 use super::near::did_you_mean;
 use super::table::KnobInfo;
 use super::threshold::Threshold;
 
-/// Why a value was not taken.
+/// Why a value was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KnobError {
     /// There is no such knob.
     #[error("there is no knob '{name}'{}", offered(name, known))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// All names.
         known: Vec<&'static str>,
@@ -22,7 +23,7 @@ pub enum KnobError {
     /// The text is not KNOB=VALUE.
     #[error("'{text}' is not KNOB=VALUE")]
     Form {
-        /// What was given.
+        /// The rejected text.
         text: String,
     },
     /// The value is no number.
@@ -30,7 +31,7 @@ pub enum KnobError {
     NotANumber {
         /// The knob.
         knob: &'static KnobInfo,
-        /// What was given.
+        /// The rejected value.
         value: String,
         /// The value in force.
         now: u64,
@@ -40,13 +41,13 @@ pub enum KnobError {
     OutOfRange {
         /// The knob.
         knob: &'static KnobInfo,
-        /// What was given.
+        /// The rejected value.
         value: u64,
         /// The value in force.
         now: u64,
     },
-    /// The flusher would start above the limit, that is never. (The kernel takes such a pair and starts
-    /// it at half the limit without saying so.)
+    /// The flusher would start above the limit, which is never. (The kernel accepts such a pair, and starts the flusher
+    /// at half the limit without a word.)
     #[error("{background} is not below {limit}: writers would wait before the flusher starts")]
     BackgroundAboveLimit {
         /// The background threshold.
@@ -62,7 +63,7 @@ pub enum KnobError {
     },
 }
 
-/// The names near to it; all where none is.
+/// The known names near `name`; all if none is near.
 fn offered(name: &str, known: &[&str]) -> String {
     let near = did_you_mean(name, known.iter().copied());
     if near.is_empty() { format!("; there are: {}", known.join(", ")) } else { near }

@@ -1,14 +1,14 @@
-//! Names near to one that nobody knows: of knobs, devices, policies, options.
+//! Names near an unknown name: of knobs, devices, policies, options.
 //!
-//! Owns: which names are near, the question with which they are offered. Does not own: the names.
-//! Invariants: the nearest comes first; of names equally near the first in the alphabet.
+//! Owns: which names are near, the question that offers them. Does not own: the names.
+//! Invariants: the nearest comes first; equally near names are in alphabetical order.
 
-/// Most names that are offered.
+/// The most names that are offered.
 const OFFERED_MAX: usize = 4;
 
-/// The known names that somebody may have meant who wrote `name`: a few letters away, or with it inside.
+/// The known names that `name` may stand for: a few letters away, or with it inside.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    // Of short names many are a letter or two away from others.
+    // Many short names are a letter or two apart.
     let far = match name.len() {
         0..=2 => 0,
         3..=5 => 1,
@@ -22,7 +22,7 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// A question to stand behind the name in an error, or nothing where no known name is near.
+/// A question to append to the unknown name in an error, or nothing if no known name is near.
 pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let offered: Vec<String> = near(name, known).iter().map(|name| format!("'{name}'")).collect();
     match offered.split_last() {
@@ -32,8 +32,7 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Str
     }
 }
 
-/// How many letters have to be put in, taken out, replaced or changed with their neighbour to get from one word to the
-/// other.
+/// The number of letters to insert, delete, replace or swap with a neighbour to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut before: Vec<usize> = Vec::new();

@@ -1,4 +1,4 @@
-//! What a knob is: a row of its owner's table.
+//! A knob: a row of its owner's table.
 //!
 //! Owns: rows, tables, the macro that makes an owner's enum and table from one list.
 //! Does not own: any knob; values (`values`).
@@ -9,18 +9,18 @@ use crate::platform::Nanos;
 /// Whether a knob can be set for one device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// One value for everything.
+    /// One value for all devices.
     Engine,
-    /// One value, and another for each device where it is set.
+    /// One value for all devices, and optionally another for each device.
     Device,
 }
 
-/// How a change on a running engine acts.
+/// When a change on a running engine takes effect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acts {
-    /// What follows from it is computed anew, and those who wait because of it are asked again.
+    /// At once: everything that depends on it is recomputed, and affected waiters are decided about again.
     AtOnce,
-    /// On the next request, call or look that it governs.
+    /// At the next request, call or look that it governs.
     NextUse,
 }
 
@@ -37,15 +37,15 @@ pub struct KnobInfo {
     pub min: u64,
     /// Largest value allowed.
     pub max: u64,
-    /// What is allowed beside that range.
+    /// A value allowed beside that range.
     pub beside: &'static [u64],
     /// The unit of the value.
     pub unit: &'static str,
     /// Whether a device may have its own value.
     pub scope: Scope,
-    /// How a change acts.
+    /// When a change takes effect.
     pub acts: Acts,
-    /// What it does.
+    /// The effect of the knob.
     pub doc: &'static str,
 }
 
@@ -53,12 +53,12 @@ pub struct KnobInfo {
 const SWITCH: &str = "0 or 1";
 
 impl KnobInfo {
-    /// Whether the row can stand in a table: the largest number of all stands for no value.
+    /// Whether the row can stand in a table: the largest number is reserved for an unset value.
     pub const fn is_sound(&self) -> bool {
         self.allows(self.default) && self.max < u64::MAX
     }
 
-    /// Whether the value is one that the knob may have.
+    /// Whether the knob may have this value.
     pub const fn allows(&self, value: u64) -> bool {
         self.min <= value && value <= self.max || matches!(self.beside, [beside] if *beside == value)
     }
@@ -77,7 +77,7 @@ impl KnobInfo {
         (format!("{}  {range}, default {default}{each}{also}", self.name), sentence.to_owned())
     }
 
-    /// [`KnobInfo::range`], with numbers as somebody else writes them.
+    /// As [`KnobInfo::range`], with another format of numbers.
     pub fn range_with(&self, number: impl Fn(u64) -> String) -> String {
         let (min, max, unit) = (number(self.min), number(self.max), self.unit);
         match *self.beside {
@@ -87,10 +87,10 @@ impl KnobInfo {
         }
     }
 
-    /// A value of a knob that is a time, in nanoseconds: the row knows its unit, so nobody else converts.
+    /// The value of a knob that is a time, in nanoseconds. The row knows its unit, so nobody else converts.
     ///
     /// # Panics
-    /// When the knob's unit is none of time.
+    /// If the knob's unit is not one of time.
     pub fn ns(&self, value: u64) -> u64 {
         match self.unit {
             "centiseconds" => value.saturating_mul(Nanos::CENTISECOND),
@@ -99,7 +99,7 @@ impl KnobInfo {
         }
     }
 
-    /// The number that a text says; bytes may have a unit (`64MiB`, `1GB`).
+    /// Parses a text; bytes may have a unit (`64MiB`, `1GB`).
     pub(super) fn read(&self, text: &str) -> Option<u64> {
         match self.unit {
             "bytes" => text.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64()),
@@ -112,10 +112,10 @@ impl KnobInfo {
     }
 }
 
-/// The knobs of one owner. Each is one static: a registry tells tables apart by where they lie.
+/// The knobs of one owner. Each table is one static: a registry tells tables apart by their addresses.
 #[derive(PartialEq, Eq, Debug)]
 pub struct KnobTable {
-    /// The crate that declares and obeys them.
+    /// The crate that declares and uses them.
     pub owner: &'static str,
     /// The knobs.
     pub rows: &'static [KnobInfo],
@@ -126,19 +126,20 @@ pub trait TableKnob: Copy {
     /// The owner's table.
     const TABLE: &'static KnobTable;
 
-    /// The knob's row in it.
+    /// The knob's row in the table.
     fn row(self) -> usize;
 
-    /// What the row says.
+    /// The knob's row.
     fn info(self) -> &'static KnobInfo {
         &Self::TABLE.rows[self.row()]
     }
 }
 
-/// Declares an owner's knobs once: the enum that its code names them by, and their table `KNOBS`.
+/// Declares an owner's knobs once: the enum for the owner's code, and their table `KNOBS`.
 ///
-/// A row is the variant, the name and perhaps another one, the default and the range with perhaps a value beside it,
-/// the unit, the [`Scope`](crate::settings::Scope), how a change [acts](crate::settings::Acts), what it does.
+/// A row has the variant, the name and optionally an alias, the default, and the range with optionally a value beside
+/// it. Then the unit, the [`Scope`](crate::settings::Scope), when a change [acts](crate::settings::Acts), and the
+/// knob's effect.
 #[macro_export]
 macro_rules! knobs {
     ($(#[$about:meta])* $Knob:ident of $owner:literal: $(

@@ -4,11 +4,11 @@ use crate::platform::Nanos;
 
 use others::{KNOBS as OTHERS, Other};
 
-/// Somebody else's table.
+/// Another owner's table.
 #[allow(unreachable_pub, reason = "a table is public where it is declared")]
 mod others {
     crate::knobs! {
-        /// A knob of somebody else.
+        /// A knob of another owner.
         Other of "others":
 
         Lamp "lamp" 1 in 0..=1 "0 or 1" Engine AtOnce "Light.";

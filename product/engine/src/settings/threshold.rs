@@ -1,7 +1,7 @@
 //! The two thresholds that must fit together: the background one is below the dirty limit.
 //!
-//! Owns: what is compared with what, and as far as it can be.
-//! Does not own: the values (`values`), what a policy makes of them.
+//! Owns: the comparison of the two, as far as they can be compared.
+//! Does not own: the values (`values`), their use by a policy.
 //! Invariants: values that would let writers wait before the flusher starts are refused.
 
 use super::Knob;
@@ -9,14 +9,14 @@ use super::error::KnobError;
 use super::table::{KnobInfo, TableKnob};
 use super::values::{KnobId, Settings, WhichKnob, checked};
 
-/// A threshold as it was set, with what that comes to.
+/// A threshold as set, with its value in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// Which knob is in force: the one in bytes, or the ratio.
+    /// The knob in force: the one in bytes, or the ratio.
     pub knob: Knob,
     /// Its value.
     pub value: u64,
-    /// What that is in bytes; `None` where the memory is not known yet.
+    /// The value in bytes; `None` if the memory is not known yet.
     pub bytes: Option<u64>,
 }
 
@@ -31,33 +31,32 @@ impl std::fmt::Display for Threshold {
     }
 }
 
-/// What ratios are shares of.
+/// The bases of ratios.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares {
-    /// Of all memory for pages.
+    /// All memory for pages.
     pub memory_bytes: u64,
-    /// What the background ratio is a share of.
+    /// The base of the background ratio.
     pub background: BackgroundShare,
 }
 
-/// What `dirty_background_ratio` is a share of: the policy in force says.
+/// The base of `dirty_background_ratio`, as the policy in force declares it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BackgroundShare {
-    /// The dirty limit: below it whatever its value.
+    /// The dirty limit: the threshold is then always below it.
     OfLimit,
-    /// Memory, as `dirty_ratio`.
+    /// Memory, as for `dirty_ratio`.
     OfMemory,
 }
 
 impl Settings {
-    /// Refuses settings whose background threshold is not below the limit, for an engine that is still to
-    /// be made.
+    /// Refuses settings whose background threshold is not below the limit, before an engine is made.
     pub fn background_is_below_limit(&self, shares: Shares) -> Result<(), KnobError> {
         below_limit(Some(shares), &|knob: Knob| self.get(knob))
     }
 
-    /// Takes `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be
-    /// below the limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
+    /// Applies `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be below the
+    /// limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
     pub fn set_text(&mut self, text: &str) -> Result<KnobId, KnobError> {
         let (knob, value) = self.parse(text)?;
         would_fit(self, knob, value, None, &|knob| self.get(knob))?;
@@ -67,7 +66,7 @@ impl Settings {
 }
 
 /// Refuses a value out of range, or a background threshold that is not below the limit, with this knob at `value` and
-/// the others as `get` says.
+/// the others from `get`.
 pub(crate) fn would_fit(
     settings: &Settings,
     knob: KnobId,
@@ -85,14 +84,14 @@ pub(crate) fn would_fit(
     below_limit(shares, &|other| with(other.id(settings)))
 }
 
-/// The thresholds in force, compared as far as they can be: in bytes, or, where the memory is not known,
-/// if both are set in bytes. A background ratio beside a limit in bytes is let through: who set the one
-/// need not know of the other, and laws start at half the limit then, as the kernel does.
+/// The thresholds in force, compared as far as possible: in bytes, or, if the memory is not known, only if both are set
+/// in bytes. A background ratio beside a limit in bytes is accepted: a user who sets one need not know of the other.
+/// Laws start at half the limit then, as the kernel does.
 fn below_limit(shares: Option<Shares>, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
     let threshold = |in_bytes: Knob, ratio: Knob| match get(in_bytes) {
         0 => {
             let value = get(ratio);
-            // In 128 bits: a percentage of anything fits.
+            // In 128 bits every percentage fits.
             let part = |all: Shares| (u128::from(all.memory_bytes) * u128::from(value) / 100) as u64;
             Threshold { knob: ratio, value, bytes: shares.map(part) }
         }

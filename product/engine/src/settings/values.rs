@@ -1,9 +1,9 @@
 //! The registry: the tables of all owners, and the values in force for the engine and, where set, for one device.
 //!
-//! Owns: which tables there are, where a knob's value lies, the range check of every change.
-//! Does not own: tables; that two knobs fit together (`threshold`); what acts on a change (`Engine::set_knob`).
+//! Owns: the list of tables, the place of each knob's value, the range check of every change.
+//! Does not own: tables; whether two knobs fit together (`threshold`); the effect of a change (`Engine::set_knob`).
 //! Invariants: a value is inside its row's range. Tables are added before an engine is made from it, never later, so
-//! that a place stays what it is.
+//! that places do not change.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,22 +12,22 @@ use super::KNOBS;
 use super::error::KnobError;
 use super::table::{KnobInfo, KnobTable, Scope, TableKnob};
 
-/// What stands for no value of a device's own; no row allows so much.
+/// Stands for an unset device value; no row allows this number.
 const UNSET: u64 = u64::MAX;
 
-/// What the kernel's tools put in front of a knob's name.
+/// The prefix of knob names in the kernel's tools.
 const SYSCTL_PREFIX: &str = "vm.";
 
-/// A knob's place in a registry: looked up once, then an index. Nothing in another registry.
+/// A knob's place in a registry: looked up once, then an index. Meaningless in another registry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KnobId(usize);
 
-/// What says which knob is meant: its owner's name for it, or its place.
+/// Identifies a knob: by its owner's name for it, or by its place.
 pub trait WhichKnob: Copy {
-    /// Its place.
+    /// The knob's place.
     ///
     /// # Panics
-    /// When the owner's table is not in the registry.
+    /// If the owner's table is not in the registry.
     fn id(self, settings: &Settings) -> KnobId;
 }
 
@@ -80,7 +80,7 @@ impl Settings {
     /// Adds an owner's knobs at their defaults, unless they are there.
     ///
     /// # Panics
-    /// When somebody else has a knob of the same name.
+    /// If another table has a knob of the same name.
     pub fn add(&mut self, table: &'static KnobTable) {
         if self.knobs.iter().any(|held| ptr::eq(held.table, table)) {
             return;
@@ -91,7 +91,7 @@ impl Settings {
         }
     }
 
-    /// Where a table begins.
+    /// The place of a table's first knob.
     #[inline]
     fn first(&self, table: &'static KnobTable) -> Option<usize> {
         if ptr::eq(table, &raw const KNOBS) {
@@ -105,13 +105,13 @@ impl Settings {
         self.knobs.iter().enumerate().map(|(at, held)| (KnobId(at), held.info))
     }
 
-    /// The knobs of a table, in its order; none if it was not added.
+    /// The knobs of a table, in its order; empty if the table was not added.
     pub fn of(&self, table: &'static KnobTable) -> Vec<KnobId> {
         let of = |(at, held): (usize, &Held)| ptr::eq(held.table, table).then_some(KnobId(at));
         self.knobs.iter().enumerate().filter_map(of).collect()
     }
 
-    /// What the knob's row says.
+    /// The knob's row.
     pub fn info(&self, knob: impl WhichKnob) -> &'static KnobInfo {
         self.knobs[knob.id(self).0].info
     }
@@ -131,9 +131,8 @@ impl Settings {
         self.info(knob).ns(self.get(knob))
     }
 
-    /// Sets a knob of an engine that is still to be made; one that runs has
-    /// [`Engine::set_knob`](crate::Engine::set_knob). Rejects a value outside the range and leaves the
-    /// old one.
+    /// Sets a knob before an engine is made; a running engine has [`Engine::set_knob`](crate::Engine::set_knob).
+    /// Rejects a value outside the range and keeps the old one.
     pub fn set(&mut self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
         self.change(knob, value)
     }
@@ -146,7 +145,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Reads `KNOB=VALUE` without setting it; the error names the value in force.
+    /// Parses `KNOB=VALUE` without setting the knob; the error names the value in force.
     pub fn parse(&self, text: &str) -> Result<(KnobId, u64), KnobError> {
         let (name, value) = text.split_once('=').ok_or_else(|| KnobError::Form { text: text.to_owned() })?;
         let knob = self.named(name.trim())?;
@@ -155,8 +154,7 @@ impl Settings {
         Ok((knob, info.read(value).ok_or_else(not_a_number)?))
     }
 
-    /// The knob called `name`, or by the kernel's name for it where that is another, or as sysctl has it
-    /// (`vm.dirty_ratio`).
+    /// The knob called `name`, or known to the kernel by another name, or to sysctl with a prefix (`vm.dirty_ratio`).
     pub fn named(&self, name: &str) -> Result<KnobId, KnobError> {
         let name = name.strip_prefix(SYSCTL_PREFIX).unwrap_or(name);
         self.find(name).ok_or_else(|| {
@@ -170,18 +168,18 @@ impl Settings {
     }
 }
 
-/// One device's own values, where it has any.
+/// One device's own values, if it has any.
 pub struct DeviceSettings {
     values: Box<[AtomicU64]>,
 }
 
 impl DeviceSettings {
-    /// None of its own, for a device of the engine with these settings.
+    /// No own values, for a device of the engine with these settings.
     pub fn new(engine: &Settings) -> Self {
         Self { values: engine.all().map(|_| AtomicU64::new(UNSET)).collect() }
     }
 
-    /// The device's value, or the engine's where it has none of its own.
+    /// The device's value, or the engine's if it has none of its own.
     pub fn get(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         let knob = knob.id(engine);
         match self.values[knob.0].load(Ordering::Relaxed) {
@@ -190,7 +188,7 @@ impl DeviceSettings {
         }
     }
 
-    /// The knobs that have a value of their own, by name.
+    /// The knobs with an own value, by name.
     pub fn own(&self, engine: &Settings) -> Vec<(&'static str, u64)> {
         let values = engine.all().map(|(knob, info)| (info.name, self.values[knob.0].load(Ordering::Relaxed)));
         values.filter(|(_, value)| *value != UNSET).collect()

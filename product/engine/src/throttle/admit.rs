@@ -1,12 +1,12 @@
-//! Admission: what a writer does before it dirties pages, and after it has.
+//! Admission: a writer's steps before and after it dirties pages.
 //!
-//! Before, its pages are charged: by the device's admission queue, or by the policy's word where a policy that is asked
-//! before ([`Asked::Before`]) is: if the payer has used up its allowance, or its device has no room. After, what was
-//! dirtied goes on the payer's account, and a policy that wants to be asked then is asked if a question is due.
+//! Before, its pages are charged by the device's admission queue. A policy that is asked before ([`Asked::Before`])
+//! admits them itself, if the payer has used up its allowance or its device has no room. After, the dirtied pages go on
+//! the payer's account, and a policy that is asked then is asked if a question is due.
 //!
-//! Owns: when a payer is asked about, the carrying out of the answers.
-//! Does not own: the answers (`policy`), the queue (`dirty`).
-//! Invariants: no lock is held while the writer waits or writes. A device that keeps failing tells its writers.
+//! Owns: when a payer is decided about, the execution of the decisions.
+//! Does not own: the decisions (`policy`), the queue (`dirty`).
+//! Invariants: no lock is held while the writer waits or writes. Writers to a device that keeps failing get the error.
 
 use std::future::poll_fn;
 use std::ops::Range;
@@ -28,27 +28,26 @@ use crate::units::Pages;
 use crate::wait::either;
 use crate::writeback::Writeback;
 
-/// Most pages that are written between two questions to the policy, whatever it allows.
+/// The most pages written between two questions to the policy, regardless of its allowance.
 const PIECE_PAGES_MAX: u64 = 64;
 
-/// Pages that a payer whose allowance is smaller dirties before it is asked about: a decision for each page would cost
-/// more than the pages.
+/// Pages that a payer with a smaller allowance dirties before a decision: one for each page would cost more than the
+/// pages.
 const ASKED_PAGES: u64 = 16;
 
-/// Of an equal part, the most that is charged at a time.
+/// The part of an equal part that is charged at a time, at most.
 const PIECE_PART: u64 = 4;
 
-/// What follows an answer.
+/// The next step after a decision.
 enum Follows {
     /// The payer goes on.
     GoesOn,
-    /// It waits in the queue.
+    /// The payer waits in the queue.
     Queues,
-    /// It is asked about again.
+    /// The payer is decided about again.
     AskAgain,
 }
 
-/// The mechanism.
 pub(crate) struct Throttle<P: Platform> {
     pub(super) base: Base<P>,
     writeback: Arc<Writeback<P>>,
@@ -63,8 +62,8 @@ impl<P: Platform> Throttle<P> {
         MachineSize { memory_pages: self.base.devices.memory_pages(), cpus: self.base.platform.counters().threads() }
     }
 
-    /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
-    /// allowance nearly used up, so that it is not overrun, and one where failed pages leave little room.
+    /// Pages to charge and write at a time, at least 1. Fewer if the limit is small, or if the payer's allowance is
+    /// nearly used up, so that it is not overrun. One if failed pages leave little room.
     pub(crate) fn piece_pages(&self, payer: &Paying<'_>) -> u64 {
         let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
@@ -82,7 +81,7 @@ impl<P: Platform> Throttle<P> {
         pages.clamp(1, PIECE_PAGES_MAX)
     }
 
-    /// Who pays for what a call writes.
+    /// The payer for a call's writes.
     pub(crate) fn paying<'a>(&self, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Paying<'a> {
         Paying::new(file, client, self.base.devices.policy.needs().asked == Asked::Before)
     }
@@ -90,7 +89,7 @@ impl<P: Platform> Throttle<P> {
     /// Charges pages of the file that the writer is about to dirty.
     ///
     /// # Errors
-    /// When it would have to wait for a device, or a file, that keeps failing.
+    /// If it would have to wait for a device, or a file, that keeps failing.
     pub(crate) async fn charge(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().asked == Asked::Before {
@@ -103,8 +102,8 @@ impl<P: Platform> Throttle<P> {
         self.queue(payer, pages).await
     }
 
-    /// Asks for one call of the payer after the other: were each asked for by itself, one that has just come would go in
-    /// as soon as one that has waited for long, and some would wait for ever.
+    /// Asks for one call of the payer after the other. If each call were asked for separately, a new one would enter as
+    /// soon as one that has waited for long, and some would wait for ever.
     async fn enters_asked(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<bool, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         let _question = match payer.account().try_question() {
@@ -124,15 +123,15 @@ impl<P: Platform> Throttle<P> {
         })
     }
 
-    /// Charges pages of a payer that has not used up its allowance, if its device has room and nobody waits for it.
+    /// Charges pages of a payer with allowance left, if its device has room that nobody waits for.
     fn enters_unasked(&self, payer: &Paying<'_>, pages: u64) -> bool {
         let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
         !payer.account().has_used_up(&devices.policy, machine)
             && (file.device.admission.try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
     }
 
-    /// The writer has dirtied so much more, which goes on its payer's account. Asks the policy if that is due, and
-    /// does what it says.
+    /// The writer has dirtied more pages, which go on its payer's account. Asks the policy if a question is due, and
+    /// executes the decision.
     ///
     /// # Errors
     /// As [`Throttle::charge`].
@@ -170,15 +169,15 @@ impl<P: Platform> Throttle<P> {
             let granted = poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
-                    // Not before it is in the queue: the flusher asks who waits.
+                    // Only once it is in the queue: the flusher checks for waiters.
                     device.flusher.raise();
-                    // Nor this: what others gave back until now was told to nobody.
+                    // Only now, because earlier releases by other devices woke nobody.
                     waits.is_queued();
                     refresh_guard(devices, device);
                 }
                 granted
             });
-            // If not, something failed: perhaps neither this file nor the device.
+            // Otherwise something failed: perhaps neither this file nor the device.
             if granted.await.is_ok() {
                 break;
             }
@@ -186,7 +185,7 @@ impl<P: Platform> Throttle<P> {
         Ok(Charge::granted(device, pages))
     }
 
-    /// Asks about the payer, that wants to dirty these pages, until it may go on or has to queue.
+    /// Asks about the payer, which wants to dirty these pages, until it may go on or has to queue.
     async fn ask(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Follows, Error> {
         let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
@@ -232,8 +231,8 @@ impl<P: Platform> Throttle<P> {
         }
     }
 
-    /// Adds to the payer's account; whether the policy is to be asked now. A CPU's account is settled
-    /// whenever any payer's is.
+    /// Adds to the payer's account; returns whether to ask the policy now. A CPU's account is settled whenever any
+    /// payer's is.
     fn is_due(&self, file: &FileInner, pages: u64) -> bool {
         let local = self.base.local();
         let of_cpu = local.owe(pages);
@@ -245,7 +244,7 @@ impl<P: Platform> Throttle<P> {
         due
     }
 
-    /// Takes a snapshot and has the policy decide from it. Not inlined: a test counts its instructions.
+    /// Takes a snapshot and has the policy decide. Not inlined: a test counts its instructions.
     #[inline(never)]
     fn ask_about(&self, payer: &Paying<'_>, so_far: &PayerCounts) -> (Admission, Pace) {
         let (device, policy) = (&payer.file.device, &self.base.devices.policy);
@@ -268,7 +267,7 @@ impl<P: Platform> Throttle<P> {
         (admission, pace)
     }
 
-    /// Waits as the policy says, and notes it.
+    /// Waits as the policy decided, and notes the wait.
     async fn pause(&self, payer: &Paying<'_>, pause: Pause) {
         let noted = NotedPause::begins(&self.base, payer, pause.cause, pause.ns);
         let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));

@@ -1,9 +1,9 @@
-//! Throttling: writers are let in, made to wait, or made to write, as the policy in force says.
+//! Throttling: writers are admitted, made to wait, or made to write back, as the policy in force decides.
 //!
 //! Owns: asking the policy about payers, the waits.
-//! Does not own: the policy, the payers' accounts (`policy`); what is charged (`dirty`); background writeback.
-//! Invariants: no lock is held while a writer waits or writes. A device that keeps failing tells its writers
-//! instead of making them wait.
+//! Does not own: the policy, the payers' accounts (`policy`); charges (`dirty`); background writeback.
+//! Invariants: no lock is held while a writer waits or writes. Writers to a device that keeps failing get the error
+//! instead of waiting.
 
 mod admit;
 mod pause;

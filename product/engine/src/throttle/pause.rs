@@ -1,8 +1,8 @@
-//! Who pays in a write call, and its pauses, each noted from its beginning to its end.
+//! The payer of a write call, and its pauses, each noted from its beginning to its end.
 //!
-//! Owns: what a pause is noted as.
-//! Does not own: where that is kept (`policy::pauses`, `devices::waits`, `trace`), the sum of a call's pauses (`call`),
-//! the waiting.
+//! Owns: the record of a pause.
+//! Does not own: where the record is kept (`policy::pauses`, `devices::waits`, `trace`), the sum of a call's pauses
+//! (`call`), the waiting.
 //! Invariants: a pause is noted once, when it ends or its writer goes away.
 
 use std::sync::Arc;
@@ -19,39 +19,39 @@ use crate::platform::{Nanos, Platform};
 use crate::policy::{PauseCause, Payer};
 use crate::trace::Event;
 
-/// The one who pays for what a write call dirties: an open file, for a client if one is known.
+/// The payer for a write call: an open file, for a client if one is known.
 pub(crate) struct Paying<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     client: Option<&'a Client>,
-    /// What it waits.
+    /// The waits of the call.
     pub(crate) call: Call<'a>,
-    /// That of its client, while the file is new.
+    /// The client's account, while the file is new.
     purse: Option<Arc<Payer>>,
     /// When the call began to wait; the end of time if it never did.
     since_ns: AtomicU64,
 }
 
 impl<'a> Paying<'a> {
-    /// `by_client`: its client pays for what is written of a file that is new.
+    /// `by_client`: the client pays for writes to a new file.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
         let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
         Self { file, client, call: Call::new(file, client), purse, since_ns: AtomicU64::new(u64::MAX) }
     }
 
-    /// What it dirties goes on this account.
+    /// The account for its dirtied pages.
     pub(super) fn account(&self) -> &Payer {
         self.purse.as_deref().unwrap_or(&self.file.payer)
     }
 
-    /// It has dirtied so much.
+    /// It has dirtied `pages` pages.
     pub(super) fn dirtied(&self, pages: u64) {
         if self.purse.is_some() {
             self.file.payer.grows_older(pages);
         }
     }
 
-    /// Of how many clients payers wait, and of its own how many do, itself counted in.
+    /// The number of clients with waiting payers, and of its own client's waiting payers, both including this one.
     pub(super) fn sharing(&self) -> (u64, u64) {
         self.file.device.waits.sharing(self.client, self.id())
     }
@@ -60,13 +60,12 @@ impl<'a> Paying<'a> {
         std::ptr::from_ref(self.account()).addr()
     }
 
-    /// It waits now; returns since when, its earlier pauses included.
+    /// It waits now; returns the beginning of its wait, including earlier pauses.
     fn waits(&self, now: Nanos) -> Nanos {
         Nanos(self.since_ns.fetch_min(now.0, Ordering::Relaxed).min(now.0))
     }
 }
 
-/// A pause under way.
 pub(super) struct NotedPause<'a, P: Platform> {
     base: &'a Base<P>,
     payer: &'a Paying<'a>,
@@ -77,7 +76,7 @@ pub(super) struct NotedPause<'a, P: Platform> {
 }
 
 impl<'a, P: Platform> NotedPause<'a, P> {
-    /// It is to last `asked_ns` at most.
+    /// A pause that is to last `asked_ns` at most.
     pub(super) fn begins(base: &'a Base<P>, payer: &'a Paying<'a>, cause: PauseCause, asked_ns: u64) -> Self {
         let (file, client, began) = (payer.file, payer.client, base.now());
         let cause = if file.device.silence.is_stalled() { PauseCause::Hung } else { cause };

@@ -1,9 +1,9 @@
-//! A line before a gate: what there is only so much of, granted in order of asking.
+//! A line before a gate: grants a limited resource in order of asking.
 //!
 //! Owns: the line, its order, the waiting.
-//! Does not own: what a gate counts and when something fits (`dirty` has one in cost units).
-//! Invariants: nobody passes while somebody waits. Who leaves the line gives back what was granted to it and was
-//! not yet taken, and those behind move up.
+//! Does not own: the unit of a gate and when an amount fits (`dirty` has one in cost units).
+//! Invariants: nobody passes while a task waits. A waiter that leaves the line gives back a grant that it has not
+//! taken, and the tasks behind it move up.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,30 +13,30 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{self, Mutex, MutexGuard};
 
-/// What lets through, in amounts.
+/// A gate, which admits amounts.
 pub(crate) trait Gate {
-    /// Why those in the line are sent away.
+    /// Why waiters are sent away.
     type Refusal: Copy;
 
-    /// Whether so much fits now.
+    /// Whether the amount fits now.
     fn fits(&self, amount: u64) -> bool;
 
-    /// It went through.
+    /// The amount has entered.
     fn enter(&mut self, amount: u64);
 
-    /// It went through from the line, with others at the same moment.
+    /// The amount has entered from the line, with others at the same moment.
     fn enter_from_line(&mut self, amount: u64) {
         self.enter(amount);
     }
 
-    /// It came back.
+    /// The amount was given back.
     fn leave(&mut self, amount: u64);
 
     /// Nobody waits now.
     fn line_is_empty(&mut self) {}
 }
 
-/// A gate and who waits before it.
+/// A gate and the tasks that wait before it.
 pub(crate) struct Line<G: Gate> {
     state: Mutex<LineState<G>>,
     waiting: AtomicUsize,
@@ -56,7 +56,7 @@ struct Waiting<E> {
 }
 
 impl<G: Gate> LineState<G> {
-    /// Those in the line that were answered only have yet to notice it.
+    /// Answered tasks may still be in the line, but no longer count.
     fn nobody_waits(&self) -> bool {
         self.queue.iter().all(|waiting| waiting.outcome.is_some())
     }
@@ -69,7 +69,7 @@ impl<G: Gate> LineState<G> {
         free
     }
 
-    /// Grants from the front as far as it goes.
+    /// Grants from the front as far as the amounts fit.
     #[inline]
     fn grant(&mut self) -> Vec<Waker> {
         if self.queue.is_empty() {
@@ -110,12 +110,12 @@ impl<G: Gate> Line<G> {
         sync::lock(&self.state)
     }
 
-    /// Takes `amount` if it is there and nobody waits for it.
+    /// Takes `amount` if it fits and nobody waits.
     pub(crate) fn try_take(&self, amount: u64) -> bool {
         self.state().try_enter(amount)
     }
 
-    /// Changes the gate, and takes `amount` if it is there then and nobody waits for it.
+    /// Changes the gate, and takes `amount` if it fits then and nobody waits.
     pub(crate) fn try_take_after(&self, amount: u64, change: impl FnOnce(&mut G)) -> bool {
         let mut state = self.state();
         change(&mut state.gate);
@@ -124,7 +124,7 @@ impl<G: Gate> Line<G> {
         taken
     }
 
-    /// Takes `amount` past the line if the gate lets it in for another reason.
+    /// Takes `amount` past the line if the gate admits it for another reason.
     pub(crate) fn try_pass(&self, amount: u64, may: impl FnOnce(&G) -> bool) -> bool {
         let mut state = self.state();
         let passes = may(&state.gate);
@@ -134,12 +134,12 @@ impl<G: Gate> Line<G> {
         passes
     }
 
-    /// Takes `amount` whether it fits or not: for what has to go on whatever the gate says.
+    /// Takes `amount` even if it does not fit: for work that must go on.
     pub(crate) fn force(&self, amount: u64) {
         self.state().gate.enter(amount);
     }
 
-    /// Waits for `amount` in turn; fails when [`Line::fail`] says so meanwhile.
+    /// Waits for `amount` in turn; fails if [`Line::fail`] is called meanwhile.
     pub(crate) fn take(&self, amount: u64) -> Take<'_, G> {
         Take { line: self, amount, ticket: None }
     }
@@ -148,7 +148,7 @@ impl<G: Gate> Line<G> {
         self.change(|gate| gate.leave(amount));
     }
 
-    /// Changes the gate; lets through those who fit then.
+    /// Changes the gate; admits waiters that fit then.
     pub(crate) fn change(&self, change: impl FnOnce(&mut G)) {
         let woken = {
             let mut state = self.state();
@@ -158,7 +158,7 @@ impl<G: Gate> Line<G> {
         wake(woken);
     }
 
-    /// Changes what only those who come later see.
+    /// A change that affects only later calls.
     pub(crate) fn adjust(&self, change: impl FnOnce(&mut G)) {
         change(&mut self.state().gate);
     }
@@ -168,7 +168,7 @@ impl<G: Gate> Line<G> {
         look(&self.state().gate)
     }
 
-    /// Ends the waiting of everybody who waits now.
+    /// Fails all waits of this moment.
     pub(crate) fn fail(&self, error: G::Refusal) {
         let woken: Vec<Waker> = {
             let mut state = self.state();
@@ -182,7 +182,6 @@ impl<G: Gate> Line<G> {
         wake(woken);
     }
 
-    /// How many are waiting.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -194,7 +193,6 @@ fn wake(wakers: Vec<Waker>) {
     }
 }
 
-/// Waiting in a line.
 pub(crate) struct Take<'a, G: Gate> {
     line: &'a Line<G>,
     amount: u64,

@@ -18,7 +18,7 @@ fn loom_no_wake_up_is_lost() {
         let waiters: Vec<_> = (0..2)
             .map(|_| {
                 let world = Arc::clone(&world);
-                // Relaxed is enough: the queue's fences order the change and the question.
+                // Relaxed is enough: the queue's fences order the change and the check.
                 thread::spawn(move || block_on(world.0.until(|| world.1.load(Ordering::Relaxed).then_some(()))))
             })
             .collect();
@@ -71,7 +71,7 @@ fn loom_a_raised_signal_is_seen() {
         let world = Arc::new((Signal::new(), AtomicU64::new(0)));
         let owner = Arc::clone(&world);
         let owner = thread::spawn(move || {
-            // Two raises may be one signal; what was stored before either is seen.
+            // Two raises may be one signal; its owner sees the values stored before either.
             while owner.1.load(Ordering::Acquire) != 2 {
                 block_on(owner.0.wait_or(std::future::pending()));
             }

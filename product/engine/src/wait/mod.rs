@@ -1,10 +1,10 @@
-//! Waiting: the few shapes of it that the engine has.
+//! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers, single answers, lines in which those who come first are served first (`line`, `permits`).
-//! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
-//! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one. It
-//! leaves nothing behind: what waits is bounded by who waits, however long nothing happens.
-//! No lock of this module is held while a waker runs.
+//! Owns: queues of wakers, single answers, lines that serve first come, first served (`line`, `permits`).
+//! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
+//! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
+//! memory is bounded by the present waiters, however long nothing happens. No lock of this module is held while a waker
+//! runs.
 
 mod line;
 mod permits;
@@ -24,7 +24,7 @@ pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, 
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tasks to wake, in order of asking. The first, mostly the only one, costs no memory of its own.
+/// Tasks to wake, in order of asking. The first, mostly the only one, needs no heap memory.
 #[derive(Default)]
 struct Wakers {
     first: Option<Place>,
@@ -33,7 +33,6 @@ struct Wakers {
     tickets: u64,
 }
 
-/// One waiter's.
 struct Place {
     ticket: u64,
     waker: Waker,
@@ -44,7 +43,7 @@ impl Wakers {
         usize::from(self.first.is_some()) + self.more.len()
     }
 
-    /// Gives the waiter a place, unless the one that it had is still there. Whether it is a new one.
+    /// Gives the waiter a place, unless it still has one. Returns whether the place is new.
     fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
         if let Some(place) = ticket.and_then(|ticket| self.place(ticket)) {
             place.waker.clone_from(waker);
@@ -69,7 +68,7 @@ impl Wakers {
         self.more.get_mut(at)
     }
 
-    /// Takes the waiter's place from it; to be dropped without a lock held.
+    /// Takes the waiter's place away; to be dropped without a lock held.
     fn remove(&mut self, ticket: u64) -> Option<Place> {
         if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
             let next = (!self.more.is_empty()).then(|| self.more.remove(0));
@@ -79,14 +78,13 @@ impl Wakers {
         Some(self.more.remove(at))
     }
 
-    /// All of them, which nobody has a place among any more.
+    /// All places; no waiter has one afterwards.
     fn take(&mut self) -> impl Iterator<Item = Place> + use<> {
         self.first.take().into_iter().chain(std::mem::take(&mut self.more))
     }
 }
 
-/// That what somebody may wait for has changed, and whoever asks from now on sees it: one fence for
-/// all queues that are woken for it.
+/// Proof that a condition has changed, and that every later check sees the change: one fence for all queues to wake.
 pub(crate) struct Changed(());
 
 impl Changed {
@@ -99,7 +97,7 @@ impl Changed {
     #[inline]
     pub(crate) fn with<T>(change: impl FnOnce(Ordering) -> T) -> (T, Self) {
         let value = change(Ordering::SeqCst);
-        // The model checker knows that order of fences alone.
+        // The model checker knows that order only for fences.
         #[cfg(all(test, loom))]
         fence(Ordering::SeqCst);
         (value, Self(()))
@@ -118,8 +116,8 @@ impl WaitQueue {
         Self::default()
     }
 
-    /// Waits until `ready` returns something. It is asked now and after each wake-up. Who stops waiting
-    /// leaves nothing behind.
+    /// Waits until `ready` returns a value. It is called now and after each wake-up. A dropped waiter leaves nothing
+    /// behind.
     pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter { queue: self, ticket: None };
         poll_fn(|cx| {
@@ -128,13 +126,13 @@ impl WaitQueue {
             }
             waiter.register(cx);
             fence(Ordering::SeqCst);
-            // A change between the question and the registration would otherwise be missed.
+            // A change between the check and the registration would otherwise be missed.
             ready().map_or(Poll::Pending, Poll::Ready)
         })
         .await
     }
 
-    /// Wakes everybody. Cheap when nobody waits.
+    /// Wakes all waiters. Cheap if there are none.
     pub(crate) fn wake_all(&self) {
         self.wake_for(&Changed::now());
     }
@@ -157,7 +155,7 @@ impl WaitQueue {
     }
 }
 
-/// Somebody who waits, and may have a place in the queue.
+/// A waiter, which may have a place in the queue.
 struct Waiter<'a> {
     queue: &'a WaitQueue,
     ticket: Option<u64>,
@@ -175,7 +173,7 @@ impl Waiter<'_> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        // Zero is from a wake-up after it got its place: there is none to give back.
+        // Zero comes from a wake-up after it got its place: there is none to give back.
         if self.queue.waiting.load(Ordering::Relaxed) > 0 {
             let mut wakers = sync::lock(&self.queue.wakers);
             let place = wakers.remove(ticket);
@@ -203,7 +201,7 @@ impl<T: Clone> Answer<T> {
         Arc::new(Self { state, given: AtomicBool::new(false) })
     }
 
-    /// Makes it one that has not come, if nobody else has it any more: whether it did.
+    /// Resets the answer for reuse, if no other reference is left; returns whether it did.
     pub(crate) fn renew(answer: &mut Arc<Self>) -> bool {
         let Some(answer) = Arc::get_mut(answer) else { return false };
         let state = answer.state.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +220,7 @@ impl<T: Clone> Answer<T> {
         woken.for_each(|place| place.waker.wake());
     }
 
-    /// Whether it has come, as far as this thread knows. Takes no lock.
+    /// Whether the answer has come, as far as this thread knows. Takes no lock.
     pub(crate) fn is_given(&self) -> bool {
         self.given.load(Ordering::Relaxed)
     }
@@ -243,7 +241,7 @@ impl<T: Clone> Answer<T> {
     }
 }
 
-/// Somebody who waits for an answer.
+/// A task that waits for an answer.
 struct Asker<'a, T> {
     answer: &'a Answer<T>,
     ticket: Option<u64>,
@@ -257,7 +255,7 @@ impl<T> Drop for Asker<'_, T> {
     }
 }
 
-/// Waits for whichever ends first; drops the other.
+/// Waits for the first of both to end; drops the other.
 pub(crate) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|cx| {

@@ -1,10 +1,10 @@
-//! A number of things that are alike, such as a device's requests: taken and given back without a lock while nobody
-//! waits for them, and granted in order of asking while somebody does.
+//! A number of equal items, such as a device's requests. They are taken and given back without a lock while nobody
+//! waits for them, and granted in order of asking otherwise.
 //!
-//! Owns: the count, who waits. Does not own: what a permit is good for.
-//! Invariants: nobody passes while somebody waits: the mark in the count that says so is set before one who waits
-//! looks the last time, and both the mark and the line change with the line's lock held. Who leaves the line gives
-//! back what was granted to it and was not yet taken. Nobody is ever refused.
+//! Owns: the count, the waiters. Does not own: the meaning of a permit.
+//! Invariants: nobody passes while a task waits: the count's mark for waiters is set before a waiter looks the last
+//! time. Both the mark and the line change with the line's lock held. A waiter that leaves the line gives back a grant
+//! that it has not taken. Nobody is ever refused.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,13 +14,13 @@ use std::task::{Context, Poll, Waker};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, Mutex};
 
-/// In the count: somebody waits who was not granted anything yet.
+/// In the count: a task waits without a grant.
 const WAITED: u64 = 1 << 63;
 
 /// The permits, in one cache line.
 #[repr(align(64))]
 pub(crate) struct Permits {
-    /// How many are taken, and the mark.
+    /// The number of permits taken, and the mark.
     used: AtomicU64,
     limit: AtomicU64,
     line: Mutex<Waiters>,
@@ -44,21 +44,21 @@ impl Permits {
         Self { used: AtomicU64::new(0), limit: AtomicU64::new(limit), line: Mutex::default() }
     }
 
-    /// Takes `amount` if it is there and nobody waits for it.
+    /// Takes `amount` if it fits and nobody waits.
     pub(crate) fn try_take(&self, amount: u64) -> bool {
         self.try_take_leaving(amount, 0)
     }
 
-    /// As [`Permits::try_take`], but leaves so many to others.
+    /// As [`Permits::try_take`], but leaves `left` permits to others.
     pub(crate) fn try_take_leaving(&self, amount: u64, left: u64) -> bool {
         let limit = self.limit.load(Ordering::Relaxed).saturating_sub(left);
         let taken = |used: u64| (used & WAITED == 0 && fits(used, amount, limit)).then_some(used + amount);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
     }
 
-    /// Takes up to `most` for somebody who has `own` of what is taken; how much. Where others have some: at least `least`,
-    /// and so that twice as much is left as the taker has then. Where nobody else has any: all of `most`, if it is there.
-    /// Nothing while somebody waits.
+    /// Takes up to `most` for a task that has `own` of the taken permits; returns how many. If others have some: at
+    /// least `least`, and so that twice as many are left as the task then has. If nobody else has any: all of `most`,
+    /// if they are free. None while a task waits.
     pub(crate) fn try_take_share(&self, least: u64, most: u64, own: u64) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
         let share = |used: u64| {
@@ -89,12 +89,12 @@ impl Permits {
         self.grant();
     }
 
-    /// Whether somebody waits who was not granted anything yet.
+    /// Whether a task waits without a grant.
     pub(crate) fn are_waited_for(&self) -> bool {
         self.used.load(Ordering::Relaxed) & WAITED != 0
     }
 
-    /// Grants from the front as far as it goes.
+    /// Grants from the front as far as the amounts fit.
     fn grant(&self) {
         let woken = self.grant_in(&mut sync::lock(&self.line));
         woken.into_iter().for_each(Waker::wake);
@@ -126,12 +126,11 @@ impl Permits {
     }
 }
 
-/// More than the limit is let through alone.
+/// An amount above the limit is admitted alone.
 fn fits(used: u64, amount: u64, limit: u64) -> bool {
     used == 0 || used + amount <= limit
 }
 
-/// Waiting for permits.
 pub(crate) struct Taking<'a> {
     permits: &'a Permits,
     amount: u64,
@@ -157,7 +156,7 @@ impl Future for Taking<'_> {
             let Some(at) = line.queue.iter().position(|waiting| waiting.ticket == ticket) else {
                 return Poll::Pending;
             };
-            // From here on what is given back comes to the line, and what came back before is seen now.
+            // Permits given back from here on come to the line; earlier ones are seen now.
             let woken = if line.queue[at].granted {
                 Vec::new()
             } else {

@@ -66,7 +66,7 @@ fn a_share_leaves_twice_as_much_as_its_taker_has_then_where_others_have_some() {
 #[test]
 fn who_had_all_before_others_came_has_as_much_as_they_in_the_end() {
     let permits = Permits::new(1_300);
-    // What each misses.
+    // The pages that each misses.
     assert!(permits.try_take(10 * 16));
     let mut shares = [0; 10];
     shares[0] = 1_140;
@@ -149,7 +149,7 @@ fn a_raised_signal_is_taken_once() {
 fn who_stops_waiting_leaves_nothing_behind() {
     let (queue, answer, signal) = (WaitQueue::new(), Answer::<()>::new(), Signal::new());
     for _ in 0..100 {
-        // A task each: the next one's waker is not this one's.
+        // A separate task each, with a different waker.
         let count = Arc::new(Count::default());
         assert!(poll(Box::pin(queue.until(|| None::<()>)).as_mut(), &count).is_pending());
         assert!(poll(Box::pin(answer.wait()).as_mut(), &count).is_pending());
@@ -163,7 +163,7 @@ fn who_stops_waiting_leaves_nothing_behind() {
 
 #[test]
 fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
-    // Who of five leaves, in every combination.
+    // Every combination of five waiters leaves.
     for leaving in 0..32_u32 {
         let queue = WaitQueue::new();
         let counts: Vec<_> = (0..5).map(|_| Arc::new(Count::default())).collect();
@@ -176,7 +176,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
                 *waiter = None;
             }
         }
-        // Asked again it keeps its place.
+        // A waiter that is polled again keeps its place.
         for (waiter, count) in waiting.iter_mut().zip(&counts) {
             assert!(waiter.as_mut().is_none_or(|waiter| poll(waiter.as_mut(), count).is_pending()));
         }
@@ -189,7 +189,7 @@ fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
         queue.wake_all();
         let left = |at: usize| u32::from(leaving & 1 << at == 0);
         assert!(counts.iter().enumerate().all(|(at, count)| woken(count) == left(at)), "{leaving:b}");
-        // Who was woken and leaves takes nobody else's place.
+        // A woken waiter that leaves takes no other waiter's place.
         let late = Arc::new(Count::default());
         let mut later = Box::pin(queue.until(|| None::<()>));
         assert!(poll(later.as_mut(), &late).is_pending());

@@ -1,11 +1,10 @@
 //! Which bytes the next write request carries: one run of a file's dirty pages.
 //!
 //! Owns: finding the run, moving its pages from dirty to writeback.
-//! Does not own: which file (`schedule`), submitting, what the outcome means (`complete`).
-//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages that are being
-//! written to, filled, or whose older version is still in flight are left for later. The run ends at
-//! the file's end, not after it. A run has no byte but those that were written to, up to whole blocks of the device:
-//! others may have changed on the host what is clean here.
+//! Does not own: which file (`schedule`), submitting, the outcome (`complete`).
+//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages being written to or filled are left
+//! for later, and so are pages with an older version in flight. The run ends at the file's end, not after it. A run has
+//! only bytes that were written to, up to whole blocks of the device: clean bytes here may have changed on the host.
 
 use std::sync::Arc;
 
@@ -26,16 +25,16 @@ pub(super) struct Run {
     pub(super) memory: FrameMemory,
     pub(super) sequence: u64,
     pub(super) pages: u64,
-    /// It begins where the last request ended, and that is in flight: the device has no way to it.
+    /// Whether it begins where the last request ended, which is in flight: the device need not seek to it.
     pub(super) continues: bool,
 }
 
-/// What was found.
+/// The result of a search.
 pub(super) enum Claim {
     Run(Run),
-    /// Nothing with the tag is left that is not waiting for a completion, which queues the file again.
+    /// No tagged page is left, except pages that wait for a completion, which queues the file again.
     Nothing,
-    /// Only pages that somebody is copying to at this moment.
+    /// Only pages that a writer is copying to at this moment.
     Busy,
 }
 
@@ -80,7 +79,7 @@ struct Claimer<'a> {
 }
 
 impl Claimer<'_> {
-    /// Claims the first page from `from` up to `end` that can be, and returns its span of bytes.
+    /// Claims the first possible page from `from` up to `end`, and returns its span of bytes.
     fn first(&mut self, from: u64, end: u64, tag: Tag) -> Option<(u64, (usize, usize))> {
         let mut page = self.file.pages.index.next_tagged(&self.cache.nodes, from, tag)?;
         while page < end {
@@ -96,8 +95,8 @@ impl Claimer<'_> {
         None
     }
 
-    /// Claims the page after a run that reached its predecessor's end, if it is dirty and valid from
-    /// its first byte; returns where its bytes end.
+    /// Claims the page after a run that reached its predecessor's end, if the page is dirty and valid from its first
+    /// byte; returns the end of its bytes.
     fn follow(&mut self, page: u64) -> Option<usize> {
         if !self.file.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
             return None;
@@ -124,8 +123,8 @@ impl Claimer<'_> {
         self.file.device.limits().block_bytes as usize > SECTOR_BYTES
     }
 
-    /// The bytes of the page to write: from its first dirty sector to its last, or to where what may be carried
-    /// ends; the rest is written another time.
+    /// The bytes of the page to write: from its first dirty sector to its last, or to the end of the sectors that a
+    /// request may carry. The rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
         let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.may_carry(frame));
         if self.writes_whole_pages() {
@@ -149,8 +148,8 @@ impl Claimer<'_> {
         (first, (last * SECTOR_BYTES).min(in_file).max(first))
     }
 
-    /// Sectors wholly past the file's end are zeros here and on the device: there is nothing to write,
-    /// and a run that stops at the end would leave them dirty for ever.
+    /// Sectors entirely past the file's end are zeros here and on the device. A run stops at the end, and would leave
+    /// them dirty for ever although there is nothing to write.
     fn forget_past_end(&self, page: u64, frame: FrameId) {
         let in_file = Sectors::touched(0..self.in_file(page));
         let dirty = self.cache.pages.dirty(frame);
@@ -167,8 +166,8 @@ impl Claimer<'_> {
 
     fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
         self.forget_past_end(page, frame);
-        // What this run leaves is dirty still: a sync that marked it waits for it, one that comes while the
-        // run is in flight marks it.
+        // Sectors outside this run stay dirty. A sync that marked the page waits for them; a sync that comes while the
+        // run is in flight marks the page.
         let whole = Sectors::touched(span.0..span.1).contains(self.cache.pages.dirty(frame));
         let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
         match result {

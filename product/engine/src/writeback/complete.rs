@@ -1,9 +1,9 @@
-//! What the end of a write request means for its pages.
+//! The effect of a write request's end on its pages.
 //!
 //! Owns: the transitions out of writeback, for success and failure; the order of steps at a request's end.
-//! Does not own: the way there (`batch`), waiting, what follows for the device's policy.
-//! Invariants: run by whoever reaps, with no lock held before. Under the file's lock states change;
-//! wake-ups follow after it. A failed write leaves its sectors dirty and queues the file for later.
+//! Does not own: the way there (`batch`), waiting, the effect on the device's policy.
+//! Invariants: runs on the thread that reaps, with no lock held before. Under the file's lock states change; wake-ups
+//! follow after it. A failed write leaves its sectors dirty and queues the file for later.
 
 use std::sync::Arc;
 
@@ -33,10 +33,10 @@ pub(super) struct WriteEnds<P: Platform> {
     pub(super) writeback: Arc<Writeback<P>>,
     pub(super) file: Arc<FileInner>,
     pub(super) sequence: u64,
-    /// Whether it counts as a run of its own.
+    /// 1 if it counts as a separate run, else 0.
     pub(super) runs: i64,
     pub(super) submitted: Nanos,
-    /// Writes in flight then, itself included.
+    /// Writes in flight at the submission, including this one.
     pub(super) in_flight: u64,
     pub(super) ticket: Ticket,
 }
@@ -59,7 +59,7 @@ impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
 }
 
 impl<P: Platform> WriteEnds<P> {
-    /// The file first, then the accounts, then the policy; waiters last, when all of it is seen.
+    /// The file first, then the accounts, then the policy; waiters last, when they can see all changes.
     fn completed(self, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let base = &self.writeback.base;
         let now = base.now();
@@ -83,20 +83,20 @@ impl<P: Platform> WriteEnds<P> {
     }
 }
 
-/// What became of a request's pages.
+/// The outcome for a request's pages.
 #[derive(Default)]
 struct Ended {
     uncharged: u64,
     written: u64,
     truncated: u64,
     released: Vec<FrameId>,
-    /// Tries in a row that failed, without this one and with it.
+    /// Failed attempts in a row, before this one and including it.
     tries: (u32, u32),
 }
 
 impl<P: Platform> WriteEnds<P> {
-    /// Under the file's lock: its pages' states, what is owed to it, where it is queued. The reference that is
-    /// returned is dropped last.
+    /// Updates, under the file's lock, the states of its pages, its owed flush and its place in the lists. The returned
+    /// reference is dropped last.
     fn end_pages(
         &self,
         operation: Operation,
@@ -133,17 +133,17 @@ impl<P: Platform> WriteEnds<P> {
         (ended, kept)
     }
 
-    /// The file's error, and when it is tried again.
+    /// Sets the file's error, and the time of its retry.
     fn note_result(&self, state: &mut FileState, result: Result<(), DeviceError>, now: Nanos) {
         let was_failed = state.error.is_some();
         match result {
             Ok(()) => state.failures_in_row = 0,
-            // Nobody is left to be told.
+            // No caller is left to be told.
             Err(_) if state.discarded => {}
             Err(error) => {
                 state.error = Some(error);
                 state.failures += 1;
-                // Requests that were under way together fail together: that is one try.
+                // Requests in flight together fail together: that is one attempt.
                 if state.failures_in_row == 0 || state.retry_at <= now {
                     let settings = self.writeback.base.settings();
                     let knob_ns = |knob| self.file.device.knob_ns(settings, knob);
@@ -167,24 +167,24 @@ impl<P: Platform> WriteEnds<P> {
         local.count(Counter::PagesTruncated, ended.truncated);
     }
 
-    /// What the failures of the file, or their end, mean for those who wait for the device's room.
+    /// Applies the file's failures, or their end, to the waiters for the device's room.
     fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         if device.note_write(result, before > 0) {
             base.trace_device(Some(device.id), || Event::DeviceFailing { error: result.err() });
         }
         if let (Err(error), true) = (result, before < FAILING_TRIES && tries >= FAILING_TRIES) {
-            // Writers of the file that wait for room are told; others go on waiting.
+            // Writers of the file that wait for room get the error; others go on waiting.
             device.admission.fail(error);
         }
-        // After that, so that the room is not given to those who wait to write to this very file.
+        // Only now, so that the room does not go to waiting writers of this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));
         if result.is_err() {
             failing::end_waits(device);
         }
     }
 
-    /// What the request took up is given back, and its pages are charged to nobody any more.
+    /// Gives the request's resources and its pages' charges back.
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
         device.note_written_pages(ended.written);
@@ -198,7 +198,7 @@ impl<P: Platform> WriteEnds<P> {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
         let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
-        // A world may have to ask its host for that.
+        // A world may have to ask its host for this.
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {
             direction,
@@ -220,8 +220,8 @@ impl<P: Platform> WriteEnds<P> {
     }
 }
 
-/// `result`: the sectors that are now the device's. After the last page the callers that wait for pages are woken, and clean
-/// pages are linked.
+/// `result`: the sectors that the device has now. After the last page the waiters for pages are woken, and clean pages
+/// are linked.
 fn end_page(
     file: &FileInner,
     state: &mut FileState,
@@ -233,7 +233,7 @@ fn end_page(
     let pages = &cache.pages;
     let page = pages.identity(frame).index;
     if !pages.word(frame).has(PRESENT) {
-        // Cut off, or replaced by a newer version that has inherited its dirty sectors.
+        // The page was cut off, or a newer version has replaced it and inherited its dirty sectors.
         pages.change(frame, WRITEBACK, 0);
         ended.released.push(frame);
         ended.uncharged += 1;
@@ -254,7 +254,7 @@ fn end_page(
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
         if before.has(FAILED) {
             state.failed_pages -= 1;
-            // A flush that failed meanwhile had it written again; this request did.
+            // A flush that failed meanwhile had the page written again; this request did that.
             file.untag(state, page);
         }
         ended.uncharged += 1;
@@ -266,7 +266,7 @@ fn end_page(
     state.failed_pages += u64::from(!ok && !before.has(FAILED));
     file.tag_dirty(state, page, true);
     if !ok {
-        // A sync that waits for it gets the error.
+        // A sync that waits for the page gets the error.
         file.pages.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
     }
 }

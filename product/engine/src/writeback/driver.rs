@@ -1,12 +1,12 @@
-//! Background writeback from outside: the primitives, and who drives them.
+//! Background writeback from outside: the primitives for a driver.
 //!
-//! A driver takes a file of a device, writes runs of it, waiting for requests or only trying for them,
-//! and puts it back: the same steps that the engine's own flusher takes (`turn`).
+//! A driver takes a file of a device, writes runs of it, and puts it back. For each run it waits for a request, or only
+//! tries to get one. The engine's own flusher takes the same steps (`turn`).
 //!
-//! Owns: the seam, and the steps as the seam shows them, as futures on the heap.
-//! Does not own: any driver (a pool of pdflush threads is in `linux-policies`); the lists (`devices`);
-//! syncs, second tries and drains, which the devices' flushers keep.
-//! Invariants: what keeps a [`Flush`] keeps the engine.
+//! Owns: the seam, and its steps as futures on the heap.
+//! Does not own: any driver (a pool of pdflush threads is in `linux-policies`); the lists (`devices`); syncs, retries
+//! and drains, which the devices' flushers serve.
+//! Invariants: a [`Flush`] keeps the engine alive.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,24 +23,24 @@ use crate::settings::Knob;
 use crate::units::Pages;
 use crate::wait::either;
 
-/// A future on the heap: writeback is no hot path.
+/// A future on the heap: writeback is not a hot path.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Who does background writeback.
+/// The driver of background writeback.
 #[derive(Clone, Default)]
 pub enum Driver {
     /// One flusher a device.
     #[default]
     FlusherEach,
-    /// Somebody else, over the same primitives. The devices' flushers still serve syncs, second
-    /// tries, drains and those who are short of frames.
+    /// An external driver, over the same primitives. The devices' flushers still serve syncs, retries, drains and tasks
+    /// that are short of frames.
     Own(Arc<dyn FlushDriver>),
 }
 
 /// Drives background writeback of all devices of one engine.
 pub trait FlushDriver: Send + Sync + 'static {
-    /// Starts, once, before there is a device. What keeps `flush` keeps the engine: tasks may, the
-    /// driver itself may not.
+    /// Starts the driver, once, before there is a device. `flush` keeps the engine alive: tasks may hold it, the driver
+    /// itself must not.
     fn start(&self, flush: Arc<dyn Flush>);
 
     /// A policy wants background writeback to start. Does not wait.
@@ -50,22 +50,22 @@ pub trait FlushDriver: Send + Sync + 'static {
 /// How a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunEnd {
-    /// So many pages are on their way.
+    /// So many pages were submitted.
     Pages(u64),
     /// The device's queue is congested, and the caller would not wait.
     Congested,
-    /// Nothing of the file can be written now: it is clean, in flight, being copied to, or pauses
-    /// after a failure. It comes back by itself.
+    /// Nothing of the file can be written now: it is clean, in flight, being copied to, or pauses after a failure. It
+    /// returns to its list by itself.
     Nothing,
 }
 
-/// What a driver is given.
+/// The interface for a driver.
 pub trait Flush: Send + Sync + 'static {
     /// The monotonic time.
     fn now(&self) -> Nanos;
-    /// Waits so long.
+    /// Waits for `ns`.
     fn sleep(&self, ns: u64) -> Boxed<'static, ()>;
-    /// Waits until a device's queue stops being congested, at most so long.
+    /// Waits until a device's queue stops being congested, at most `ns`.
     fn congestion_clears(&self, ns: u64) -> Boxed<'_, ()>;
     /// Starts a task.
     fn spawn(&self, name: &'static str, task: Boxed<'static, ()>);
@@ -81,12 +81,12 @@ pub trait Flush: Send + Sync + 'static {
     fn expire_ns(&self) -> u64;
     /// The value of `dirty_writeback_centisecs` in nanoseconds; `None` is off.
     fn interval_ns(&self) -> Option<u64>;
-    /// Files of all devices that have something unwritten.
+    /// The number of files with unwritten data, on all devices.
     fn dirty_files(&self) -> u64;
     /// The device's next file; with `dirtied_before`, the next that has been dirty since before then.
     fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken>;
-    /// Writes the file's next run of dirty pages, at most so many, as one request. Waits for a
-    /// request if there is none, or with `wait` false gives up when the queue is congested.
+    /// Writes the file's next run of dirty pages, at most `pages_max`, as one request. Waits for a request if there is
+    /// none, or with `wait` false gives up when the queue is congested.
     fn write_run<'a>(&'a self, taken: &'a mut Taken, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd>;
     /// Puts the file back.
     fn put_back(&self, taken: Taken, how: PutBack);

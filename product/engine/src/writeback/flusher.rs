@@ -1,9 +1,9 @@
 //! The flusher: one task a device, that writes.
 //!
-//! Owns: the loop of choosing and of giving turns; the look for files to which a flush has long been owed.
+//! Owns: the loop of choosing and of giving turns; the look for files with a flush owed for long.
 //! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
-//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where somebody else drives
-//! background writeback it serves syncs, second tries, drains and those who are short of frames.
+//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Under an
+//! external driver it serves syncs, retries, drains and tasks that are short of frames.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::rare::Rare;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
 
-/// When to look for files again to which a flush has long been owed, if there were many.
+/// Time before another look for files with a flush owed for long, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
 
-/// Files that are flushed at the same time because nobody synced them.
+/// The most unsynced files that are flushed at the same time.
 const FORGOTTEN_TOGETHER: usize = 64;
 
 /// Writes the device's dirty pages, for ever.
 pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
-    // When it looked last for files to which a flush is owed, and whether there were more.
+    // When the flusher last looked for files with a flush owed, and whether there were more.
     let mut looked: Option<(Nanos, bool)> = None;
-    // It has waited a moment since it wrote something.
+    // Whether the flusher has waited a moment since its last write.
     let mut rested = false;
     loop {
         let base = &writeback.base;
@@ -39,7 +39,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         let look_at = |(at, more): (Nanos, bool)| at.after(if more { FORGOTTEN_NS } else { view.interval_ns });
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
-                // What was written holds its frames until a flush, where it cannot be read back before.
+                // Written pages that cannot be read back before a flush hold their frames until then.
                 if device.press_ends() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
@@ -52,7 +52,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                 if let Some(idle) = device.in_flight.allowed().idle {
                     device.wake_flusher_if_more();
                     if !std::mem::replace(&mut rested, true) {
-                        // The next file that becomes dirty is seen without its writer having to wake anybody.
+                        // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
                     }
                     if !device.sleeps(deadline, view.listed) {
@@ -89,7 +89,7 @@ impl<P: Platform> Writeback<P> {
         choose(view, |question| self.next(device, question))
     }
 
-    /// What the policy wants written next; where somebody else drives background writeback nothing but what has to be.
+    /// The policy's next choice; under an external driver only mandatory work.
     fn next(&self, device: &DeviceState, question: Question) -> Next {
         match (&self.driver, question) {
             (Driver::FlusherEach, Question::Due) => {
@@ -103,7 +103,7 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Writes a slice of the file and the rest of a run that is short, or less if there is no more, or a sync waits.
+    /// Writes a slice of the file and a short rest of the run. Less if there is no more, or a sync waits.
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
@@ -133,13 +133,12 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Flushes clean files that nobody has synced since `before` or longer, so that what is written becomes durable
-    /// by itself and neither the files need be kept nor, on some devices, their pages.
-    /// Returns whether there may be more.
+    /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
+    /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
         let files = device.take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
-            // Its outcome is the file's error, for whoever syncs next.
+            // The outcome is the file's error, for the next sync.
             drop(self.join_round(file, 0..0));
         }
         files.len() == FORGOTTEN_TOGETHER

@@ -1,10 +1,11 @@
 //! Writing behind: while a device would idle, a file that has been left alone for long enough is written, one small
 //! request at a time.
 //!
-//! Owns: looking at files, of which pages are overwritten; the turn of one request.
-//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file (`devices::quiet`).
-//! Invariants: before each request everything else has its turn. No request is submitted while another of the
-//! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
+//! Owns: looking at files for overwritten pages; the turn of one request.
+//! Does not own: when a device is idle, how long is long enough (`policy`); the observations of a file
+//! (`devices::quiet`).
+//! Invariants: before each request all other work has its turn. No request is submitted while another of the device's
+//! writes is in flight. A look takes as long for a large file as for one of a few pages.
 
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Looks at the file; whether it has been left alone for long enough.
+    /// Looks at the file; returns whether it has been left alone for long enough.
     pub(super) fn is_left_alone(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
         let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
         let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));
@@ -58,7 +59,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// Looks at some of the file's dirty pages: how many, and how many of them were overwritten since the last time.
+/// Samples the file's dirty pages; returns how many, and how many of them were overwritten since the last look.
 fn overwritten_pages(file: &FileInner) -> (u64, u64) {
     let (pages, mut from) = (file.size().div_ceil(PAGE_BYTES), 0);
     let (mut looked_at, mut overwritten) = (0, 0);

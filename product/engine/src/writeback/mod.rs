@@ -1,11 +1,11 @@
 //! Writeback: dirty pages become durable.
 //!
-//! Owns: one flusher a device, what it writes next and how much, what a finished write means for its
-//! pages, syncs; the seam for those who drive background writeback otherwise.
-//! Does not own: how dirty pages come to be (`writing`), how long writers wait (`throttle`), what there is too much
-//! of (`policy`).
-//! Invariants: whoever submits writes has a free request in hand before it claims pages. A page
-//! that failed to write stays dirty and its file says so until it has been written.
+//! Owns: one flusher a device, the choice and size of its next write, the effect of a finished write on its pages,
+//! syncs; the seam for other drivers of background writeback.
+//! Does not own: how pages get dirty (`writing`), how long writers wait (`throttle`), which amounts are too much
+//! (`policy`).
+//! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
+//! write stays dirty and its file says so until it has been written.
 
 mod batch;
 mod complete;
@@ -31,7 +31,6 @@ use round_tasks::IdleTasks;
 use spare::Spare;
 pub use turn::Taken;
 
-/// The mechanism.
 pub(crate) struct Writeback<P: Platform> {
     base: Base<P>,
     driver: Driver,
@@ -49,7 +48,7 @@ impl<P: Platform> Writeback<P> {
         writeback
     }
 
-    /// Starts the device's flusher, and the look whether it hangs where the policy wants that.
+    /// Starts the device's flusher, and the watch for a hang if the policy wants one.
     pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
         if self.base.ask(&device, |policy, view, own, _| policy.silence(view, own)) != Silence::UNNOTICED {
             self.base.platform.spawn("watch", silence::watch(self.base.clone(), Arc::clone(&device)));
@@ -57,7 +56,7 @@ impl<P: Platform> Writeback<P> {
         self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
     }
 
-    /// Has background writeback of the device, or of all, start.
+    /// Starts background writeback of the device, or of all.
     pub(crate) fn start_background(self: &Arc<Self>, device: &DeviceState) {
         match &self.driver {
             Driver::FlusherEach => device.flusher.raise(),

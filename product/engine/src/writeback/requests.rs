@@ -1,8 +1,8 @@
 //! Requests of writeback: taking one, submitting it, giving it back; calls without data; holds.
 //!
-//! Owns: the order of asking for requests, the counting of what is in flight, holds that stop submission for a file.
-//! Does not own: which pages a request carries (`batch`), what its end means for them (`complete`).
-//! Invariants: a request that is counted is given back once. While a hold lives nothing of its file is submitted.
+//! Owns: the order of asking for requests, the counts of requests in flight, holds that stop submission for a file.
+//! Does not own: which pages a request carries (`batch`), the effect of its end on them (`complete`).
+//! Invariants: a counted request is given back once. While a hold lives nothing of its file is submitted.
 
 use std::sync::Arc;
 
@@ -22,12 +22,13 @@ use crate::settings::Knob;
 use crate::trace::Event;
 use crate::wait::{Answer, lock};
 
-/// How many requests a waiter may still take as one who has waited.
+/// How many requests a waiter may still take without waiting again.
 #[derive(Default)]
 pub(super) struct Batch(u32);
 
 impl<P: Platform> Writeback<P> {
-    /// Waits for a request to write with; whether it had to wait. If so it then takes up to a batch without waiting.
+    /// Waits for a write request; returns whether it had to wait. If so, the caller then takes up to a batch without
+    /// waiting.
     pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) -> bool {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
@@ -49,9 +50,9 @@ impl<P: Platform> Writeback<P> {
         waits
     }
 
-    /// Takes a request to write with if there is one.
+    /// Takes a write request if one is free.
     pub(super) fn try_acquire_request(&self, device: &DeviceState, for_sync: bool) -> bool {
-        // The slot first: a write that was counted and gets none would look like congestion that clears.
+        // The slot first: a counted write without a slot would look like congestion that clears.
         if !device.slots.try_take(1) {
             return false;
         }
@@ -62,7 +63,7 @@ impl<P: Platform> Writeback<P> {
         counted
     }
 
-    /// The request has ended, or was not needed.
+    /// Gives a request back that has ended, or was not needed.
     pub(super) fn release_request(&self, device: &DeviceState) {
         device.slots.give_back(1);
         self.uncount_write(device);
@@ -108,7 +109,7 @@ impl<P: Platform> Writeback<P> {
         answer.wait().await
     }
 
-    /// Stops submission for a file and waits until nothing of it is in flight.
+    /// Stops submission for a file, and waits until none of its requests is in flight.
     pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P> {
         lock(&file.state).holds += 1;
         let hold = Hold { file: Arc::clone(file), platform: Arc::clone(&self.base.platform) };
@@ -117,7 +118,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// A request counted and not yet got: its waiter may go away.
+/// A counted request without a slot yet: its waiter may go away.
 struct CountedWrite<'a, P: Platform> {
     device: &'a DeviceState,
     writeback: &'a Writeback<P>,
@@ -129,7 +130,7 @@ impl<P: Platform> Drop for CountedWrite<'_, P> {
     }
 }
 
-/// While it lives nothing of the file is submitted.
+/// Until it is dropped nothing of the file is submitted.
 pub(crate) struct Hold<P: Platform> {
     file: Arc<FileInner>,
     platform: Arc<P>,

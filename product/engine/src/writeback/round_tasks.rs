@@ -1,8 +1,8 @@
 //! The tasks that run rounds of syncs: each has one file's at a time, and stays for the next.
 //!
-//! Owns: the tasks that have nothing to do, and how a file is handed to one.
-//! Does not own: what a round is (`sync`), which file needs one.
-//! Invariants: a task that has nothing to do holds no file. At most [`IDLE_MAX`] stay; a file never waits for a task.
+//! Owns: the idle tasks, and how one gets a file.
+//! Does not own: the meaning of a round (`sync`), which file needs one.
+//! Invariants: an idle task holds no file. At most [`IDLE_MAX`] stay; a file never waits for a task.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,22 +11,22 @@ use crate::devices::file::FileInner;
 use crate::platform::Platform;
 use crate::wait::{WaitQueue, lock};
 
-/// A task takes some 1 KiB.
+/// A task takes about 1 KiB.
 const IDLE_MAX: usize = 64;
 
-/// Where a task without a file is handed the next.
+/// Where an idle task gets its next file.
 #[derive(Default)]
 struct Desk {
     file: Mutex<Option<Arc<FileInner>>>,
     given: WaitQueue,
 }
 
-/// Tasks without a file, the last one for the shortest time.
+/// Idle tasks, the last one idle for the shortest time.
 #[derive(Default)]
 pub(super) struct IdleTasks(Mutex<Vec<Arc<Desk>>>);
 
 impl<P: Platform> Writeback<P> {
-    /// Has a task run the rounds that the file's state asks for, until there is none.
+    /// Has a task run the rounds requested in the file's state, until none is left.
     pub(super) fn start_rounds(self: &Arc<Self>, file: &Arc<FileInner>) {
         let file = Arc::clone(file);
         let idle = lock(&self.idle_tasks.0).pop();

@@ -1,34 +1,34 @@
-//! What a flusher does next: a pure choice.
+//! The flusher's next step: a pure choice.
 //!
-//! Owns: the order of reasons to write: syncs first, as long as they have not used more than their lead; then second
-//! tries, then what is drained or stands in the way of those who need frames; the rest is the policy's.
-//! Does not own: lists, clocks, the writing; what there is too much of, and what is too old (`policy`).
-//! Invariants: same view, same choice. Where nothing else is due a sync never waits.
+//! Owns: the order of reasons to write: syncs first, as long as they have not used more than their lead; then retries;
+//! then drains and shortages of frames. The policy chooses the rest.
+//! Does not own: lists, clocks, the writing; which amounts are too much or too old (`policy`).
+//! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
 use crate::devices::FlushReason;
 use crate::devices::state::FlusherView;
 use crate::platform::Nanos;
 use crate::policy::Next;
 
-/// What the flusher does next.
+/// The flusher's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FlushChoice {
-    /// Write some of the next file of the reason's list.
+    /// Write a part of the next file of the reason's list.
     Write(FlushReason),
-    /// Nothing to do before then, unless woken.
+    /// No work before then, unless woken.
     WaitUntil(Nanos),
 }
 
-/// What the policy is asked.
+/// The question for the policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Question {
-    /// What is due.
+    /// The next file that is due.
     Due,
-    /// What goes first of what there is.
+    /// The first of all dirty files.
     Pressed,
 }
 
-/// The next step; `policy` is asked if nothing comes before its business.
+/// The next step; asks `policy` if no other reason comes first.
 pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(Question) -> Next) -> FlushChoice {
     if view.sync_waiting && !view.sync_ahead {
         return FlushChoice::Write(FlushReason::Sync);

@@ -1,9 +1,9 @@
-//! The look for a device that completes nothing.
+//! Looks for a device that completes nothing.
 //!
-//! Owns: one task a device, where the policy says how long is too long; how much of a silence was watched.
-//! Does not own: how long that is (`policy`), what follows (`devices::silence`).
-//! Invariants: only time that was watched counts. A clock that jumps, or a process that was stopped, makes no device
-//! hang: what completed meanwhile may not have been told yet. While nothing is in flight nothing wakes up.
+//! Owns: one task a device, if the policy sets time limits; how much of a silence was watched.
+//! Does not own: the time limits (`policy`), the consequences (`devices::silence`).
+//! Invariants: only watched time counts. A clock that jumps, or a process that was stopped, makes no device hang: its
+//! completions may not have been reported yet. While nothing is in flight nothing wakes up.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::platform::{Nanos, Platform};
 use crate::policy::Silence;
 use crate::trace::Event;
 
-/// Between two looks while something is in flight.
+/// Time between two looks while requests are in flight.
 const LOOK_NS: u64 = 500 * Nanos::MILLISECOND;
 
-/// What was watched of a silence.
+/// The watched part of a silence.
 #[derive(Default)]
 struct Watch {
     looked: Nanos,
@@ -29,7 +29,7 @@ impl Watch {
         Self { looked: now, ..Self::default() }
     }
 
-    /// The device has been silent since then, if it is; for how much of that it was watched.
+    /// The device has been silent since `since`, if at all; returns how much of that was watched.
     fn look(&mut self, now: Nanos, since: Option<Nanos>) -> u64 {
         let passed_ns = now.since(std::mem::replace(&mut self.looked, now));
         if self.since != since {
@@ -58,7 +58,7 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
     }
 }
 
-/// `said`: since when it has hung, and whether it refuses, as was told last.
+/// `said`: the last report: since when it has hung, and whether it refuses.
 fn look<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, watch: &mut Watch, said: &mut Option<(Nanos, bool)>) {
     let (now, since) = (base.now(), device.silent_since());
     let watched_ns = watch.look(now, since);

@@ -1,10 +1,10 @@
-//! Memory of requests and syncs that have ended, for the next ones: who writes because the host is short of memory is
-//! not to ask the host for some.
+//! Memory of ended requests and syncs, for reuse by the next ones: writeback for a host that is short of memory must
+//! not ask it for some.
 //!
-//! Owns: boxes of requests' ends that are empty, answers of syncs and calls, [`KEPT`] of each at most.
-//! Does not own: what an end does (`complete`, `requests`), who waits for an answer.
-//! Invariants: what is kept holds no file and no engine. An answer is used again only when nobody else has it.
-//! Its locks are the last to be taken: nothing else is locked while one is held.
+//! Owns: empty boxes of requests' ends, answers of syncs and calls, [`KEPT`] of each at most.
+//! Does not own: the work of an end (`complete`, `requests`), the waiters for an answer.
+//! Invariants: kept memory holds no file and no engine. An answer is used again only when nobody else has it. Its locks
+//! are the last to be taken: nothing else is locked while one is held.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::wait::{Answer, lock};
 
-/// As many as there are requests in flight on a device: more would hardly be used.
+/// The number of requests in flight on a device: more would hardly be used.
 const KEPT: usize = 64;
 
-/// What one engine keeps.
+/// The kept memory of one engine.
 pub(super) struct Spare<P: Platform> {
     pub(super) writes: Boxes<WriteEnds<P>>,
     pub(super) calls: Boxes<CallEnds<P>>,
@@ -37,22 +37,21 @@ impl<P: Platform> Default for Spare<P> {
     }
 }
 
-/// A place in a box that is kept when what was in it has been used.
+/// A place in a box that is kept after its content was used.
 pub(super) struct Boxed<T>(Option<T>);
 
 impl<T> Boxed<T> {
-    /// What is in it.
+    /// The content.
     pub(super) fn get(&self) -> &T {
         self.0.as_ref().unwrap_or_else(|| unreachable!("taken out once, at the end"))
     }
 
-    /// Takes out what is in it.
+    /// Takes the content out.
     pub(super) fn take(&mut self) -> T {
         self.0.take().unwrap_or_else(|| unreachable!("taken out once, at the end"))
     }
 }
 
-/// Empty boxes.
 pub(super) struct Boxes<T>(Mutex<Vec<Box<Boxed<T>>>>);
 
 impl<T> Default for Boxes<T> {
@@ -73,7 +72,7 @@ impl<T> Boxes<T> {
         }
     }
 
-    /// Keeps a box that was emptied.
+    /// Keeps an emptied box.
     pub(super) fn keep(&self, boxed: Box<Boxed<T>>) {
         debug_assert!(boxed.0.is_none(), "what is kept holds nothing");
         let mut spare = lock(&self.0);
@@ -83,10 +82,10 @@ impl<T> Boxes<T> {
     }
 }
 
-/// How many of the answers are looked at for one that nobody else has.
+/// How many answers are checked for one that nobody else has.
 const LOOKED_AT: usize = 4;
 
-/// Answers, each with those who give it and wait for it or with nobody; the one that was taken first at the front.
+/// Answers, in use by givers and waiters or free; the one taken first is at the front.
 pub(super) struct Answers<T>(Mutex<VecDeque<Arc<Answer<T>>>>);
 
 impl<T> Default for Answers<T> {
@@ -96,7 +95,7 @@ impl<T> Default for Answers<T> {
 }
 
 impl<T: Clone> Answers<T> {
-    /// One that was not given.
+    /// An answer that was not given.
     pub(super) fn take(&self) -> Arc<Answer<T>> {
         let mut kept = lock(&self.0);
         for _ in 0..LOOKED_AT.min(kept.len()) {

@@ -1,11 +1,11 @@
-//! Sync: what was dirty at the call is durable on return.
+//! Sync: data dirty at the call is durable on return.
 //!
-//! Owns: rounds. A round marks what is dirty, has the flusher write it, waits for it and for what
-//! was in flight before, flushes the device, and answers everybody who asked for it.
+//! Owns: rounds. A round marks the dirty pages, has the flusher write them, and waits for them and for earlier writes
+//! in flight. It then flushes the device, and answers all callers that asked for it.
 //! Does not own: the writing (`flusher`), device time spent on it.
-//! Invariants: one round a file at a time; who comes while it runs gets the next, so no sync waits
-//! for more than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong
-//! it. A task of its own runs it (`round_tasks`): callers that go away strand nobody.
+//! Invariants: one round a file at a time; a caller that comes while it runs gets the next, so no sync waits for more
+//! than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong it. A separate task runs
+//! the round (`round_tasks`): callers that go away strand nobody.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,19 +28,19 @@ use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, lock};
 
-/// Most pages marked without letting others have the file's lock.
+/// The most pages marked in one hold of the file's lock.
 const MARK_PAGES: u64 = 4096;
-/// Most pages that a flush is followed up for without letting others have the file's lock.
+/// The most pages updated after a flush in one hold of the file's lock.
 const PIECE_PAGES: u64 = 1024;
-/// Most leaves of the index whose marks are cleared without letting others have it.
+/// The most leaves of the index whose tags are cleared in one hold of the file's lock.
 const UNMARK_LEAVES: u64 = 1024;
 
 impl<P: Platform> Writeback<P> {
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
     /// `0..u64::MAX` is the whole file.
     ///
-    /// Waits for the device. An error means that something written to the file, in the range or not,
-    /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
+    /// Waits for the device. An error means that data written to the file, in the range or not, is not durable yet. The
+    /// data stays dirty and is tried again, and every sync fails until it is durable.
     pub(crate) async fn sync(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -54,7 +54,7 @@ impl<P: Platform> Writeback<P> {
         answer.wait().await
     }
 
-    /// The answer to wait for, or nothing if all is durable.
+    /// The answer to wait for; `None` if all is durable.
     pub(crate) fn join_round(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -84,7 +84,7 @@ impl<P: Platform> Writeback<P> {
         Some(answer)
     }
 
-    /// One round after the other, until nobody asks for one.
+    /// Runs one round after the other, until no caller asks for one.
     pub(super) async fn run_rounds(self: &Arc<Self>, file: Arc<FileInner>) {
         loop {
             let next = {
@@ -100,7 +100,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
-        // What is in flight already may be passed by others in the device as well as what is written for the round.
+        // Other requests may pass earlier writes in the device, just as they may pass the round's.
         let _waits = file.device.in_flight.sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures;
         let mut unmarked = FileInner::pages_of(range);
@@ -111,9 +111,9 @@ impl<P: Platform> Writeback<P> {
                     file.device.queue_sync(file, &mut state);
                 }
                 if unmarked.is_empty() {
-                    // A flush that failed has to be tried again even if nothing else is new.
+                    // A failed flush has to be retried even if nothing else is new.
                     state.unflushed |= state.flush_failed;
-                    // What was claimed before the mark reached it is among the earlier ones.
+                    // Pages claimed before the mark reached them belong to the earlier writes.
                     break state.next_sequence;
                 }
             }
@@ -128,7 +128,7 @@ impl<P: Platform> Writeback<P> {
             })
             .await;
         self.base.rare_yield().await;
-        // Those written for the round have later numbers: they too must have ended.
+        // Writes for the round have later numbers: they must have ended, too.
         let sequence = lock(&file.state).next_sequence;
         file.queue
             .until(|| {
@@ -160,7 +160,7 @@ impl<P: Platform> Writeback<P> {
             if !state.unflushed {
                 return Ok(());
             }
-            // Set again by every write that ends from here on.
+            // Every write that ends from here on sets it again.
             state.unflushed = false;
         }
         self.base.local().count(Counter::SyncRequests, 1);
@@ -174,7 +174,7 @@ impl<P: Platform> Writeback<P> {
         }
         let kept = {
             let mut state = lock(&file.state);
-            // Nothing of it is to be kept any more, and nobody to be told.
+            // No page of it is to be kept any more, and no caller to be told.
             if state.discarded {
                 return Ok(());
             }
@@ -184,8 +184,8 @@ impl<P: Platform> Writeback<P> {
         result.map_err(Error::Device)
     }
 
-    /// A flush succeeded: the pages that it covered lose their marks. If a write ends meanwhile, its pages need a mark until
-    /// the next flush. Then all marks that are left stay until that flush.
+    /// A flush succeeded: the pages that it covered lose their tags. If a write ends meanwhile, its pages need a tag
+    /// until the next flush. Then all remaining tags stay until that flush.
     async fn flushed(&self, file: &Arc<FileInner>) {
         let mut next = Some(0);
         while let Some(from) = next {
@@ -201,7 +201,7 @@ impl<P: Platform> Writeback<P> {
                     file.device.forget_unflushed(file);
                 }
                 next = self.unmark_flushed(file, &state, from);
-                // A page that went before its mark did was durable.
+                // A page that went before its tag did was durable.
                 state.unflushed_evicted = false;
             }
             if next.is_some() {
@@ -210,8 +210,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Takes away the marks of some pages that a flush covered, from a page on. Where pages had to stay until it, they
-    /// may go again. Where to go on, if there may be more.
+    /// Clears the tags of some pages that a flush covered, from a page on. Pages that had to stay until the flush may
+    /// go again. Returns where to continue, if there may be more.
     fn unmark_flushed(&self, file: &FileInner, _: &FileState, from: u64) -> Option<u64> {
         let (cache, index) = (&file.cache, &file.pages.index);
         if file.device.limits().readable_before_flush {
@@ -234,9 +234,9 @@ impl<P: Platform> Writeback<P> {
         Some(next)
     }
 
-    /// What was written since the last flush may not be durable: what is still here becomes dirty
-    /// again, and if some of it is not, unsynced data may have been lost. A page that the flush covered stays in the
-    /// cache until it is dirty again (`redirtying`).
+    /// A flush failed: data written since the last one may not be durable. Pages still cached become dirty again; if
+    /// some are gone, unsynced data may have been lost. A page that the flush covered stays in the cache until it is
+    /// dirty again (`redirtying`).
     async fn flush_failed(&self, file: &Arc<FileInner>, error: DeviceError) {
         let mut next = Some(0);
         while let Some(from) = next {
@@ -269,7 +269,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Makes some pages that the failed flush covered dirty again, from a page on. Where to go on, if there may be more.
+    /// Makes some pages that the failed flush covered dirty again, from a page on. Returns where to continue, if there
+    /// may be more.
     fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState, from: u64) -> Option<u64> {
         let (nodes, mut next) = (&file.cache.nodes, from);
         for done in 0..file.cache.piece(PIECE_PAGES) {
@@ -294,7 +295,7 @@ impl<P: Platform> Writeback<P> {
         if word.any(DIRTY | WRITEBACK) {
             cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
             if !word.has(DIRTY) {
-                // The request in flight may leave some of them: the next sync has to mark the page.
+                // The request in flight may leave some sectors dirty: the next sync has to mark the page.
                 file.tag_dirty(state, page, true);
                 state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
             }
@@ -311,7 +312,7 @@ impl<P: Platform> Writeback<P> {
     }
 }
 
-/// A caller of sync that waits, noted until it waits no more or has gone away.
+/// A sync caller's wait, noted until it ends or the caller goes away.
 struct NotedSync<'a, P: Platform> {
     base: &'a Base<P>,
     file: &'a Arc<FileInner>,
@@ -344,8 +345,8 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
     }
 }
 
-/// Marks dirty pages of the range, as many as the lock may be held for, and leaves the others in it;
-/// whether there were any.
+/// Marks dirty pages of the range, as many as the lock may be held for, and leaves the others in it; returns whether
+/// there were any.
 fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     let nodes = &file.cache.nodes;
     for marked in 0..file.cache.piece(MARK_PAGES) {

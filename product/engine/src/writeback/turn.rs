@@ -1,5 +1,4 @@
-//! A file's turn to be written: the steps that the flushers, drivers from outside and writers that write back
-//! themselves all take.
+//! A file's turn to be written: the steps of flushers, of external drivers and of writers that write back themselves.
 //!
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
 //! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
@@ -22,22 +21,22 @@ use crate::trace::{Event, TurnReason};
 use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::lock;
 
-/// When to come back to pages that somebody was copying to.
+/// Time before another look at pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;
 
 /// Whether a step waits for a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// It does.
+    /// The step waits.
     Wait,
-    /// It gives up where the queue is congested.
+    /// The step gives up if the queue is congested.
     Try,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// A run is on its way.
+    /// A run was submitted.
     Wrote {
         /// Its pages.
         pages: u64,
@@ -50,7 +49,7 @@ pub(crate) enum Step {
     Ended,
 }
 
-/// As the trace has it.
+/// The reason in the trace's form.
 fn reason_of(reason: FlushReason) -> TurnReason {
     match reason {
         FlushReason::Sync => TurnReason::Sync,
@@ -61,16 +60,16 @@ fn reason_of(reason: FlushReason) -> TurnReason {
     }
 }
 
-/// What a file's last step left.
+/// The state after a file's last step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
     /// There may be more to write.
     More,
-    /// Nothing that is not in flight.
+    /// No page that is not in flight.
     Nothing,
-    /// Only pages that somebody is copying to.
+    /// Only pages that a writer is copying to.
     Busy,
-    /// The file failed lately, and is left alone for now but for syncs.
+    /// The file failed lately, and is written only for syncs.
     Paused,
 }
 
@@ -81,23 +80,23 @@ pub struct Taken {
     reason: FlushReason,
     left: Left,
     taken_at: Nanos,
-    /// Pages on their way to the device.
+    /// Pages submitted to the device.
     pages: u64,
     batch: Batch,
 }
 
 impl Taken {
-    /// The device it is on.
+    /// The device that the file is on.
     pub fn device(&self) -> DeviceId {
         self.device.id
     }
 
-    /// Whether a sync waits that this turn is not for, and goes first.
+    /// Whether a sync waits that goes ahead of this turn.
     pub(super) fn yields_to_sync(&self) -> bool {
         self.reason != FlushReason::Sync && self.device.sync_goes_first()
     }
 
-    /// Whether the run that the turn is in goes on, and for no more than so many bytes.
+    /// Whether the turn's present run goes on, for at most `bytes` bytes.
     pub(super) fn run_ends_within(&self, bytes: u64) -> bool {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
@@ -106,7 +105,7 @@ impl Taken {
         is_dirty(state.cursor) && (state.cursor + 1..=end).any(|page| !is_dirty(page))
     }
 
-    /// A slice of so many bytes from where the turn is, or fewer, so that it ends at a multiple of `align`.
+    /// A slice of `bytes` bytes from the turn's position, or fewer, so that it ends at a multiple of `align`.
     pub(super) fn aligned_slice(&self, bytes: u64, align: u64) -> u64 {
         let Some(file) = self.open.as_ref().filter(|_| (1..=bytes).contains(&align)) else { return bytes };
         let from = lock(&file.state).cursor * PAGE_BYTES % align;
@@ -121,7 +120,7 @@ impl Taken {
         if self.reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty }
     }
 
-    /// Claims the file's next run. Where the turn goes by passes, a pass that has ended says how old the file is.
+    /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Claim {
         let by_passes = self.reason.is_by_passes() && state.holds == 0;
         if by_passes {
@@ -141,12 +140,12 @@ impl Taken {
         claimed
     }
 
-    /// Whether the file is no longer so old as the turn is for.
+    /// Whether the file is no longer as old as the turn requires.
     fn is_young(&self, state: &FileState) -> bool {
         matches!(self.reason, FlushReason::Oldest { before, .. } if state.dirtied_at > before)
     }
 
-    /// Whether the file pauses after a failure: then it is written for a sync only.
+    /// Whether the file pauses after a failure: then it is written only for a sync.
     fn pauses(&self, state: &FileState, now: Nanos) -> bool {
         self.reason != FlushReason::Sync && state.backs_off(now)
     }
@@ -176,17 +175,17 @@ impl Taken {
             return;
         }
         if self.reason != FlushReason::Retry {
-            // Taken off its list by this turn; a writer that dirtied it meanwhile relied on that.
+            // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
             state.queued = false;
         }
         if let FlushReason::Oldest { before, .. } = self.reason {
-            // Behind those that are as old.
+            // Behind files that are as old.
             state.dirtied_at = state.dirtied_at.max(before);
         }
         match self.left {
             Left::Busy => file.come_back(&mut state, busy_until),
             Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
-            // What is left waits for a completion or a release, which queue the file.
+            // The remaining pages wait for a completion or a release, which queues the file.
             Left::Nothing if state.in_flight() || state.holds > 0 => {}
             Left::More | Left::Nothing | Left::Paused => file.requeue_as(&mut state, now, how),
         }
@@ -240,7 +239,7 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Writes the file's next run, at most so many bytes but at least a page, as one request.
+    /// Writes the file's next run, at most `bytes_max` but at least a page, as one request.
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut Taken, bytes_max: u64, patience: Patience) -> Step {
         let Some(file) = taken.open.clone() else { return Step::Ended };
         let (device, for_sync) = (&file.device, taken.reason == FlushReason::Sync);
@@ -264,7 +263,7 @@ impl<P: Platform> Writeback<P> {
         let now = self.base.now();
         let claimed = {
             let mut state = lock(&file.state);
-            // A write of this turn may have failed: what is left waits for the pause, too.
+            // A write of this turn may have failed: the remaining pages wait for the pause, too.
             if taken.pauses(&state, now) {
                 None
             } else if taken.is_young(&state) {
@@ -279,10 +278,10 @@ impl<P: Platform> Writeback<P> {
             Some(Claim::Run(mut run)) => {
                 let first = run.offset / PAGE_BYTES;
                 let place = (file.pages.slot, first + run.pages);
-                // All that was in flight may have ended in a bunch while the turn waited for it: nothing came between.
+                // All requests may have ended together while the turn waited for one: nothing came between.
                 run.continues |= device.writes_on(first, place) && waited;
                 if matches!(taken.reason, FlushReason::Idle { .. }) {
-                    // Each waits for the one before, but the device is where that ended.
+                    // Each waits for the one before, but the device's head is where that ended.
                     run.continues |= device.idles_on(first, place);
                 }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
@@ -300,7 +299,6 @@ impl<P: Platform> Writeback<P> {
         Step::Ended
     }
 
-    /// Ends the file's turn.
     pub(crate) fn put_back(&self, mut taken: Taken, how: PutBack) {
         let now = self.base.now();
         if let Some(file) = &taken.open {
@@ -310,11 +308,11 @@ impl<P: Platform> Writeback<P> {
         taken.close(now, how);
     }
 
-    /// Writes up to so many pages of the device in a writer's place, waiting for requests; returns
-    /// how many. Ends early when there is nothing more that can be written now.
+    /// Writes up to `pages` pages of the device in a writer's place, waiting for requests; returns how many. Ends early
+    /// if no more can be written now.
     pub(crate) async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
         let mut written = 0;
-        // A file has more turns than one only if it gave pages in the last.
+        // A file has another turn only if it gave pages in the last.
         let mut turns_left = device.unclean_count();
         while written < pages && turns_left > 0 {
             let Some(mut taken) = self.take(device, FlushReason::Background) else {

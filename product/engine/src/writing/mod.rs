@@ -1,10 +1,10 @@
 //! Writing: overwrites of dirty pages at once, everything else under the file's lock.
 //!
-//! Owns: what a write needs before it takes the file's lock: room in the dirty budget, space on the
-//! device, frames, the rest of a sector it covers in part.
-//! Does not own: what it then does to each page (`page`), the copy (`cache::hit`), the flusher.
-//! Invariants: what is needed is got before the lock is taken; under it nothing waits. Bytes are
-//! charged before they are dirtied and marked dirty before the write is acknowledged.
+//! Owns: the resources that a write needs before it takes the file's lock: room in the dirty budget, space on the
+//! device, frames, the rest of a partly covered sector.
+//! Does not own: the change of each page (`page`), the copy (`cache::hit`), the flusher.
+//! Invariants: a write has all resources before it takes the lock; under the lock nothing waits. Bytes are charged
+//! before they are dirtied and marked dirty before the write is acknowledged.
 
 mod page;
 mod space;
@@ -33,7 +33,7 @@ enum Stop {
     Done,
     /// More frames are needed than were taken.
     Frames,
-    /// The page has to be read, or a request for it to end, first.
+    /// The page has to be read first, or a request for it has to end.
     Page(u64),
     /// A copy into the page, or out of it, is in progress.
     Busy,
@@ -42,7 +42,6 @@ enum Stop {
     Discarded,
 }
 
-/// The mechanism.
 pub(crate) struct Writing<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
@@ -59,8 +58,8 @@ fn check_range(file: &FileInner, offset: u64, len: usize) -> Result<(), Error> {
     }
 }
 
-/// Overwrites the bytes if all of them are in pages that are dirty already; says how many, from the first on.
-/// That is all of them or none, unless one of several pages was taken by a flusher or a reader in this very moment.
+/// Overwrites the bytes if all of them are in dirty pages; returns how many, from the first on: all or none, as a rule.
+/// If a flusher or a reader takes one of several pages at this moment, it may be a part of them.
 #[inline]
 pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
     if check_range(file, offset, from.len()).is_err() {
@@ -90,7 +89,7 @@ fn could_overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, l
     true
 }
 
-/// Overwrites page by page up to the first for which that changes more than bytes; returns how many bytes.
+/// Overwrites page by page, up to the first page where more than bytes would change; returns how many bytes.
 #[inline]
 fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
     let (mut done, mut pages) = (0, 0);
@@ -134,7 +133,7 @@ impl<P: Platform> Writing<P> {
                 let piece = &from[done..from.len().min(done + self.piece_bytes(&payer))];
                 match self.write_piece(&payer, offset + done as u64, piece).await {
                     Ok(written) => done += written,
-                    // Since it began to wait, so much has failed that smaller pieces are called for.
+                    // So much has failed since the wait began that smaller pieces are needed.
                     Err(Error::Device(_)) if piece.len() > self.piece_bytes(&payer) => {}
                     Err(error) => return Err(error),
                 }
@@ -159,14 +158,14 @@ impl<P: Platform> Writing<P> {
         loop {
             let left = FileInner::pages_of(&(offset + done as u64..range.end));
             let lacking = if std::mem::take(&mut brought) {
-                // Frames for the others might be had only by evicting this page again, for ever.
+                // Frames for the others might require evicting this page again, for ever.
                 usize::from(self.needs_frame(file, left.start))
             } else {
                 left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
             };
             let mut spare = match lacking {
                 0 => Spare::none(&self.base.cache),
-                // A part of the cache at a time, so that many writers in a small one all get on.
+                // A part of the cache at a time, so that many writers in a small one all make progress.
                 _ => {
                     let most = lacking.min((self.base.cache.total_pages() / 16).max(1) as usize);
                     payer.call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(most)).await

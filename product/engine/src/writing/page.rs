@@ -1,10 +1,10 @@
-//! What a write does to one page, in each of the page's states.
+//! A write's change of one page, in each of the page's states.
 //!
-//! Owns: the transitions to dirty, the choice between changing a page and replacing it, which
-//! sectors become valid by a write.
-//! Does not own: what a write needs before (`write`), the copy itself (`cache::hit`).
-//! Invariants: runs under the file's lock and waits for nothing. Bytes of a page that is stable do
-//! not change. Every byte that becomes valid is written here or is zero on the device too.
+//! Owns: the transitions to dirty, the choice between changing a page and replacing it, which sectors a write makes
+//! valid.
+//! Does not own: the resources that a write needs before (`write`), the copy itself (`cache::hit`).
+//! Invariants: runs under the file's lock and waits for nothing. Bytes of a stable page do not change. Every byte that
+//! becomes valid is written here or is zero on the device too.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,14 +26,14 @@ use crate::reclaim::Spare;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
-/// What a write was given to dirty pages with.
+/// A write's resources for dirtying pages.
 pub(super) struct Means<'a, 'c> {
     pub(super) spare: &'a mut Spare<'c>,
     pub(super) charge: &'a mut Charge,
 }
 
 impl Means<'_, '_> {
-    /// A frame to fill. The one after it is on its way meanwhile.
+    /// A frame to fill. Prefetches the one after it meanwhile.
     fn frame(&mut self) -> Result<FrameId, Stop> {
         let frame = self.spare.take().ok_or(Stop::Frames)?;
         self.spare.expect_copy();
@@ -46,9 +46,9 @@ struct PageWrite<'a> {
     file: &'a Arc<FileInner>,
     at: InPage,
     bytes: &'a [u8],
-    /// The sectors that it dirties: whole blocks of the device.
+    /// The sectors that the write dirties: whole blocks of the device.
     touched: Sectors,
-    /// The sectors that the write, the file's end and the device's end leave no question about.
+    /// The sectors fully determined by the write, the file's end and the device's end.
     settled: Sectors,
 }
 
@@ -69,14 +69,14 @@ impl<'a> PageWrite<'a> {
         self.file.pages.identity(self.at.page)
     }
 
-    /// The sectors of which the write leaves nothing as it was.
+    /// The sectors that the write replaces as a whole.
     fn covered(&self) -> Sectors {
         Sectors::covered(self.at.range())
     }
 }
 
 impl<P: Platform> Writing<P> {
-    /// Writes pages until something is missing; returns how many bytes, and what.
+    /// Writes pages until a resource is missing; returns how many bytes, and the reason to stop.
     pub(super) fn write_pages(
         &self,
         file: &Arc<FileInner>,
@@ -162,7 +162,7 @@ impl<P: Platform> Writing<P> {
     ) -> Result<(), Stop> {
         let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
-        // The read that fills a frame would overwrite the bytes; one that completes a page does not.
+        // The read that fills a frame would overwrite the bytes; a read that completes a page does not.
         let filling = cache.pages.word(frame).any(READING) && valid.is_empty();
         if filling || !valid.union(write.settled).contains(write.touched) {
             return Err(Stop::Page(write.at.page));
@@ -186,7 +186,7 @@ impl<P: Platform> Writing<P> {
         Ok(())
     }
 
-    /// The page must not change where it is: the new version goes to another frame.
+    /// The page must not change in its frame: the new version goes to another frame.
     fn write_elsewhere(
         &self,
         state: &mut FileState,
@@ -200,8 +200,8 @@ impl<P: Platform> Writing<P> {
             return Err(Stop::Page(write.at.page));
         }
         let new = means.frame()?;
-        // A writer that came before the page became stable may still be copying into it, and the guard
-        // that made it stable may go at any moment: ours stays until the new version has its place.
+        // A writer that came before the page became stable may still be copying into it. The guard that made the page
+        // stable may go at any moment: ours stays until the new version has its place.
         if !cache.pages.freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
@@ -221,7 +221,7 @@ impl<P: Platform> Writing<P> {
         cache.eviction.replaced(&cache.pages, old, new);
         state.failed_pages -= u64::from(word.has(FAILED));
         if word.any(DIRTY) {
-            // It takes over the old one's place in the accounts.
+            // The new version takes over the old one's place in the accounts.
             state.watch.note_changed();
         } else {
             means.charge.spend(runs);
@@ -246,7 +246,7 @@ impl<P: Platform> Writing<P> {
         write.file.pages.index.has_tag(&self.base.cache.nodes, write.at.page, Tag::Unflushed)
     }
 
-    /// A page has become dirty; `again`: one that has just been written.
+    /// A page has become dirty; `again`: it had just been written.
     fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState, again: bool) {
         let local = self.base.local();
         local.count(Counter::PagesDirtied, 1);

@@ -1,15 +1,15 @@
-//! Room on the device for what is accepted.
+//! Room on the device for accepted data.
 //!
-//! While a device has plenty of free space, writes are accepted without asking. Once what is free
-//! comes within a margin (`reserve_below_bytes`) of what is dirty, everything dirty gets its place
-//! first, and from then on each write before it is accepted: so the writer learns of a full disk, and
-//! not the flusher. Plenty is twice the margin, so that the border is not crossed at every write.
+//! While a device has plenty of free space, writes are accepted without asking. Once free space comes within a margin
+//! (`reserve_below_bytes`) of the dirty data, all dirty data gets its place first. From then on each write gets its
+//! place before it is accepted. So the writer learns of a full disk, and not the flusher. Plenty is twice the margin,
+//! so that the border is not crossed at every write.
 //!
 //! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
 //! Does not own: the count of free bytes (the device's), the stage of the pass (`devices::placing`).
-//! Invariants: near the border nothing is accepted before the pass has asked for a place for all that is dirty. A
-//! file whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. A device that
-//! cannot reserve is not asked to mean it.
+//! Invariants: near the border nothing is accepted before the pass has requested a place for all dirty data. A file
+//! whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. On a device
+//! that cannot reserve, writes are accepted without a reservation.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
 
-/// Most files that a pass asks for at the same time: a request that is refused may take its time.
+/// The most files that a pass requests space for at the same time: a refused request may take its time.
 const TOGETHER: usize = 8;
 
-/// Most dirty pages that one request reserves space for: the file's lock is held while they are looked for.
+/// The most dirty pages that one request reserves space for: the file's lock is held while they are looked for.
 const RANGE_PAGES: u64 = 4096;
 
 impl<P: Platform> Writing<P> {
-    /// Near a full device: has the range reserved before it is accepted.
+    /// Reserves the range before it is accepted, if the device is nearly full.
     pub(super) async fn reserve_space(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         let device = &file.device;
         let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
@@ -55,7 +55,7 @@ impl<P: Platform> Writing<P> {
         Ok(reserve(&self.writeback, file, range).await?)
     }
 
-    /// Starts the tasks that give everything dirty on the device its place.
+    /// Starts the tasks that give all dirty data on the device its place.
     fn begin_pass(&self, device: &Arc<DeviceState>) {
         let (writeback, device) = (Arc::clone(&self.writeback), Arc::clone(device));
         let tasks = device.unclean_count().min(TOGETHER);
@@ -71,7 +71,7 @@ impl<P: Platform> Writing<P> {
     }
 }
 
-/// A pass over the dirty files of a device. It ends when the last of its tasks does.
+/// A pass over the dirty files of a device. It ends when its last task ends.
 struct Pass<P: Platform> {
     writeback: Arc<Writeback<P>>,
     device: Arc<DeviceState>,
@@ -91,7 +91,7 @@ impl<P: Platform> Pass<P> {
         }
     }
 
-    /// Asks for a place for the file's dirty pages. An error is kept for the file's own writers.
+    /// Requests a place for the file's dirty pages. An error is kept for the file's own writers.
     async fn place(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
@@ -113,7 +113,7 @@ impl<P: Platform> Drop for Pass<P> {
     }
 }
 
-/// Reserves space for the file's dirty pages, from a page on. If that fails the file keeps the page where it did.
+/// Reserves space for the file's dirty pages, from a page on. If that fails, the file keeps the page where it failed.
 async fn place<P: Platform>(
     writeback: &Arc<Writeback<P>>,
     file: &Arc<FileInner>,
@@ -124,7 +124,7 @@ async fn place<P: Platform>(
     while let Some(pages) = dirty_pages(file, from..end) {
         let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
         result = match reserve(writeback, file, &bytes).await {
-            // A file that is gone from the device takes up no room.
+            // A file that is gone from the device takes up no space.
             Err(DeviceError::Stale) => Ok(()),
             other => other,
         };
@@ -150,8 +150,7 @@ async fn reserve<P: Platform>(
     }
 }
 
-/// The first pages of the range that are dirty, not being written, and follow each other: as many as the lock may be
-/// held for.
+/// The first run in the range of pages that are dirty and not being written, as long as the lock may be held for.
 fn dirty_pages(file: &FileInner, range: Range<u64>) -> Option<Range<u64>> {
     let (_state, index, nodes) = (lock(&file.state), &file.pages.index, &file.cache.nodes);
     let first = index.next_tagged(nodes, range.start, Tag::Dirty).filter(|page| range.contains(page))?;

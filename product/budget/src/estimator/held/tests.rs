@@ -4,7 +4,7 @@ const PART: u64 = ONE / 2;
 const MIB: u64 = 1 << 20;
 const BYTES: Prices = Prices { run_ns: 1000, mib_ns: 80 * MILLISECOND };
 
-/// Windows of a device whose runs cost so much, with so many MiB each.
+/// Adds windows with one run each, of `mib` MiB, on a device whose runs cost `run_ms`.
 fn windows(held: &mut Held, count: u32, run_ms: u64, mib: u64) {
     for _ in 0..count {
         let work = Work { runs: 1, bytes: mib * MIB };

@@ -69,7 +69,7 @@ fn without_the_knob_or_beside_a_background_threshold_in_time_nothing_is_written_
     assert!(off(KnobValues { expire_ns: u64::MAX, ..on }), "dirty_writeback_centisecs is 0");
 }
 
-/// The answer for a file with a q of so many ms.
+/// The answer for a file with a q of `before_ms`.
 fn after(before_ms: u64, fresh: u64, again: u64, over_ms: u64) -> Option<(u64, bool)> {
     let (before, over_ns) = (Quiet { ns: before_ms * MILLISECOND, hot: false }, over_ms * MILLISECOND);
     let answer = quiet(&view(0, DeviceCounts::default()), before, &Rewrites { fresh, again, over_ns });

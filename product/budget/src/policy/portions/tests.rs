@@ -4,7 +4,7 @@ use crate::policy::PAGE_BYTES;
 const SECOND: u64 = 1000 * MILLISECOND;
 const PAGES: u64 = 8 * MIB / PAGE_BYTES;
 const BAND: Band = Band { end_ns: SECOND };
-/// A portion takes 90 ms.
+/// A portion costs 90 ms on this disk.
 const DISK: Prices = Prices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
 
 fn knobs(portion_bytes: u64) -> Knobs {
@@ -26,9 +26,9 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
     };
     assert_eq!(terms(8 * MIB, DISK, SECOND, 100), None, "runs are long enough");
     assert_eq!(terms(0, DISK, 5 * SECOND, 100), None, "not wanted");
-    // Eight of them take 0.7 s.
+    // Eight portions take 0.7 s.
     assert_eq!(terms(8 * MIB, DISK, 5 * SECOND, 100), Some((BAND, 8 * MIB)));
-    // Each takes 1.1 s: one for each of three payers and one more, or as many as the band may hold.
+    // Each takes 1.1 s: one portion for each of three payers and one more, or as many as the band may hold.
     let stick = Prices { run_ns: 300 * MILLISECOND, mib_ns: 100 * MILLISECOND };
     assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 3), Some((Band { end_ns: 4400 * MILLISECOND }, 8 * MIB)));
     assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, 8 * MIB)));
@@ -124,14 +124,14 @@ fn a_decision_looks_at_few_portions_however_many_are_open() {
         }
         assert_eq!(portions.left_ns(open), open * 89 * MILLISECOND);
         assert_eq!(looks as u64, open, "one look for each decision");
-        // All of them end at nearly the same time: each is dropped once.
+        // All portions end at nearly the same time: each is dropped once.
         looks = (0..open).map(|at| portions.expire(LASTS_NS + at)).sum();
         assert!(looks as u64 <= 2 * open, "{looks} looks for {open} portions");
         assert_eq!(portions.left_ns(LASTS_NS + open), 0);
     }
 }
 
-/// The sum is kept beside the portions: it has to agree with them after any history.
+/// The sum is kept beside the portions: both must agree after any history.
 #[test]
 fn the_sum_agrees_with_the_portions() {
     let (mut portions, mut shares) = (Portions::default(), vec![Share::default(); 7]);

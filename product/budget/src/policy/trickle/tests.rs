@@ -9,7 +9,7 @@ fn bytes(ns: u64) -> Work {
     Work { runs: 0, bytes: ns * MIB / 1024 }
 }
 
-/// What the trickle says, of a backlog of so much time, after so much was done.
+/// The trickle's answer for a backlog of `backlog_ns`, after `done_ns` was done.
 fn completed(trickle: &mut Trickle, done_ns: u64, backlog_ns: u64) -> Cost {
     trickle.completed((bytes(done_ns), bytes(backlog_ns)), &PRICES, backlog_ns, END_NS)
 }
@@ -30,7 +30,7 @@ fn a_sixteenth_of_what_completes_enters_above_it_however_large_writes_are() {
             backlog -= 160;
             done += 160;
             let most = completed(&mut trickle, 160, backlog);
-            // Somebody waits always, and is let in whole if there is anything left.
+            // A writer always waits, and is admitted whole if anything is left.
             while backlog < most {
                 backlog += write;
                 entered += write;
@@ -60,7 +60,7 @@ fn new_prices_are_no_entrants() {
 #[test]
 fn nobody_is_kept_out_for_longer_than_four_budgets_of_work() {
     let mut trickle = Trickle { dirty: bytes(10_000), ..Trickle::default() };
-    // All of this was charged by nobody who asked.
+    // All of this was charged without asking.
     completed(&mut trickle, 0, 100_000);
     let (mut done, mut backlog) = (0, 100_000);
     loop {

@@ -1,7 +1,7 @@
-//! Models of the index for loom. A node has two slots there, so that little grows and is reused.
+//! Models of the index for loom. A node has two slots there, so that little trees grow and reuse nodes.
 //!
 //! Owns: the models. Does not own: the index.
-//! Invariants: changes are made by one thread, as under the file's lock.
+//! Invariants: one thread makes the changes, as under the file's lock.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ impl World {
         Self { pages: PageTable::new(4), nodes: Nodes::on_heap(8), files: [Index::new(), Index::new()] }
     }
 
-    /// Puts a page in a fresh frame and that in its file's index.
+    /// Puts a page in a fresh frame, and the frame in its file's index.
     fn insert(&self, file: u32, page: u64, frame: u32) {
         let frame = FrameId::new(frame);
         self.pages.occupy(frame, Identity { file, index: page }, PRESENT | UPTODATE);
@@ -38,7 +38,7 @@ impl World {
         self.pages.release(frame);
     }
 
-    /// The frame that a hit would read, if it is one.
+    /// The frame that a hit would read, if any.
     fn find(&self, file: u32, page: u64) -> Option<u32> {
         let frame = self.files[file as usize].lookup(&self.nodes, page)?;
         if !self.pages.contains(frame) {
@@ -56,7 +56,7 @@ impl World {
 fn loom_a_lookup_through_a_reused_node_is_recognised() {
     sync::model(|| {
         let world = Arc::new(World::new());
-        // Three levels, with nodes of its own below the root.
+        // Three levels, with the file's own nodes below the root.
         world.insert(0, 4, 3);
         let reader = Arc::clone(&world);
         let reader = thread::spawn(move || {
@@ -64,7 +64,7 @@ fn loom_a_lookup_through_a_reused_node_is_recognised() {
             assert!(found.is_none_or(|frame| frame == 3), "{found:?}");
         });
         world.remove(0, 4, 3);
-        // The nodes just freed, at other levels, with a frame whose number is a node's.
+        // Reuses the nodes just freed, at other levels, with a frame whose number is a node's.
         world.insert(1, 2, 0);
         reader.join().unwrap();
         assert_eq!((world.find(0, 4), world.find(1, 2)), (None, Some(0)));
@@ -82,8 +82,8 @@ fn loom_a_lookup_through_a_frame_that_went_back_is_recognised() {
             assert!(found.is_none_or(|frame| frame == 3), "{found:?}");
         });
         world.remove(0, 4, 3);
-        // The nodes' frame went back to the arena with them. It holds a page's bytes: numbers of frames, of nodes, and of
-        // neither. One of the frames holds the same page of another file.
+        // The nodes' frame went back to the arena with them. The frame holds a page's bytes: numbers of frames, of
+        // nodes, and of neither. One of the frames holds the same page of another file.
         world.insert(1, 4, 1);
         for node in [1, 2] {
             world.nodes.scribble(node, |at| [2, 1 << 20][at]);
@@ -113,8 +113,8 @@ fn loom_what_is_found_was_put_there_whole() {
         world.insert(0, 0, 3);
         let reader = Arc::clone(&world);
         let reader = thread::spawn(move || {
-            // Before the entry, in the middle of it or after it: the page or nothing, and never what
-            // was in the frame before.
+            // Before the entry, in the middle of it or after it, a lookup finds the page or nothing. It never finds the
+            // frame's earlier bytes.
             let frame = reader.files[0].lookup(&reader.nodes, 1);
             if let Some(frame) = frame {
                 assert_eq!(reader.pages.identity(frame), Identity { file: 0, index: 1 });

@@ -21,7 +21,7 @@ fn put(index: &Index, nodes: &Nodes, page: u64, frame: FrameId) {
     index.insert(nodes, page, frame, room);
 }
 
-/// Clears a tag in pieces of so many leaves.
+/// Clears a tag in pieces of `leaves` leaves.
 fn clear(index: &Index, nodes: &Nodes, tag: Tag, leaves: u64) {
     let mut from = Some(0);
     while let Some(next) = from {
@@ -159,7 +159,7 @@ fn nodes_come_from_the_arena_and_go_back() {
     for (at, page) in pages.iter().enumerate() {
         assert_eq!(index.lookup(&nodes, *page), Some(FrameId::new(*page as u32)), "page {at}");
     }
-    // The pages that are left need few frames: free nodes are used again before a frame is taken.
+    // The remaining pages need few frames: free nodes are reused before a frame is taken.
     for page in &pages[20..] {
         index.remove(&nodes, *page);
     }
@@ -171,7 +171,7 @@ fn nodes_come_from_the_arena_and_go_back() {
     assert_eq!((nodes.frames(), arena.free_count()), (0, all));
 }
 
-/// A frame of nodes went back to the arena while somebody was on the way through it, and holds a page's bytes.
+/// A frame of nodes went back to the arena during a lookup through it, and holds a page's bytes.
 #[test]
 fn a_lookup_through_a_pages_bytes_ends_inside_the_arena() {
     let (nodes, index) = (Nodes::on_heap(64), Index::new());
@@ -183,15 +183,15 @@ fn a_lookup_through_a_pages_bytes_ends_inside_the_arena() {
             nodes.scribble(number, |at| Numbers(seed + at as u64 + u64::from(number)).next(1 << (seed % 33)) as u32);
         }
         let page = numbers.next(1 << 42);
-        // Any frame may come out, or none: it is asked whose it is.
+        // Any frame may come out, or none: the caller checks its identity.
         let _ = index.lookup(&nodes, page);
     }
 }
 
 #[test]
 fn lookups_beside_changes_find_the_right_frame_or_a_recognisably_wrong_one() {
-    // Page p of the file holds frame p; another file's pages hold frames from 1 << 20 on, so a
-    // lookup that strays through a reused node cannot be mistaken for a hit.
+    // Page p of the file holds frame p; another file's pages hold frames from 1 << 20 on. So a lookup that strays
+    // through a reused node cannot be mistaken for a hit.
     let (nodes, index, other) = (Nodes::on_heap(1 << 16), Index::new(), Index::new());
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -238,7 +238,7 @@ fn runs_are_counted_within_a_leaf_and_across() {
             };
             let more = index.set_tag_in_run(&nodes, page, Tag::Dirty, on);
             assert_eq!(more, runs(&tagged) as i64 - before, "page {page}, stride {stride}");
-            // What is so already changes nothing.
+            // Setting a tag to its present value changes nothing.
             assert_eq!(index.set_tag_in_run(&nodes, page, Tag::Dirty, on), 0);
         }
     }

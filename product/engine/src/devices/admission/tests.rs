@@ -8,7 +8,7 @@ fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// A queue whose policy lets everything in.
+/// A queue whose policy admits everything.
 fn unlimited() -> AdmissionQueue {
     let queue = AdmissionQueue::new();
     queue.set_room(&Room::UNLIMITED);

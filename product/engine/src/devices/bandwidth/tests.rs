@@ -63,7 +63,7 @@ fn the_first_second_is_its_own_mean() {
     let (mut bandwidth, mut now) = (Bandwidth::default(), 0);
     write(&mut bandwidth, &mut now, 50, 4, 0);
     write(&mut bandwidth, &mut now, 80, 10, 0);
-    // 200 ms at 25 MB/s and 770 ms at 10 MB/s; the last 30 ms are in a window that is open.
+    // 200 ms at 25 MB/s and 770 ms at 10 MB/s; the last 30 ms are in an open window.
     let mean = bandwidth.bytes_per_second().unwrap_or(0);
     assert!((13_092_000..13_094_000).contains(&mean), "{mean}");
 }

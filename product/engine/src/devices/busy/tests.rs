@@ -46,7 +46,7 @@ fn what_passes_up_to_a_flushs_end_may_be_its_doing() {
     clocks.begins(Kind::Write, at(0));
     clocks.begins(Kind::Write, at(0));
     clocks.begins(Kind::Other, at(4));
-    // The flush waits for this one, then the other for the flush.
+    // The flush waits for this write, then the other write waits for the flush.
     clocks.ends(Kind::Write, at(0), at(10));
     clocks.ends(Kind::Other, at(4), at(17));
     clocks.ends(Kind::Write, at(0), at(20));

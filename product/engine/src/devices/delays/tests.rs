@@ -43,7 +43,7 @@ fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
     let (delays, many) = (Delays::default(), 3 * ACCOUNTS_MAX as u64);
     for at in 0..many {
         ends(&delays, &Client::named(&format!("client {at}")), Delay::Read, 1 + at);
-        // One that comes again and again stays.
+        // A client that comes again and again stays.
         ends(&delays, &Client::named("often"), Delay::Read, 1);
     }
     let told = delays.told(|_| 0);
@@ -62,7 +62,7 @@ fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
 #[test]
 fn the_one_that_ended_a_wait_last_is_told_first() {
     let delays = Delays::default();
-    // Of one shard: of others the order between them is not kept.
+    // All of one shard: between shards the order is not kept.
     let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
     let shard: Vec<_> =
         clients.iter().filter(|client| super::number_of(client).is_multiple_of(super::SHARDS)).take(3).collect();

@@ -1,13 +1,12 @@
 use super::*;
 
 const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
-/// A file.
 const SLOT: u32 = 7;
 
 #[test]
 fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
     let flight = Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS };
-    // Pages and runs in flight, the most requests at any moment, at this.
+    // Pages and runs in flight, the most requests at any moment, and at this one.
     let table = [
         (0, 0, 32, 32),
         (999, 0, 32, 32),
@@ -50,7 +49,7 @@ fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     device.begin(SLOT, 1 << 40, 1, true);
     assert!(!device.is_sync_ahead(), "syncs first always");
     device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
-    // There and back again: 201 each.
+    // A seek there and back: 201 each.
     for number in 0..5 {
         assert!(!device.is_sync_ahead(), "sync {number}");
         device.begin(SLOT, 1, 1, true);

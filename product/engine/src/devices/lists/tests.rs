@@ -13,7 +13,7 @@ fn a_look_at_very_many_files_that_fail_brings_few_of_them_back() {
     for files in [1_000, 100_000] {
         let mut lists = Lists::default();
         for at in 0..files {
-            // Some of them at the same instant, and none in order.
+            // Some files have the same instant, and none is in order.
             lists.push_later(Nanos(at * 7_919 % files / 3), Later::Retry(Weak::new()));
         }
         lists.push_later(Nanos(0), Later::Sync(Weak::new()));
@@ -29,7 +29,7 @@ fn a_look_at_very_many_files_that_fail_brings_few_of_them_back() {
         assert_eq!((back, lists.next_later()), (files + 1, None));
         assert_eq!((lists.retry.len() as u64, lists.sync.len()), (files, 1));
         assert!(looks <= files / 3 + 1, "{looks} looks for {files} files");
-        // All at once.
+        // All files at once.
         (0..files).for_each(|_| lists.push_later(Nanos(5), Later::Retry(Weak::new())));
         assert_eq!(lists.bring_back(Nanos(5)), BACK_TOGETHER);
         assert_eq!(lists.next_later(), Some(Nanos(5)), "the rest at the next looks");

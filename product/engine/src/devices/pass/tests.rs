@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Goes on from each position, and finds a run there; when passes that ended had begun.
+/// Goes on from each position, and finds a run there. Returns the beginnings of the passes that ended.
 fn walk(pass: &mut Pass, now: u64, file_end: u64, runs: &[(u64, u64, u64)]) -> Vec<Nanos> {
     let mut ended = Vec::new();
     for (at, first, next) in runs {
@@ -16,10 +16,10 @@ fn walk(pass: &mut Pass, now: u64, file_end: u64, runs: &[(u64, u64, u64)]) -> V
 fn a_pass_ends_where_it_began() {
     let mut pass = Pass::default();
     assert_eq!(walk(&mut pass, 10, 100, &[(0, 3, 50), (50, 60, 100)]), [Nanos(10)], "from the start to the end");
-    // The next begins in the middle, and ends with the run that crosses where it began.
+    // The next pass begins in the middle, and ends with the run that crosses its beginning.
     assert_eq!(walk(&mut pass, 30, 120, &[(100, 105, 106), (106, 115, 120), (0, 0, 4)]), []);
     assert_eq!(walk(&mut pass, 40, 120, &[(4, 90, 105)]), [Nanos(30)]);
-    // Where it finds nothing before the file's end the claim has gone back by itself.
+    // If a pass finds nothing before the file's end, its claim has gone back by itself.
     assert_eq!(walk(&mut pass, 50, 120, &[(105, 2, 3), (3, 105, 106)]), [Nanos(50)]);
     assert_eq!(walk(&mut pass, 60, 120, &[(106, 107, 108), (108, 2, 3), (3, 1, 2)]), [Nanos(60)]);
     pass.go_on(Nanos(70), 900, true);
@@ -38,7 +38,7 @@ fn a_stream_is_followed_until_what_is_behind_is_old() {
     assert_eq!(walk(&mut pass, 70, 900, &[(0, 0, 1), (1, 140, 150)]), [Nanos(50)]);
 }
 
-/// A model of a file: pages and since when they are dirty.
+/// A model of a file: pages, and when they became dirty.
 #[test]
 fn after_a_pass_nothing_is_older_than_it() {
     let mut random = 7_u64;

@@ -6,7 +6,7 @@ fn at(ms: u64) -> Nanos {
     Nanos(ms * MS)
 }
 
-/// A file that has to be left alone for 200 ms, of which so many pages became dirty at the beginning.
+/// A file that has to be left alone for 200 ms, with `pages` pages dirtied at the beginning.
 fn dirtied(pages: u64) -> Watch {
     let mut watch = Watch::default();
     watch.wakes(at(0), 50 * MS);

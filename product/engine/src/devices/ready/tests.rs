@@ -5,7 +5,7 @@ fn entry(slot: u32, dirtied_at: u64, pages: u64) -> Entry {
     Entry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages), hot, look_at }
 }
 
-/// Takes all; which they were.
+/// Takes all files; returns their slots.
 fn all(mut next: impl FnMut() -> Option<Entry>) -> Vec<u32> {
     std::iter::from_fn(|| next().map(|entry| entry.slot)).collect()
 }

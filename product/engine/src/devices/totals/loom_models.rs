@@ -1,5 +1,4 @@
-//! Models of waiting for what other devices give back, for loom, which reports a waiter that nobody tells as a
-//! deadlock.
+//! Models of waiting for other devices' releases, for loom. Loom reports a waiter that nobody wakes as a deadlock.
 //!
 //! Owns: the models. Does not own: the sums, the queues, the guard's formula.
 //! Invariants: no model gives anything back a second time.
@@ -16,7 +15,7 @@ use super::*;
 use crate::policy::Room;
 use crate::units::Pages;
 
-/// Two devices that may have two pages between them, and each has one.
+/// Two devices that may have two pages together, and have one each.
 struct World {
     totals: DirtyTotals,
     second: AdmissionQueue,
@@ -30,12 +29,12 @@ impl World {
         let second = AdmissionQueue::new();
         second.set_room(&Room::UNLIMITED);
         second.set_guard(Pages(1));
-        // Who has nothing gets what it asks for.
+        // A device without pages gets the pages it asks for.
         second.force(Pages(1));
         Self { totals, second }
     }
 
-    /// As `dirty::refresh_guard`: what the first leaves of the two.
+    /// As `dirty::refresh_guard`: the pages that the first device leaves of the two.
     fn refresh(&self) {
         self.second.set_guard(Pages(2 - self.totals.held()));
     }

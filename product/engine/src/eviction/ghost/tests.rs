@@ -22,7 +22,7 @@ fn a_page_is_remembered_once() {
     assert!(!ghost.take(key(1)));
 }
 
-/// Of the pages that went, so many pages ago, the part that is remembered.
+/// The part of the pages evicted so many pages ago that is remembered.
 fn remembered(entries: u64, ago: std::ops::Range<u64>) -> f64 {
     let ghost = Ghost::new(entries);
     let noted = 20 * entries;
@@ -34,7 +34,7 @@ fn remembered(entries: u64, ago: std::ops::Range<u64>) -> f64 {
 #[test]
 fn about_as_many_pages_are_remembered_as_there_are_entries() {
     for entries in [2048, 65_536] {
-        // An exact list of so many entries has 1 and 0; buckets that fill unevenly forget some earlier.
+        // An exact list of so many entries has 1 and 0; unevenly filled buckets forget some entries earlier.
         let (half, last, gone) = (
             remembered(entries, 0..entries / 2),
             remembered(entries, entries / 2..entries),
@@ -57,7 +57,7 @@ fn a_small_one_forgets_in_proportion() {
 fn an_entry_stays_forgotten_when_epochs_begin_anew() {
     let ghost = Ghost::new(4);
     ghost.note(&[key(0)]);
-    // The entry's bucket is filled by others long before its epoch's number comes again.
+    // Other pages fill the entry's bucket long before its epoch's number comes again.
     (1..65_537).for_each(|page| ghost.note(&[key(page)]));
     assert!(!ghost.take(key(0)));
 }

@@ -1,4 +1,4 @@
-//! What every policy keeps to, whatever comes, is used, written and cut off.
+//! Properties of every policy under any arrivals, uses, writes and truncations.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl Random {
     }
 }
 
-/// A cache under random use, beside what it should hold.
+/// A cache under random use, beside its expected contents.
 struct Tried {
     cache: Offline,
     there: BTreeMap<u64, FrameId>,
@@ -35,7 +35,7 @@ impl Tried {
         self.cache.pages.word(frame)
     }
 
-    /// Takes victims, each of which must be there, clean and held by nobody.
+    /// Takes victims, each of which must be present, clean and held by nobody.
     fn evict(&mut self, want: usize) -> bool {
         let (there, dirty, guarded) = (&mut self.there, &self.dirty, &self.guarded);
         self.cache.evict(want, |page| {
@@ -156,7 +156,7 @@ fn the_default_policy_looks_at_few_pages_for_each_that_goes() {
         let before = (tried.cache.scanned(), tried.there.len());
         tried.evict(1);
         let (looked, gone) = (tried.cache.scanned() - before.0, before.1 - tried.there.len());
-        // Each parked page is met once, each held one as often as the hand comes round meanwhile.
+        // Each parked page is met once, each held page as often as the hand comes round meanwhile.
         assert!(gone == 0 || looked <= 129 + 2 * held, "round {round}: {looked} looks with {held} that cannot go");
     }
 }

@@ -17,7 +17,7 @@ fn victims(policy: &S3Fifo, pages: &PageTable, count: usize) -> Vec<u32> {
     scan.victims.iter().map(|victim| victim.frame.raw()).collect()
 }
 
-/// Of 40 frames, the small queue has 4.
+/// With 40 frames, the small queue has 4.
 fn small_queue(numbers: u32) -> (S3Fifo, PageTable) {
     let (policy, pages) = (S3Fifo::new(40), PageTable::new(40));
     (0..numbers).for_each(|number| read_in(&policy, &pages, number));

@@ -49,7 +49,7 @@ impl World {
         listed(&self.pages, FrameId::new(number))
     }
 
-    /// So many victims leave the cache.
+    /// `count` victims leave the cache.
     fn evict(&self, count: usize) -> Vec<u32> {
         let scan = self.policy.victims(&self.pages, count, 1000);
         scan.victims
@@ -125,7 +125,7 @@ fn a_page_that_went_from_probation_comes_back_to_main() {
     assert_eq!(world.on(2), MAIN);
 }
 
-/// Pages 0 and 1 in main, with so many hits, and nothing else but a fresh page.
+/// Pages 0 and 1 in main, with `hits`, and nothing else but a fresh page.
 fn with_main(hits: [usize; 2]) -> World {
     let world = World::new(100);
     for number in [0, 1] {

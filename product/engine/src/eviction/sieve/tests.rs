@@ -23,7 +23,7 @@ fn pages_used_again_stay_where_they_are_and_the_hand_goes_on_from_where_it_was()
     pages.touch(FrameId::new(0));
     pages.touch(FrameId::new(2));
     assert_eq!(victims(&policy, &pages, 2), [1, 3]);
-    // Unlike with second chance, what was passed over comes again only after the hand was at the head.
+    // Unlike with second chance, a page that was passed over comes again only after the hand was at the head.
     assert_eq!(victims(&policy, &pages, 4), [4, 5, 0, 2]);
 }
 

@@ -64,7 +64,7 @@ fn a_stream_that_is_read_once_leaves_pages_in_use_alone() {
     }
     let mut evicted = victims(&lru.victims(&pages, 8, 64));
     for _ in 0..20 {
-        // What is evicted comes back as the next part of the stream, and is read once.
+        // Evicted pages come back as the next part of the stream, and are read once.
         for number in evicted.drain(..) {
             pages.touch(FrameId::new(number));
             lru.cleaned(&pages, &mut [FrameId::new(number)].into_iter());

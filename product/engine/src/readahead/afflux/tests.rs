@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::super::law::Law;
 use super::*;
 
-/// A file and its stream: what was read ahead is cached at once.
+/// A file and its stream; pages read ahead are cached at once.
 struct File {
     window: Window,
     cached: BTreeSet<u64>,
@@ -11,7 +11,7 @@ struct File {
     file_pages: u64,
     left: u64,
     most: u64,
-    /// Windows, the pages asked for included: start and pages; which page was read then.
+    /// Windows, including the requested pages: start and pages; and the page whose read caused each.
     windows: Vec<(u64, u64)>,
     triggers: Vec<u64>,
     read: u64,
@@ -58,7 +58,7 @@ impl File {
         self.window.issued(Came::Through);
     }
 
-    /// Reads so many pages one after the other until there are as many windows as expected.
+    /// Reads `asked` pages at a time, in order, until there are as many windows as expected.
     fn in_order(law: Law, asked: u64, windows: &[(u64, u64)]) -> Self {
         let mut file = Self::new(law);
         let mut at = 0;
@@ -110,7 +110,7 @@ fn streams_share_what_may_be_unread() {
     let (budget, law) = (65_536, Law { most: 32_768, first: 4, gap: 0 });
     let next = 1 << 30;
     for (streams, settles) in [(1, 16_384), (8, 3640), (64, 504), (1000, 32)] {
-        // What one gets if each stream has two windows of so many pages.
+        // One stream's window if each stream has two windows of `pages` pages.
         let window = |pages: u64| {
             let left = || budget - (2 * streams * pages).min(budget);
             let terms =
@@ -157,7 +157,7 @@ fn what_is_evicted_unread_halves_the_window() {
     (first_lost..first_lost + 1).for_each(|page| file.read(page, 1));
     let shrunk = file.windows[windows..].iter().find(|(start, _)| *start == first_lost).unwrap().1;
     assert!(shrunk <= size / 2 + 1 && shrunk > 1, "{shrunk} after {size}");
-    // Each window that is used adds an eighth.
+    // Each used window adds an eighth.
     let cap = file.window.cap;
     (first_lost + 1..first_lost + 1 + 20 * size).for_each(|page| file.read(page, 1));
     assert!(file.window.cap > cap * 2, "{} after {cap}", file.window.cap);
@@ -298,7 +298,7 @@ fn a_read_served_in_parts_is_one_read() {
     }
 }
 
-/// Reads of random places, none of which is ever in the cache: the most that chance can cost.
+/// Random reads of pages that are never cached: the most that chance can cost.
 #[test]
 fn random_reads_cost_little_more_than_was_asked() {
     let mut bits = 1u64;

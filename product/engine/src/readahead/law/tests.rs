@@ -1,6 +1,6 @@
 use super::*;
 
-/// A device: microseconds of a run, of latency, bytes a second.
+/// A device's law, given the time of a run and the latency in microseconds, and bytes a second.
 fn law(run_us: u64, latency_us: u64, bytes_per_s: u64) -> Law {
     let mib_ns = (1 << 20) * 1_000_000_000 / bytes_per_s;
     Law::of(&ReadPrices { run_ns: run_us * 1000, latency_ns: latency_us * 1000, mib_ns })

@@ -3,12 +3,12 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::readahead::law::Law;
 
-/// A file of which these pages are cached, and its state.
+/// A file with these cached pages, and its state.
 #[derive(Default)]
 struct File {
     window: Window,
     cached: BTreeSet<u64>,
-    /// Windows as they were read: start, size, asynchronous part; what triggered each.
+    /// Windows in the order of reading: start, size, asynchronous part; and the trigger of each.
     windows: Vec<(u64, u64, u64)>,
     triggers: Vec<u64>,
 }
@@ -40,7 +40,7 @@ impl File {
             self.cached.extend(ahead.first);
             from = page + 1;
         }
-        // The kernel looks at each page of a read as it comes to it.
+        // The kernel looks at each page of a read when it comes to that page.
         for page in start..end {
             let before = self.window.clone();
             let ahead = self.window.used(&(page..end), end, &terms, &self.cached);
@@ -58,7 +58,7 @@ impl File {
     }
 }
 
-/// Reads of so many pages one after the other, until there are as many windows as expected.
+/// Reads `asked` pages at a time, in order, until there are as many windows as expected.
 fn in_order(most: u64, asked: u64, from: u64, windows: &[(u64, u64, u64)]) -> File {
     let mut file = File::default();
     for number in 0..1000 {
@@ -125,7 +125,7 @@ fn evicted_pages_begin_a_small_window() {
 fn a_marker_without_its_state_goes_on_from_what_is_cached() {
     let mut file = File::default();
     (0..13).for_each(|page| file.read(page, 1, 32));
-    // The state is somebody else's now; the marker at 28 is left.
+    // The state is another reader's now; the marker at 28 is left.
     file.read(9000, 1, 32);
     file.read(9001, 1, 32);
     file.windows.clear();

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A device that serves one read after the other, with this latency beside.
+/// A device that serves one read at a time, with a latency added to each.
 struct Device {
     run_ns: u64,
     latency_ns: u64,
@@ -29,7 +29,7 @@ impl Device {
         }
     }
 
-    /// Reads with so many in flight at any time; a device that takes them at once needs its latency once.
+    /// Reads with `depth` in flight at any time; a device that takes them at once needs its latency once.
     fn queued(&mut self, count: u64, depth: u32, runs: u64, pages: u64) {
         (0..depth).for_each(|before| self.learner.begins(before, true));
         self.reads_ns += self.latency_ns;
@@ -49,7 +49,7 @@ impl Device {
     }
 }
 
-/// Between half and twice.
+/// Within a factor of two.
 fn is_near(found: u64, expected: u64) -> bool {
     found * 2 >= expected && found <= expected * 2
 }
@@ -68,7 +68,7 @@ fn a_stick_and_a_solid_state_disk() {
     let mut stick = Device::new(1000, 0, 25_000_000);
     stick.one_by_one(8, 1, 8);
     stick.one_by_one(16, 0, 32);
-    // Short lone reads say little of bytes.
+    // Short lone reads say little about bytes.
     assert!((144..=1152).contains(&stick.law().most), "{:?}", stick.law());
     let mut ssd = Device::new(0, 80, 500_000_000);
     ssd.one_by_one(8, 1, 1);
@@ -83,7 +83,7 @@ fn no_part_of_a_read_took_longer_than_all_of_it() {
     ssd.one_by_one(1, 1, 32);
     let took_ns = ssd.reads_ns;
     assert!(ssd.learner.prices().run_ns <= took_ns && ssd.learner.prices().latency_ns <= took_ns);
-    // What goes on where it ended says no more of the way there.
+    // A read that continues the last one says nothing about seeks.
     ssd.one_by_one(50, 0, 256);
     let law = ssd.law();
     assert!(law.most <= 32_768 / 2, "{law:?} {:?}", ssd.learner.prices());
@@ -102,7 +102,7 @@ fn a_latency_is_not_taken_for_slow_bytes() {
     let mut store = Device::new(0, 150_000, 1_250_000_000);
     store.one_by_one(40, 0, 32);
     assert!(store.law().most >= 1024, "{:?} {:?}", store.law(), store.learner.prices());
-    // What is slow is found slow as soon as requests are large.
+    // A slow device is recognized as soon as requests are large.
     let mut card = Device::new(0, 100, 5_000_000);
     card.one_by_one(40, 0, 32);
     card.one_by_one(80, 0, 256);
