@@ -1,9 +1,9 @@
-//! Manuals and completions for a package, from the command's own description: `package_files DIR`.
+//! Manuals and completions for a package, made from the command's own description: `package_files DIR`.
 //!
-//! Owns: how a description becomes a manual page; where each file belongs below DIR.
+//! Owns: how a description becomes a manual page; the place of each file below DIR.
 //! Does not own: the description (`args`), the package (`cargo xtask deb`).
-//! Invariants: the shipped binary has nothing of this in it. Each command has a page, and what its `--help` says stands
-//! on it.
+//! Invariants: the shipped binary contains no code of this example. Each command has a page, which includes its
+//! `--help` text.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, dead_code, reason = "a tool of the build, with the command's own modules in it")]
 
@@ -24,7 +24,7 @@ use command::{args, knobs};
 use report::units;
 use roff::{Roff, bold, roman};
 
-/// Where things are below the top of a system.
+/// Directories of an installed system, relative to its root.
 const MANUALS: &str = "usr/share/man/man1";
 const COMPLETIONS: [(Shell, &str, &str); 3] = [
     (Shell::Bash, "usr/share/bash-completion/completions", "afflux"),
@@ -59,7 +59,7 @@ fn write(top: &Path) -> std::io::Result<()> {
     write_pages(&command, "afflux", &top.join(MANUALS))
 }
 
-/// The page of a command, and those of the commands below it.
+/// Writes the page of a command and those of its subcommands.
 fn write_pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
     fs::write(directory.join(format!("{name}.1")), page(command, name)?)?;
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
@@ -69,7 +69,7 @@ fn write_pages(command: &Command, name: &str, directory: &Path) -> std::io::Resu
 }
 
 fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
-    // Pages are found by names with hyphens, and commands have blanks in theirs.
+    // Pages are named with hyphens, while the command's own name has blanks.
     let named = command.clone().display_name(name.to_owned()).disable_help_subcommand(true);
     let manual = Man::new(named).title(name.to_uppercase()).manual("User Commands").source(source());
     let mut page = Vec::new();
@@ -86,7 +86,7 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     if !below.is_empty() {
         rest.control("SH", ["COMMANDS"]);
     }
-    // Where help was added to one, it stands behind the others.
+    // Subcommands with added help come last in clap's list.
     below.sort_by_key(|below| below.get_name());
     for below in below {
         rest.control("TP", []).text([bold(format!("{name}-{}(1)", below.get_name()))]);
@@ -104,8 +104,8 @@ fn source() -> String {
     format!("afflux {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What stands behind a command's options. A line with a colon at its end and indented ones below is a heading, as in
-/// `Examples:`; what is indented stays as it is.
+/// Adds the help text that follows a command's options. An unindented line that ends in a colon and precedes indented
+/// lines is a heading, such as `Examples:`. Indented lines keep their layout.
 fn add_help(page: &mut Roff, help: &str) {
     let lines: Vec<&str> = help.lines().collect();
     let mut is_literal = false;

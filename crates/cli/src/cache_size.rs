@@ -1,9 +1,8 @@
-//! How much memory the cache gets.
+//! The memory that the cache gets.
 //!
 //! Owns: the default, the range, reading a size.
 //! Does not own: the memory (the arena takes it).
-//! Invariants: a size is a whole number of frames, at least [`BYTES_MIN`], at most what this
-//! process may use.
+//! Invariants: a size is a whole number of frames, at least [`BYTES_MIN`], at most what this process may use.
 
 #[cfg(test)]
 mod tests;
@@ -16,24 +15,23 @@ use frames::FRAME_BYTES;
 
 use crate::units;
 
-/// Smallest cache that serves: some requests of the largest size on every connection fit beside the
-/// dirty part.
+/// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.
 pub(crate) const BYTES_MIN: u64 = 16 << 20;
 
-/// The default is at least this.
+/// Lower bound of the default.
 const DEFAULT_BYTES_MIN: u64 = 64 << 20;
 
-/// What the machine has for this process.
+/// The host's memory, as far as this process may use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HostMemory {
-    /// All of it, or the control group's limit if that is lower.
+    /// All memory, or the control group's limit if that is lower.
     pub(crate) total_bytes: u64,
-    /// What can be taken without pushing others out.
+    /// Memory that can be taken without evicting other processes' pages.
     pub(crate) available_bytes: u64,
 }
 
 impl HostMemory {
-    /// Asks the host. Where it says nothing, 1 GiB is assumed.
+    /// Asks the host. Assumes 1 GiB for a figure that the host does not give.
     pub(crate) fn measured() -> Self {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -49,13 +47,13 @@ impl HostMemory {
         Self { total_bytes: total, available_bytes: available }
     }
 
-    /// A quarter of memory, half of what is available if that is less, at least 64 MiB.
+    /// A quarter of all memory or half of the available memory, whichever is less, but at least 64 MiB.
     pub(crate) fn default_cache_bytes(self) -> u64 {
         let bytes = (self.total_bytes / 4).min(self.available_bytes / 2).max(DEFAULT_BYTES_MIN);
         whole_frames(bytes.min(self.total_bytes))
     }
 
-    /// Reads a size such as `512MiB`; `origin` is where it was given.
+    /// Reads a size such as `512MiB`. `origin` names its source in errors.
     pub(crate) fn cache_bytes(self, origin: &str, text: &str) -> Result<u64, String> {
         let (min, max) = (BYTES_MIN, self.total_bytes);
         let range = format!("{} to {}", units::memory(min), units::memory(max));
@@ -71,8 +69,8 @@ impl HostMemory {
     }
 }
 
-/// Where the limits on memory stand of the control group that a process is in, as `/proc/self/cgroup` says, and of those
-/// above that: a service's own, a container's.
+/// The files with the memory limits of a process's control group, as `/proc/self/cgroup` names it, and of the groups
+/// above: a service's own, a container's.
 fn limit_files(membership: &str) -> Vec<PathBuf> {
     let files = membership.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

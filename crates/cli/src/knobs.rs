@@ -1,28 +1,28 @@
-//! The knobs of what the command puts together.
+//! The knobs of servers and of simulations.
 //!
-//! Owns: whose tables a server has, and whose a simulation; the list of knobs for people.
-//! Does not own: any knob; what policies bring (`Needs::knobs`), which the engine adds by itself.
-//! Invariants: a knob that can be set is one that somebody here obeys.
+//! Owns: the tables of knobs for each; the list of knobs for people.
+//! Does not own: any knob; a policy's own knobs (`Needs::knobs`), which the engine adds by itself.
+//! Invariants: every knob that can be set has an effect here.
 
 use engine::settings::{KnobError, KnobTable, Scope, Settings};
 use simulator::POLICY_KNOBS;
 
 use crate::units;
 
-/// Above the engine: what serves its files.
+/// The tables of the layers above the engine.
 const ABOVE: [&KnobTable; 2] = [&volume::KNOBS, &frontend_nfs::KNOBS];
 
-/// The knobs of `serve`, at their defaults: with those of our own policy, whether or not it is in force.
+/// The knobs of `serve`, at their defaults. Those of our own policy are included, whether or not it is in force.
 pub(crate) fn of_server() -> Settings {
     Settings::with(ABOVE.into_iter().chain([&budget::KNOBS]))
 }
 
-/// The knobs of `simulate`, whatever the policy.
+/// The knobs of `simulate`, for every policy.
 pub(crate) fn of_simulation() -> Settings {
     Settings::with(ABOVE.into_iter().chain(POLICY_KNOBS.iter().copied()))
 }
 
-/// The knob of `serve` that somebody means, by the name that it has in its table.
+/// The knob of `serve` with this name, spelled as in its table.
 pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     let settings = of_server();
     settings.named(name).map(|knob| settings.info(knob).name)
@@ -31,7 +31,7 @@ pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
 /// Widest line of the list.
 const WIDTH: usize = 100;
 
-/// Every knob with its range, and below it what it does.
+/// Every knob with its range, and below it its description.
 pub(crate) fn list(settings: &Settings) -> String {
     let lines = settings.all().map(|(_, info)| {
         let default = units::count(info.default);
@@ -43,12 +43,12 @@ pub(crate) fn list(settings: &Settings) -> String {
     format!("Knobs:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What a knob does, in a sentence; the rest stands in docs/knobs.md.
+/// The first sentence of a knob's description; the rest is in docs/knobs.md.
 fn first_sentence(doc: &str) -> &str {
     doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
 }
 
-/// Broken between words, each line with something before it.
+/// Breaks text between words; each line begins with `before`.
 fn wrapped(text: &str, before: &str) -> String {
     let mut lines = vec![before.to_owned()];
     for word in text.split_whitespace() {

@@ -1,9 +1,9 @@
 //! `afflux lab`: the experiments.
 //!
-//! Owns: reading what was asked for, showing rows and tables.
-//! Does not own: the experiments (the crate `lab`), how figures look (`report`), the order of a page (`page`).
-//! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
-//! meanwhile is said on standard error: on a terminal at once, elsewhere a line now and then (`lines`).
+//! Owns: reading the request, showing rows and tables.
+//! Does not own: the experiments (the crate `lab`), the looks of figures (`report`), the order of a page (`page`).
+//! Invariants: standard output has only rows with `--json`, and only tables without it. Progress goes to standard
+//! error: on a terminal at once, elsewhere a line now and then (`lines`).
 
 mod lines;
 mod page;
@@ -25,7 +25,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use lines::Lines;
 
-/// Before the first line of progress where there is no terminal, and between two.
+/// Between two lines of progress, and before the first, if standard error is no terminal.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &Lab) -> Outcome {
@@ -95,7 +95,7 @@ fn run_one(args: &LabRun) -> Outcome {
     Ok(())
 }
 
-/// What was asked for, wherever on the line it stood.
+/// The request, wherever on the line its parts stood.
 struct Asked {
     json: bool,
     html: Option<std::path::PathBuf>,
@@ -152,7 +152,7 @@ impl Asked {
 }
 
 impl LabRun {
-    /// Whether the experiment has an option of that name that stands without a value.
+    /// Whether the experiment has a switch (an option without a value) of that name.
     fn has_switch(&self, name: &str) -> bool {
         let options = lab::experiment(&self.name).map_or(&[][..], |experiment| experiment.options());
         options.iter().any(|option| option.name == name && option.value.is_empty())
@@ -164,9 +164,9 @@ struct Watcher {
     json: bool,
     terminal: bool,
     shown: bool,
-    /// Elsewhere than on a terminal.
+    /// Lines of progress; none on a terminal.
     lines: Option<Lines>,
-    /// All of them, for a page.
+    /// All rows, for a page.
     rows: Option<Vec<Row>>,
 }
 

@@ -1,9 +1,9 @@
-//! What the policy has in force for a device and why, as lines below it.
+//! The policy's figures in force for a device, with reasons, as lines below it.
 //!
-//! Owns: which lines there are, and their words: sentences for the flush budget's figures, names and values for those of
-//! another policy.
+//! Owns: the choice of lines, and their words: sentences for the flush budget's figures, names and values for another
+//! policy's.
 //! Does not own: the figures (the policy).
-//! Invariants: a figure that is missing leaves its line away; the number of lines is bounded.
+//! Invariants: a missing figure omits its line; the number of lines is bounded.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::plural;
 use crate::control::messages::{DeviceGauges, FigureGauge};
 use crate::{output, units};
 
-/// Most figures of a policy that is not known here.
+/// Most figures of an unknown policy.
 const FIGURES_SHOWN: usize = 12;
 
-/// Bytes that a price in ns is for.
+/// Bytes that a price in ns covers.
 const MIB: f64 = (1 << 20) as f64;
 
 /// A device's figures, by name.
@@ -86,7 +86,7 @@ impl Figures<'_> {
         Some(format!("on the way: {most} at once, or as many as take {ns}{alone}"))
     }
 
-    /// As they are.
+    /// All figures, by name.
     fn plain(&self) -> Option<String> {
         let shown = |(name, value): (&String, &Option<FigureGauge>)| {
             let value = match value {

@@ -189,7 +189,7 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
     assert_eq!(text.lines().count(), 10);
 }
 
-/// What the flush budget says of a device, with other values for some of it.
+/// The flush budget's figures for a device, some replaced by `others`.
 fn in_force(others: &[(&str, FigureGauge)]) -> BTreeMap<String, Option<FigureGauge>> {
     let values = [
         ("budget_ns", 1_000_000_000),

@@ -58,7 +58,10 @@ fn a_block_trace_is_replayed_against_any_memory_and_policy() {
     arguments.extend(["--html", page.to_str().unwrap()]);
     let people = run(scratch.path(), &arguments);
     let page = fs::read_to_string(page).unwrap().replace('\u{a0}', " ");
-    assert!(page.contains("block.csv has 401 calls of 1 file in 0.2 s. Each begins at the time"), "{page}");
+    assert!(
+        page.contains("block.csv has 401 calls of 1 file in 0.2 s. Each call begins at its recorded time"),
+        "{page}"
+    );
     for said in ["pages that reads found in the cache", "written for each byte that became dirty", "Delays", "block.0"]
     {
         assert!(text(&people).contains(said), "{said}: {}", text(&people));
@@ -102,7 +105,7 @@ fn what_clients_of_a_server_do_is_recorded_shown_and_replayed() {
     let of = |op: &str| lines.iter().filter(|line| line["op"] == op).count();
     assert_eq!(told["jobs"][0]["write"]["ops"], of("write"));
     assert_eq!(told["jobs"][0]["read"]["ops"], of("read"));
-    // Cut short, it is refused by whoever reads it.
+    // A file that was cut short is refused by every reader.
     let whole = fs::read(&trace).unwrap();
     fs::write(&trace, &whole[..whole.len() - 41]).unwrap();
     for arguments in [&["trace", "show"][..], &["simulate", "--device", "usb2-disk", "--trace-in"]] {
