@@ -162,7 +162,7 @@ impl Rules {
     /// The standing of a process of this host.
     fn standing_here(&self, owner: u32) -> Standing {
         let acts = match (self.serving_user, self.squash) {
-            // The process gains nothing: it could do this without the server, or the access is meant for everybody.
+            // The process gains nothing: its user could do the same without the server, or all users have access.
             (Some(uid), squash) if owner == uid || owner == ROOT || squash == Squash::All => Acts::AsServer,
             (Some(_), _) => return Standing::Refused,
             (None, Squash::All) => Acts::Anonymously,

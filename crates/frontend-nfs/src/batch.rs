@@ -202,7 +202,7 @@ impl Batch {
         }
         headers.given_back();
         self.insert_bytes = 0;
-        // Records carry their own lengths, so that those of one poll can leave together.
+        // Records carry their own lengths, so that all records of a poll can leave together.
         output.end_reply();
     }
 }

@@ -22,7 +22,7 @@ pub const HANDLE_BYTES_MAX: usize = 64;
 /// A READ or a listing may always have a reply of this size, however little room there is. The client asks again for
 /// the rest.
 pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
-/// Memory of a call in progress beside its record and its reply's data: its future, its slot among the others.
+/// Memory of a call in progress beside the record and the reply's data: the future, the slot in the queue.
 pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
 /// Most calls of one connection that run at once; further ones stay in the received bytes.

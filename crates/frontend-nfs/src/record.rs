@@ -280,8 +280,8 @@ impl Records {
         self.chunk_records
     }
 
-    /// Bytes that the fragment at the front of `input` still lacks before it can be processed; those of its mark if
-    /// that is incomplete.
+    /// Number of bytes that the fragment at the front of `input` still lacks; only those of the mark if the mark is
+    /// incomplete.
     pub(crate) fn lacking(&self, input: &[u8]) -> usize {
         match fragment(input) {
             _ if self.unwanted > 0 => self.unwanted.min(UNWANTED_STEP),

@@ -3,16 +3,16 @@
 //! Owns: the last such calls of all connections, running or answered; the number of each user's calls.
 //! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties (`frontend`).
 //! Invariants: at most [`ENTRIES_MAX`] calls are kept, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
-//! call is forgotten for a later one of its own user. It is also forgotten if its party has the most calls, and its
-//! user the most in that party. So a user who makes many calls does not evict another user's call. The last
-//! [`ROOT_ENTRIES`] calls of this host's root stay, whoever else calls. A running call is not forgotten if one of the
-//! same user's oldest calls is answered. A call that comes twice runs once, and both get its reply. Numbers and bytes
-//! that clients choose are hashed with a key that clients do not know.
+//! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
+//! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
+//! call. The last [`ROOT_ENTRIES`] calls of this host's root stay, whoever else calls. A running call is not forgotten
+//! if one of the same user's oldest calls is answered. A call that comes twice runs once, and both get its reply.
+//! Numbers and bytes that clients choose are hashed with a key that clients do not know.
 //!
-//! A client that lost its connection sends its unanswered calls again over a new one, from another port. So the key is
-//! the peer's address without the port, the user, the call's number, and a hash of all bytes of the call (credentials
-//! with their stamp included). This keeps two clients of one host apart unless they number their calls alike and send
-//! the same bytes.
+//! A client that lost its connection repeats its unanswered calls over a new connection, from another port. So the key
+//! is the peer's address without the port, the user, the call's number, and a hash of all bytes of the call
+//! (credentials with their stamp included). Two clients of one host thus stay apart, unless both number their calls
+//! alike and send the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;

@@ -94,9 +94,9 @@ impl<P: Platform> Server<P> {
         self.volume.engine().settings().get(self.client_bytes)
     }
 
-    /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress, except those that
-    /// change names or attributes, which run to their end. A peer that is not admitted also gets a connection, on which
-    /// each call is refused.
+    /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of
+    /// names or attributes, which run to their end. A peer that is not admitted also gets a connection, on which each
+    /// call is refused.
     pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
         let peer = peer.into();
         self.calls.count(Event::Connected);

@@ -47,7 +47,7 @@ fn is_place(place: &Place, byte: u8, name: &[u8]) -> bool {
 
 type Sample = (u32, Bytes, fn(&Arguments) -> bool);
 
-/// Every procedure's arguments as another implementation writes them, and a check that our decoder returns the same.
+/// Every procedure's arguments, written by another implementation, and a check of our decoder's result.
 fn samples() -> Vec<Sample> {
     use Arguments as A;
     let device = || devicedata3 { dev_attributes: full_change(), spec: specdata3 { specdata1: 8, specdata2: 1 } };

@@ -219,8 +219,8 @@ async fn write_and_sync<P: Platform>(
     (stability, data): (Stability, Bytes),
 ) -> (Status, Consistency) {
     let count = data.len() as u64;
-    // The consistency data is of the moment of the write. Others may write during the sync; a client that finds their
-    // change between its own before and after would miss it.
+    // The consistency data is of the moment of the write. Other clients may write during the sync; a later "after"
+    // would hide such a write from this client.
     let Outcome { result, consistency } = volume.write_by(&by.caller, Some(&by.client), inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);

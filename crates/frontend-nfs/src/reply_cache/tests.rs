@@ -54,7 +54,7 @@ fn a_call_sent_again_gets_the_first_reply() {
     assert!(found);
     assert_eq!(poll(&mut again), Poll::Ready(kept("done")));
     assert_eq!(runs.load(Ordering::Relaxed), 1);
-    // Another client, another number, and other bytes make another call.
+    // A new client, a new number, and new bytes make a new call.
     for other in [
         cache.key(machine(2), of_machine(1, None), 7, b"remove a"),
         cache.key(machine(1), of_machine(2, None), 7, b"remove a"),

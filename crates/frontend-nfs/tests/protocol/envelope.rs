@@ -139,7 +139,7 @@ fn a_call_sent_again_is_not_run_again() {
     second.send(&remove_record(70, &root, b"a")).unwrap();
     assert_eq!(second.replies(1), [first]);
     assert_eq!(count_of(&world, "rpc_duplicate_call"), 2);
-    // Another number, another client, or other arguments make another call.
+    // A new number, a new client, or new arguments make a new call.
     second.send(&remove_record(71, &root, b"a")).unwrap();
     assert_eq!(status(&second.replies(1)[0]), (71, 2));
     let mut stranger = Peer::new(&world, [127, 0, 0, 99]);
