@@ -50,7 +50,7 @@ struct Report<'a> {
 pub(crate) fn run(args: &args::Calibrate) -> Outcome {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if to_stdout && args.json {
-        let file = "name a file (./- is one called -)";
+        let file = "name a file (./- is a file named -)";
         return Err(Failure::wrong_use(format!("--output -: standard output has the figures of --json; {file}")));
     }
     let rounds = ROUNDS[usize::from(!args.quick)];

@@ -288,7 +288,7 @@ impl Layers {
             0 => String::new(),
             rest => format!(" and {rest} more"),
         };
-        let are = if self.unknown.len() == 1 { "is no setting and is" } else { "are no settings and are" };
+        let are = if self.unknown.len() == 1 { "is not a setting and is" } else { "are not settings and are" };
         vec![format!(
             "the environment: {}{rest} {are} ignored (settings: {}, and {PREFIX}KNOB for each knob of `afflux serve \
              --help`)",
@@ -451,7 +451,7 @@ fn texts(origin: &str, list: Vec<toml::Value>) -> Outcome<Vec<String>> {
         .map(|value| match value {
             toml::Value::String(text) => Ok(text),
             other => Err(Failure::wrong_use(format!(
-                "{origin}: a list of texts is expected, and a value of type {} stands in it",
+                "{origin}: a list of texts is expected, but one value has the type {}",
                 other.type_str()
             ))),
         })

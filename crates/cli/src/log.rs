@@ -43,7 +43,7 @@ pub(crate) fn level(origin: &str, name: &str) -> Outcome<LevelFilter> {
     let found = LEVELS.iter().find(|(known, _)| *known == name);
     found.map(|(_, level)| *level).ok_or_else(|| {
         let names = LEVELS.map(|(name, _)| name).join(", ");
-        Failure::wrong_use(format!("{origin}: '{name}' is no level; there are {names}"))
+        Failure::wrong_use(format!("{origin}: '{name}' is not a level; the levels are {names}"))
     })
 }
 

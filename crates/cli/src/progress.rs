@@ -79,7 +79,7 @@ fn bar() -> ProgressBar {
     ProgressBar::new(0).with_style(style)
 }
 
-/// `7.3 MB left   25.1 MB/s   0.3 s left`.
+/// `7.30 MB to write 25.1 MB/s 0.3 s left`.
 fn sentence(progress: Progress) -> String {
     let Progress { left_bytes, written_bytes, elapsed_ns } = progress;
     let elapsed = Duration::from_nanos(elapsed_ns);

@@ -187,7 +187,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     if weak > 0 {
-        parts.push(format!("{} of others refused (--help of `serve` says who is answered)", plural(weak, "call")));
+        parts.push(format!("{} of unauthorized callers refused (see `afflux serve --help`)", plural(weak, "call")));
     }
     if nfs.closed_for_room > 0 {
         let (closed, max) = (plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
@@ -204,10 +204,10 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
         parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
     }
     if nfs.closed_unread > 0 {
-        parts.push(format!("{} reset that could not be read", plural(nfs.closed_unread, "connection")));
+        parts.push(format!("{} reset for want of room for their data", plural(nfs.closed_unread, "connection")));
     }
     if nfs.closed_stalled > 0 {
-        parts.push(format!("{} closed that held it up", plural(nfs.closed_stalled, "connection")));
+        parts.push(format!("{} closed for blocking others", plural(nfs.closed_stalled, "connection")));
     }
     parts.join("   ")
 }

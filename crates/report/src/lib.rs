@@ -1,11 +1,10 @@
-//! How figures are shown: tables, rows of JSON, plots, pages.
+//! Display of figures: tables, rows of JSON, plots, pages.
 //!
-//! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`),
-//! self-contained HTML pages (`page`), what a terminal can show (`terminal`).
-//! Does not own: the figures and the words about them: callers bring both. Files and streams: all
-//! that is made here is text.
-//! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML
-//! and SVG. A page loads nothing. The same figures give the same text.
+//! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`), self-contained
+//! HTML pages (`page`), the abilities of a terminal (`terminal`).
+//! Does not own: the figures and the words about them (callers); files and streams: all results are text.
+//! Invariants: imports none of our crates. All text from callers is escaped on its way into HTML and SVG. A page loads
+//! nothing. The same figures give the same text.
 
 #![forbid(unsafe_code)]
 

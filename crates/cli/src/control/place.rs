@@ -138,7 +138,7 @@ pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
         Ok(Found::Dead(_)) => Err(no_answer("nobody listens there any more")),
         Ok(Found::Busy) => Err(no_answer("it takes no more connections")),
         Err(reason) => Err(Failure::failed(format!(
-            "the control socket {} is not trusted: {reason}; a server is asked by the user who runs it",
+            "the control socket {} is not trusted: {reason}; only the user who runs a server can talk to it",
             output::shown(path.display())
         ))),
     }

@@ -67,7 +67,7 @@ impl Directory {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = open(path, flags, Mode::empty()).map_err(|errno| match errno {
             // Kernels differ in the error of NOFOLLOW and DIRECTORY for a link.
-            Errno::LOOP | Errno::NOTDIR => format!("{shown} is no directory, or a symbolic link"),
+            Errno::LOOP | Errno::NOTDIR => format!("{shown} is not a directory, or is a symbolic link"),
             Errno::ACCESS => format!("{shown} is closed to this user"),
             other => format!("{shown}: {other}"),
         })?;
@@ -100,7 +100,7 @@ impl Directory {
         }
         let sticky = found.st_mode & 0o1000 != 0;
         if found.st_mode & 0o002 != 0 && !sticky {
-            return Err(format!("everybody may change what is in the directory {shown}"));
+            return Err(format!("every user may change files in the directory {shown}"));
         }
         Ok(Self { fd, path: path.to_path_buf() })
     }
@@ -137,7 +137,7 @@ impl Directory {
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Socket => {}
             FileType::Symlink => return Err(format!("{shown} is a symbolic link")),
-            _ => return Err(format!("there is a file of that name already: {shown} is no socket")),
+            _ => return Err(format!("there is a file of that name already: {shown} is not a socket")),
         }
         if found.st_uid != geteuid().as_raw() {
             return Err(format!("{shown} belongs to user {}", found.st_uid));
@@ -170,7 +170,7 @@ impl Directory {
         let as_made = FileType::from_raw_mode(made.st_mode).is_socket()
             && (made.st_uid, made.st_mode & 0o077) == (geteuid().as_raw(), 0);
         if !as_made {
-            return Err(io::Error::other("somebody has put another file in its place"));
+            return Err(io::Error::other("another program has put a file in its place"));
         }
         listen(&socket, BACKLOG)?;
         Ok((Identity::of(&made), UnixListener::from(socket)))
@@ -203,7 +203,8 @@ fn connected(path: &Path) -> Result<UnixStream, Errno> {
 
 /// A path's directory, and its name in it.
 pub(super) fn parts(path: &Path) -> Result<(PathBuf, OsString), String> {
-    let name = path.file_name().ok_or_else(|| format!("{} is no path of a file", output::shown(path.display())))?;
+    let name =
+        path.file_name().ok_or_else(|| format!("{} is not the path of a file", output::shown(path.display())))?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((directory.to_path_buf(), name.to_owned()))
 }

@@ -42,7 +42,7 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     all
 }
 
-/// `Simulated 63 s and 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 44 s and 41 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(runs: &[Run]) -> String {
     let times: Vec<String> = runs.iter().map(|run| units::time(Duration::from_nanos(run.figures.virtual_ns))).collect();
     let real = units::time(runs.iter().map(|run| run.real).sum());

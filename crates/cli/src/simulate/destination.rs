@@ -33,7 +33,7 @@ impl Destinations {
             if !is_stdout(path) {
                 check_writable(path)?;
             } else if let Some(other) = taken.replace(what) {
-                let file = "name a file (./- is one called -)";
+                let file = "name a file (./- is a file named -)";
                 return Err(Failure::wrong_use(format!("{flag} -: standard output has {other}; {file}")));
             }
         }

@@ -93,7 +93,7 @@ fn share(progress: Progress) -> Option<f64> {
     Some(if whole == 0 { 1.0 } else { (part as f64 / whole as f64).min(1.0) })
 }
 
-/// `30 %   12 s simulated   1.20 of 4.00 GB`.
+/// `30 % 12 s simulated 1.20 GB of 4.00 GB`.
 fn sentence(progress: Progress) -> String {
     let time = units::time(Duration::from_nanos(progress.virtual_ns));
     let moved = units::data(progress.bytes);

@@ -66,7 +66,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     text
 }
 
-/// `Simulated 63 s in 0.4 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 44 s in 0.4 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(run: &Run) -> String {
     let virtual_time = units::time(Duration::from_nanos(run.figures.virtual_ns));
     let real = units::time(run.real);

@@ -241,7 +241,7 @@ fn file_environment_and_flags_reach_the_server() {
     assert_eq!(stat["knobs"]["writeback_depth"], 4);
     assert_eq!(stat["knobs"]["readahead_bytes_max"], 65_536);
     let ended = server.stop();
-    let warned = "AFFLUX_PORT_2049_TCP_ADDR is no setting and is ignored";
+    let warned = "AFFLUX_PORT_2049_TCP_ADDR is not a setting and is ignored";
     assert!(ended.stderr.starts_with("warning: ") && ended.stderr.contains(warned), "{ended:?}");
 }
 

@@ -108,7 +108,7 @@ fn a_directory_that_others_could_have_made_is_refused() {
     symlink(&scratch.0, &link).unwrap();
     assert!(prepare(&link).unwrap_err().contains("symbolic link"));
     let said = refused(bind_named(&open.join("a.sock")));
-    assert!(said.contains("everybody may change"), "{said}");
+    assert!(said.contains("every user may change"), "{said}");
     let made = scratch.0.join("made");
     for _ in 0..2 {
         let directory = prepare(&made).unwrap();
