@@ -153,7 +153,7 @@ pub(crate) enum Command {
     Stat(Stat),
     /// Show continuously what a running server's devices, clients and files do and wait for
     Top(Top),
-    /// Show which clients waited for a running server's devices, for what and how long
+    /// Show each client's waits for a running server's devices, with causes and durations
     Delays(Delays),
     /// Show what happens inside a running server, event by event
     Trace(Trace),
@@ -230,7 +230,7 @@ pub(crate) struct Serve {
     /// $XDG_STATE_HOME/afflux, ~/.local/state/afflux, or root's /var/lib/afflux]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<String>,
-    /// Refuse handles of files that were moved out of the directories on this host (handles of moved directories are
+    /// Refuse handles of files that were moved out of the directories on this host (those of directories moved out are
     /// always refused); objects are then found by name, which takes a walk after a restart
     #[arg(long)]
     pub(crate) subtree_check: bool,
@@ -511,7 +511,7 @@ pub(crate) struct Simulate {
     /// Format of the report: normal, or json, one object a policy with fio's names where they mean the same
     #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json")]
     pub(crate) output_format: String,
-    /// Read the jobs, print what would run and what is missing, and run nothing
+    /// Read the jobs, print the plan and everything that is missing, and run nothing
     #[arg(long)]
     pub(crate) check: bool,
     /// Also take jobs whose simulation differs from fio's behaviour; each difference is printed

@@ -2,7 +2,7 @@
 //!
 //! Owns: the bound on their size.
 //! Does not own: their contents.
-//! Invariants: no read exceeds the bound, whatever size a file claims to have. The bound for devices is lower.
+//! Invariants: no read exceeds the bound, even if a file claims a smaller size. The bound for devices is lower.
 
 #[cfg(test)]
 mod tests;

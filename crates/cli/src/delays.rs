@@ -1,8 +1,8 @@
-//! `afflux delays`: which clients waited for a running server's devices, for what and how long, in the manner of
+//! `afflux delays`: clients' waits for a running server's devices, with causes and durations, in the manner of
 //! `getdelays`.
 //!
 //! Owns: asking, the blocks that people read, the object of JSON; the names of clients.
-//! Does not own: the figures (the engine), and whose they are (the server).
+//! Does not own: the figures (the engine), and the client of each (the server).
 //! Invariants: the longest waits come first. The number of blocks is bounded, and the last line counts the rest. JSON
 //! has all.
 

@@ -157,8 +157,8 @@ fn run_once(simulation: &Simulation, interruption: &Interruption) -> Outcome<Fig
     }
 }
 
-/// Fails if a job failed (as with fio, whatever the error's source), some bytes could never be written, or a run was
-/// cut. The figures are shown even then.
+/// Fails if a job failed (from any error, as with fio), some bytes could never be written, or a run was cut. The
+/// figures are shown even then.
 fn verdict(runs: &[Run], left_out: &[&str]) -> Outcome {
     let mut wrong = Vec::new();
     for run in runs {

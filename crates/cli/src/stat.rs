@@ -75,7 +75,7 @@ fn report(client: &mut Client) -> Outcome<Report> {
     }
 }
 
-/// One line for each device, followed by its policy's figures and its waits, one for the cache, one for NFS.
+/// One line for each device, followed by lines for the policy and the waits; one line for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
     let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());

@@ -20,7 +20,7 @@ const UNRESERVED_PORT_MIN: u16 = 1024;
 /// The customary user and group of callers without an identity on the host.
 const NOBODY: u32 = 65_534;
 
-/// Which callers become the anonymous user, whatever they claim.
+/// Which callers become the anonymous user, independent of their claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Squash {
     /// Root of other hosts. Root of this host could do everything here without the server.
@@ -249,7 +249,7 @@ pub(crate) enum Acts {
     AsServer,
     /// As the anonymous user.
     Anonymously,
-    /// As this user, whatever they claim.
+    /// As this user, for any claim.
     AsUser {
         /// The user.
         uid: u32,

@@ -173,7 +173,7 @@ impl Batch {
         if record.len() < COPY_BYTES_MAX {
             self.writer.raw(&record);
         } else {
-            // Its mark goes into the batch's buffer, whose release ends the count of its bytes.
+            // Its mark goes into the batch's buffer; the release of that buffer ends the count of the record's bytes.
             self.writer.raw(&record[..MARK_BYTES]);
             self.insert(Segment::Bytes(record.slice(MARK_BYTES..)));
         }

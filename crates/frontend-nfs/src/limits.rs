@@ -11,7 +11,7 @@ pub const WRITE_BYTES_MAX: u32 = 1 << 20;
 /// Preferred size of READ and WRITE. It still fits a core's own cache, where the copy between socket and page frames is
 /// fastest (calls of 64 to 256 KiB moved more bytes than calls of 1 MiB).
 pub const DATA_BYTES_PREFERRED: u32 = 256 << 10;
-/// Most bytes of a directory listing's reply, whatever the client asks for; also the preferred size.
+/// Most bytes of a directory listing's reply, for any request; also the preferred size.
 pub const LISTING_BYTES_MAX: u32 = 64 << 10;
 /// READ and WRITE sizes should be multiples of a page.
 pub const DATA_BYTES_MULTIPLE: u32 = 4096;
@@ -27,7 +27,7 @@ pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
 /// Most calls of one connection that run at once; further ones stay in the received bytes.
 pub const CALLS_MAX: usize = 1024;
-/// Most calls that one poll of a connection starts, and most that it finishes.
+/// Most calls that a poll of a connection starts; also the most that it finishes.
 pub(crate) const CALLS_PER_POLL_MAX: usize = 256;
 /// A poll stops adding replies at this length, so that connections take turns.
 pub(crate) const REPLY_BYTES_PER_POLL_MAX: usize = 1 << 20;

@@ -68,8 +68,8 @@ impl Chunk {
     }
 
     /// The bytes of a record, for longer use. Shares the memory of the received bytes if the record is at least half of
-    /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record; a short one goes
-    /// to `buffer`, whose memory is reused if the bytes kept there before are released.
+    /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short one goes
+    /// to `buffer`, and reuses its memory if the bytes kept there before are released.
     pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
         const SHARE_MAX: usize = 2;
         if record.len() * SHARE_MAX >= self.memory_bytes {

@@ -2,7 +2,7 @@
 //!
 //! Owns: the encoding of `fattr3`, of optional attributes, of weak cache consistency data and handles.
 //! Does not own: a procedure's answer; the header before its results (`rpc`).
-//! Invariants: a reply is one whole record, whose mark is patched when its length is known.
+//! Invariants: a reply is one whole record. Its mark is patched when the length is known.
 
 use bytes::Bytes;
 use volume::PinnedPages;
@@ -86,7 +86,7 @@ impl Draft {
         self.finish_with(None)
     }
 
-    /// The reply, followed by `data`, whose length has been written.
+    /// The reply, followed by `data`; the length of `data` has been written.
     pub(crate) fn finish_with(mut self, data: Option<Data>) -> Reply {
         self.writer.end_record(0, data.as_ref().map_or(0, Data::len));
         Reply { record: self.writer.into_bytes(), data, status: self.status }

@@ -105,7 +105,7 @@ impl<P: Platform> Workers<P> {
         Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), spares, calls: 0 }
     }
 
-    /// Number of calls that were begun and whose replies were not taken.
+    /// Number of calls in progress: begun, and without a reply taken.
     pub(crate) fn len(&self) -> usize {
         self.calls
     }

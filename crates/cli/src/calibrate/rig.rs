@@ -66,7 +66,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// A cache of `frames` frames without readahead, whose flushers leave dirty pages alone until a sync asks for them.
+    /// A cache of `frames` frames without readahead. Its flushers leave dirty pages alone until a sync asks for them.
     pub(super) fn new(platform: &LinuxPlatform, frames: u64) -> Outcome<Self> {
         let mut settings = Settings::new();
         let knobs = [

@@ -17,7 +17,7 @@ pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 pub(crate) enum Request {
     /// A report.
     Stat,
-    /// What each client waited for.
+    /// Each client's waits.
     Delays,
     /// Set a knob.
     Set {
@@ -352,7 +352,7 @@ pub(crate) struct DelayGauges {
     pub(crate) uid: Option<u32>,
     /// The file's path on the host.
     pub(crate) file: Option<String>,
-    /// Calls that wait now for a frame or a sync.
+    /// Calls that are paused or wait for a sync now.
     pub(crate) waiting: u64,
     /// Finished waits.
     #[serde(flatten)]

@@ -47,7 +47,7 @@ pub(super) enum Found {
     Busy,
 }
 
-/// The identity of a file, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     device: u64,

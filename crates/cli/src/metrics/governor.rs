@@ -1,7 +1,7 @@
 //! A running governor's figures.
 //!
 //! Owns: the rows that the governor's loop publishes, and the family of each.
-//! Does not own: the governor, whose own thread waits for nobody here.
+//! Does not own: the governor, which has its own thread and never waits for a scraper.
 //! Invariants: both sides hold the lock only to copy a few rows.
 
 use std::collections::BTreeMap;

@@ -114,8 +114,8 @@ pub(crate) fn called() -> Option<PathBuf> {
     (!is_found).then(|| env::current_exe().ok()).flatten()
 }
 
-/// Quotes a text as one word of a command line. Letters that would control a terminal are escaped so that a shell
-/// (bash, zsh, and others that know `$'...'`) restores them.
+/// Quotes a text as one word of a command line. Letters that would control a terminal are escaped, and a shell (bash,
+/// zsh, and others that know `$'...'`) restores them.
 fn word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
     if text.bytes().all(plain) {

@@ -69,7 +69,7 @@ pub(crate) struct KeptPrices {
 }
 
 impl KeptPrices {
-    /// Reads the file, if it exists; returns what is wrong with it as warnings.
+    /// Reads the file, if it exists; returns defects in it as warnings.
     pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let Some(path) = path else { return (Self { path: None, disks: BTreeMap::new() }, Vec::new()) };
         let shown = output::shown(path.display());
@@ -159,7 +159,7 @@ fn document(path: &Path) -> Result<Document, Unread> {
     }
 }
 
-/// The disks whose prices are plausible, and what is wrong with the others.
+/// The disks with plausible prices, and the defects of the others.
 fn sensible(disks: BTreeMap<String, Disk>) -> (BTreeMap<String, Disk>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = disks.into_iter().filter(|(identity, disk)| match RememberedPrices::from_named(&disk.prices) {

@@ -1,6 +1,6 @@
 //! The write verifier of a server that ended with everything written, kept for the next one.
 //!
-//! Owns: the file, and who takes it.
+//! Owns: the file, and the rule that only one server takes it.
 //! Does not own: when everything is written (`serve`), the use of the verifier (the volume).
 //! Invariants: one server takes a kept verifier once, and the file is durably gone before that server serves. So after
 //! any other kind of end the next server has a new verifier, and clients send uncommitted writes again.

@@ -3,7 +3,7 @@
 //! Owns: the last reports, the events of each file between them, the last waits that ended.
 //! Does not own: asking (`follow`), order and filter (`rows`).
 //! Invariants: a rate is a difference over the server's own time between the reports. All kept state is bounded,
-//! whatever the number of files and clients.
+//! however many files and clients there are.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

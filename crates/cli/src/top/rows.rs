@@ -150,7 +150,7 @@ impl WaitRow {
 }
 
 impl Rows {
-    /// Sorts by `order`, largest value first.
+    /// Sorts by `order`: names in ascending order, figures in descending order.
     pub(super) fn sort(&mut self, order: Order) {
         self.clients.sort_by(|one, other| one.name.cmp(&other.name));
         self.files.sort_by(|one, other| one.name.cmp(&other.name));

@@ -2,8 +2,8 @@
 //!
 //! Owns: columns, their choice by width, cutting and filling.
 //! Does not own: the values (`rows`), the place of lines (`screen`, `lines`).
-//! Invariants: a line is never wider than requested, whatever the names. The first column is always there, and the most
-//! important of the others are dropped last.
+//! Invariants: a line is never wider than requested, however long names are. The first column is always there, and the
+//! most important of the others are dropped last.
 
 use ratatui::text::Span;
 use report::terminal::sparkline;

@@ -107,7 +107,7 @@ fn what_was_set_is_put_back_on_sigterm_and_after_a_kill() {
     let mut governor = tree.govern();
     assert_eq!(signal(&mut governor, Signal::TERM), Some(0));
     assert!(tree.is_untouched());
-    // Root's server keeps its control socket in the same directory, and refuses a directory that is open to others.
+    // Root's server has its control socket in the same directory, and refuses an open directory.
     let mode = fs::metadata(tree.root.join("run/afflux")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o700);
     let mut killed = tree.govern();

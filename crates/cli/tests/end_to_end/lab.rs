@@ -1,4 +1,4 @@
-//! Experiments on hardware that they set up: nothing remains of it when they are interrupted.
+//! Experiments that set up hardware: an interrupted one leaves nothing behind.
 
 use std::fs;
 use std::process::Stdio;

@@ -1,7 +1,7 @@
 //! libnfs's tools, as a newcomer uses them.
 //!
-//! They mount the part of a path up to the last slash, and all versions so far fail on an empty directory, whatever the
-//! server answers. So a file directly in the export `/` has two slashes in its name.
+//! They mount the part of a path up to the last slash, and all versions so far fail on an empty directory, for any
+//! answer of the server. So a file directly in the export `/` has two slashes in its name.
 
 use std::fs;
 

@@ -6,7 +6,7 @@
 //! and then, is no reason for a lower limit.
 //!
 //! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device or that limit is
-//! the bottleneck all the time. The speed is then the completed bytes by the clock, whatever the busy time.
+//! the bottleneck all the time. The speed is then the completed bytes by the clock, even if the busy time is short.
 //!
 //! Owns: the device's own time between two looks.
 //! Does not own: the estimate (`budget`), reading counters.
