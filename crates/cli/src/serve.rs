@@ -419,7 +419,7 @@ fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
 
 /// Takes no more calls, writes everything, and reports the outcome.
 fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
-    output::remark("Stopping: writing all dirty pages (Ctrl-C again to give up).");
+    output::remark("Stopping: writing all dirty pages (a second signal gives up).");
     service::tell_stopping();
     let finished = finish_connections(running, handle);
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
