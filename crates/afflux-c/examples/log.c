@@ -4,8 +4,8 @@
  *     cc $(pkg-config --cflags afflux) log.c -o log $(pkg-config --libs afflux)
  *     ./log FILE [syscalls]
  *
- * With `syscalls` the cache does not use io_uring. valgrind needs this: it lets no other thread run while one waits for a
- * ring.
+ * With `syscalls` the cache does not use io_uring. valgrind needs this: it lets no other thread run while one waits for
+ * a ring.
  */
 #include <err.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
- * Functions that rustc's ThreadSanitizer calls for copies. gcc 12's runtime lacks these names: it sees the calls as memcpy()
- * and similar functions.
+ * Functions that rustc's ThreadSanitizer calls for copies. gcc 12's runtime lacks these names: it sees the calls as
+ * memcpy() and similar functions.
  */
 #include <string.h>
 
