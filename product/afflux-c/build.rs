@@ -1,9 +1,9 @@
-//! How the shared library is linked.
+//! Links the shared library.
 //!
-//! Owns: the name that programs look for it by, which changes when what is there changes its meaning; that it stays once it
-//! was loaded, since threads and a thread's last words may need it to the end.
+//! Owns: the name by which programs find the library, which changes when its interface changes its meaning; the rule
+//! that it is never unloaded. Threads and their destructors may need it until the end.
 //! Does not own: where the library is installed.
-//! Invariants: it is the one that the recipe for installing makes a link of.
+//! Invariants: the install script makes a link with this name.
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libafflux.so.0");

@@ -3,7 +3,7 @@
 #
 #     install.sh LIBRARIES PREFIX [DESTDIR]
 #
-# LIBRARIES is where cargo left libafflux_c.so and libafflux_c.a. `cargo xtask install-c` builds them and calls this.
+# LIBRARIES is the directory in which cargo left libafflux_c.so and libafflux_c.a. `cargo xtask install-c` builds them and calls this.
 set -eu
 if [ $# -lt 2 ] || [ $# -gt 3 ]; then
     echo "usage: install.sh LIBRARIES PREFIX [DESTDIR]" >&2
@@ -18,7 +18,7 @@ mkdir -p "$to/include" "$to/lib/pkgconfig"
 install -m 644 "$here/include/afflux.h" "$to/include/afflux.h"
 install -m 644 "$libraries/libafflux_c.a" "$to/lib/libafflux.a"
 install -m 755 "$libraries/libafflux_c.so" "$to/lib/libafflux.so.$version"
-# The name that programs look for at run time, and the one that they are linked with.
+# The name that programs load at run time, and the name for linking.
 ln -sf "libafflux.so.$version" "$to/lib/libafflux.so.0"
 ln -sf libafflux.so.0 "$to/lib/libafflux.so"
 sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" "$here/afflux.pc.in" > "$to/lib/pkgconfig/afflux.pc"

@@ -23,17 +23,17 @@ Examples:
   afflux-lab simulate randread.fio --device /dev/sdb=disk --output-format=json | jq .jobs[0].read.iops
   afflux-lab simulate nfs-client:size=1GB,link=100Mbit --device usb2-disk --set dirty_background_centisecs=100
 
-Workloads: job files, as fio reads them (the jobs of a later file begin when those before have ended), and
+Workloads: job files, as fio reads them (the jobs of a later file begin when the earlier ones have ended), and
   readers:count=1000,size=1MiB,block=512,over=0
-      so many readers, a file each, that start evenly over a time (none: all at once)
+      COUNT readers, one file each, start evenly over a time (none: all at once)
   nfs-client:size=1GB,record=32KiB,window=100MB,in-flight=64,link=100Mbit,delay=0.1ms,loss=0%
-      a client that writes a file to the NFS server over a link, and COMMITs whenever its window is full
-which begin at once. Shown are the defaults; both take directory=DIR too.
+      a client writes a file to the NFS server over a link, and sends COMMIT whenever its window is full
+which begin at once. The values shown are the defaults; both also take directory=DIR.
 
-The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
+The engine of `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
 The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
-one on a disk of its own. `afflux-lab devices` describes the disks. Of several policies each has a run of its
-own: they are shown side by side; --json gives an object for each, one a line.
+one on a disk of its own. `afflux-lab devices` describes the disks. Each of several policies gets its own
+run; the report shows them side by side, and --json gives an object for each, one a line.
 
 Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run
 was cut), 2 wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
@@ -48,10 +48,10 @@ Each call begins at the time at which it was recorded. A device of its own has n
 const FAULTS_HELP: &str = "\
 A file of faults (TOML) has an entry for each:
   [[fault]]
-  do = \"power-loss\"     # ends the run, and says what is lost; so does kill
+  do = \"power-loss\"     # ends the run and reports the loss; so does kill
   at = \"20 s\"
   [[fault]]
-  do = \"error\"          # also lost, delay, hang, bad-sectors, no-space, link-cut
+  do = \"error\"          # others: lost, delay, hang, bad-sectors, no-space, link-cut
   target = \"write\"      # read, write, data, sync, layout, any
   file = \"/mnt/usb/backup.0.0\"
   times = 3
@@ -86,7 +86,7 @@ impl Arguments {
     }
 }
 
-/// Every policy with what it is, a line each.
+/// Every policy with its description, one a line.
 fn policy_list() -> String {
     let policies = afflux_workloads::simulation::policies();
     let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -96,17 +96,17 @@ fn policy_list() -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say what a fio job would do on another disk, in virtual time
+    /// Predict how a fio job would run on another disk, in virtual time
     Simulate(Simulate),
-    /// Say what a recorded trace would do on another disk, in virtual time
+    /// Predict how the calls of a recorded trace would run on another disk, in virtual time
     Replay(Replay),
     /// List the disks that can be simulated, with their parameters and sources
     Devices(Devices),
-    /// Measure what the engine's work costs a CPU of this machine, for the simulator
+    /// Measure how much CPU time the engine's work takes on this machine, for the simulator
     Calibrate(Calibrate),
     /// List the experiments and their options
     List(List),
-    /// Run an experiment, beside the figures that were published
+    /// Run an experiment, beside the published results
     Run(Run),
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct Simulate {
     /// fio job files, and built-in workloads: readers:..., nfs-client:... (--help tells more)
     #[arg(value_name = "JOB.fio|WORKLOAD", required_unless_present = "trace_in")]
     pub(crate) jobs: Vec<String>,
-    /// Replay a trace beside the jobs, as `afflux-lab replay` does; several: at once
+    /// Replay a trace beside the jobs, as `afflux-lab replay` does; several run at once
     #[arg(long = "trace-in", value_name = "FILE")]
     pub(crate) trace_in: Vec<PathBuf>,
     #[command(flatten)]
@@ -126,24 +126,24 @@ pub(crate) struct Simulate {
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
 pub(crate) struct Replay {
-    /// What `afflux trace record` wrote, or a block trace in CSV (time_us,op,offset,bytes); several: at once
+    /// A file of `afflux trace record`, or a block trace in CSV (time_us,op,offset,bytes); several run at once
     #[arg(value_name = "FILE", required = true)]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) machine: Machine,
 }
 
-/// The simulated machine, and how its run is shown.
+/// The simulated machine, and the form of its report.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Machine {
     /// The disk: a name of `afflux-lab devices`, or a file; DIR=NAME for one directory
     #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
     pub(crate) devices: Vec<String>,
-    /// Whose writeback: afflux, or a kernel's such as linux-6.1 (--help lists them); several: side by side
-    /// [default: afflux]
+    /// Writeback policy: afflux, or a kernel's such as linux-6.1 (--help lists them); several: side by side [default:
+    /// afflux]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<String>,
-    /// What is read ahead of readers: afflux or linux [default: linux under a kernel's policy, else afflux]
+    /// Readahead policy: afflux or linux [default: linux under a kernel's policy, else afflux]
     #[arg(long, value_name = "NAME")]
     pub(crate) readahead: Option<String>,
     /// Which clean pages are evicted: s3-window, s3-fifo, sieve or two-list [default: s3-window; two-list under a
@@ -156,38 +156,39 @@ pub(crate) struct Machine {
     /// Virtual CPUs
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) cpus: u32,
-    /// What everything random is drawn from
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Run it so often and give ranges: in each run but the first, jobs and clients begin up to 1 s later, as drawn
+    /// Run this many times and give ranges: in each run but the first, jobs and clients begin up to 1 s later, at
+    /// random
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) runs: u64,
     /// Set a knob (--help lists them); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     pub(crate) knobs: Vec<String>,
-    /// What happens to disks, files and links: a file of faults (--help shows one)
+    /// Faults of disks, files and links: a file of faults (--help shows one)
     #[arg(long, value_name = "FILE")]
     pub(crate) faults: Option<PathBuf>,
     /// Stop jobs that still run at this virtual time, such as 30s or 5min
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// What work costs a CPU: the name of a table that comes along, or a file
+    /// CPU costs of the engine's work: the name of a built-in table, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) costs: Option<String>,
-    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
-    /// unwritten, loss, and shifted (the other runs of --runs)
+    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine, unwritten,
+    /// loss, and shifted (the other runs of --runs)
     #[arg(long)]
     pub(crate) json: bool,
-    /// How the report looks: normal, or json, one object a policy with fio's names where they mean the same
+    /// Format of the report: normal, or json, one object a policy with fio's names where they mean the same
     #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json")]
     pub(crate) output_format: String,
-    /// Read the jobs, say what would run and what is missing, and run nothing
+    /// Read the jobs, print the plan and everything that is missing, and run nothing
     #[arg(long)]
     pub(crate) check: bool,
-    /// Take jobs that can only be simulated nearly as fio runs them; each difference is said
+    /// Also take jobs whose simulation differs from fio's behaviour; each difference is printed
     #[arg(long)]
     pub(crate) approximate: bool,
-    /// Write a page with plots; -: to standard output, and the report to standard error
+    /// Write a page with plots; with -, to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write the last events of the run in words; - as with --html
@@ -203,7 +204,7 @@ pub(crate) struct Machine {
     TOML file with the same keys, as --device ./mine.toml; `afflux-lab devices ./mine.toml` checks it."
 )]
 pub(crate) struct Devices {
-    /// Show these with the source of each number; a file of your own is checked
+    /// Show these with the source of each number; files with disks of your own are checked
     #[arg(value_name = "NAME|FILE")]
     pub(crate) names: Vec<String>,
     /// One JSON object a disk, one a line, with all parameters and sources
@@ -215,7 +216,7 @@ pub(crate) struct Devices {
 #[command(after_help = "Example:\n  afflux-lab calibrate --output here.toml\n\n\
     Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
 pub(crate) struct Calibrate {
-    /// Write the costs as a table for the simulator; -: to standard output, and the rest to standard error
+    /// Write the costs as a table for the simulator; with -, to standard output, and the rest to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// The machine's name in the table [default: its CPU model]
@@ -224,7 +225,7 @@ pub(crate) struct Calibrate {
     /// Fewer and shorter rounds
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Say the costs as one JSON object
+    /// Print the costs as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -243,16 +244,16 @@ pub(crate) struct Run {
     /// A name of `afflux-lab list`
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// One JSON object a row, as they come
+    /// One JSON object a row, as soon as it is known
     #[arg(long)]
     pub(crate) json: bool,
     /// Write a page with tables and plots to DIR/NAME.html
     #[arg(long, value_name = "DIR")]
     pub(crate) html: Option<PathBuf>,
-    /// Less of everything: for a look, not for a figure
+    /// Less of everything: for a first look, not for figures
     #[arg(long)]
     pub(crate) quick: bool,
-    /// On this machine's hardware, too; needs root where a disk or a network must be slowed
+    /// Also run on this machine's hardware; needs root where a disk or a network must be slowed
     #[arg(long)]
     pub(crate) measured: bool,
     /// Options of the experiment itself, as `afflux-lab list` shows them

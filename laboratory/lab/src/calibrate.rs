@@ -1,9 +1,9 @@
-//! `afflux-lab calibrate`: what the engine's work costs a CPU of this machine.
+//! `afflux-lab calibrate`: measures the CPU costs of the engine's work on this machine.
 //!
 //! Owns: the rounds, medians and spreads, the table as people, programs and `simulate` read it.
 //! Does not own: the measurements (`measure`), the format of tables of costs (`simulator`).
-//! Invariants: every figure is CPU time of the one thread that did the work, the median of rounds in
-//! which all measurements took turns; the first round is thrown away.
+//! Invariants: every figure is CPU time of the one thread that did the work. It is the median of rounds in which all
+//! measurements took turns; the first round is thrown away.
 
 mod measure;
 mod rig;
@@ -23,7 +23,7 @@ use afflux_report::output;
 
 use measure::Measured;
 
-/// Rounds that count; with `--quick`, and without.
+/// Rounds that count: with `--quick`, and without.
 const ROUNDS: [usize; 2] = [3, 11];
 
 /// One cost over all rounds, in nanoseconds.
@@ -50,7 +50,7 @@ struct Report<'a> {
 pub(crate) fn run(args: &args::Calibrate) -> Outcome {
     let to_stdout = args.output.as_deref() == Some(Path::new("-"));
     if to_stdout && args.json {
-        let file = "name a file (./- is one called -)";
+        let file = "name a file (./- is a file named -)";
         return Err(Failure::wrong_use(format!("--output -: standard output has the figures of --json; {file}")));
     }
     let rounds = ROUNDS[usize::from(!args.quick)];
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &args::Calibrate) -> Outcome {
     Ok(())
 }
 
-/// Medians and spreads of what all rounds measured, in their order.
+/// Medians and spreads over all rounds, in the order of the measurements.
 fn rows(rounds: &[Vec<Measured>]) -> Vec<Row> {
     let Some(first) = rounds.first() else { return Vec::new() };
     let row = |at: usize, measured: &Measured| {
@@ -117,7 +117,7 @@ fn table(machine: &str, rows: &[Row], rounds: usize) -> CostTable {
     CostTable::new(machine, costs.collect())
 }
 
-/// What the host says that it is.
+/// The CPU's model name, as the host reports it.
 fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

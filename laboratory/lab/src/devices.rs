@@ -1,9 +1,9 @@
 //! `afflux-lab devices`: the disks that can be simulated, those of the user's own files too.
 //!
-//! Owns: how they are listed.
+//! Owns: the list's layout.
 //! Does not own: models, parameters and sources (the simulator).
-//! Invariants: every parameter is shown under the name by which `--device` changes it; of a disk that
-//! was named, with its source.
+//! Invariants: every parameter has the name by which `--device` changes it. A disk that was named is shown with the
+//! source of every parameter.
 
 mod speeds;
 #[cfg(test)]
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &args::Devices) -> Outcome {
     Ok(())
 }
 
-/// Those named, each by its name or its file, or all that come along.
+/// The disks given by name or file, or all built-in ones.
 fn chosen(names: &[String]) -> Outcome<Vec<Model>> {
     if names.is_empty() {
         return catalogue::builtin().map_err(|error| Failure::failed(error.to_string()));
@@ -47,7 +47,7 @@ fn chosen(names: &[String]) -> Outcome<Vec<Model>> {
     names.iter().map(|name| disks::model(name)).collect()
 }
 
-/// What each does by itself, and what it is.
+/// A table of the disks: the speed of each, and its description.
 fn overview(models: &[&Model], terminal: Terminal) -> Outcome<String> {
     let columns = [
         ("device", Align::Left),
@@ -77,13 +77,15 @@ fn overview(models: &[&Model], terminal: Terminal) -> Outcome<String> {
             model.about.clone(),
         ]);
     }
-    table.note("In sequence, and 4 KiB at random with up to 32 on the way, by the model itself: writes until they are durable.");
-    table.note("Cache: of the device, lost with the power where it says so. Flush: what emptying it takes at least.");
-    table.note("afflux-lab devices NAME shows each number and where it is from.");
+    table.note("The model's own rates in sequence, and for 4 KiB at random with up to 32 in flight; writes count once durable.");
+    table.note(
+        "Cache: the device's own; a volatile one loses its data with the power. Flush: the shortest time to empty it.",
+    );
+    table.note("afflux-lab devices NAME shows each number and its source.");
     Ok(table.text(terminal))
 }
 
-/// A number of a model, where its kind has it.
+/// A parameter of a model, if its kind has it.
 fn number(model: &Model, name: &str) -> Option<u64> {
     model.parameters.iter().find(|parameter| parameter.key.name == name).map(|parameter| parameter.value)
 }
@@ -91,7 +93,7 @@ fn number(model: &Model, name: &str) -> Option<u64> {
 fn cache(model: &Model) -> String {
     let bytes = number(model, "write_cache_bytes").or(number(model, "memory_bytes")).filter(|bytes| *bytes > 0);
     let Some(bytes) = bytes else { return "none".to_owned() };
-    // What turns is lost with the power; a flash drive may have a capacitor.
+    // A turning disk's cache is volatile; a flash drive may have a capacitor.
     let volatile = number(model, "volatile").is_none_or(|volatile| volatile != 0);
     format!("{}{}", units::memory(bytes), if volatile { ", volatile" } else { "" })
 }
@@ -100,7 +102,7 @@ fn flush(model: &Model) -> String {
     number(model, "flush_ns").filter(|ns| *ns > 0).map_or_else(|| "none".to_owned(), units::latency)
 }
 
-/// Every number of one, with what it means and where it is from.
+/// Every parameter of one disk, with its meaning and its source.
 fn detail(model: &Model, terminal: Terminal) -> String {
     let caption = format!("{}: {} ({})", model.name, model.about, model.kind.name());
     let columns = [("parameter", Align::Left), ("", Align::Right), ("source", Align::Left)];

@@ -1,9 +1,9 @@
 //! `afflux-lab list` and `afflux-lab run`: the experiments.
 //!
-//! Owns: reading what was asked for, showing rows and tables.
-//! Does not own: the experiments (the crate `lab`), how figures look (`report`), the order of a page (`page`).
-//! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
-//! meanwhile is said on standard error: on a terminal at once, elsewhere a line now and then (`lines`).
+//! Owns: reading the request, showing rows and tables.
+//! Does not own: the experiments (the crate `lab`), the looks of figures (`report`), the order of a page (`page`).
+//! Invariants: standard output has only rows with `--json`, and only tables without it. Progress goes to standard
+//! error: on a terminal at once, elsewhere a line now and then (`lines`).
 
 mod lines;
 mod page;
@@ -25,7 +25,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use lines::Lines;
 
-/// Before the first line of progress where there is no terminal, and between two.
+/// Between two lines of progress, and before the first, if standard error is no terminal.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) fn list(args: &List) -> Outcome {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
     Ok(())
 }
 
-/// What was asked for, wherever on the line it stood.
+/// The request, wherever on the line its parts stood.
 struct Asked {
     json: bool,
     html: Option<std::path::PathBuf>,
@@ -146,7 +146,7 @@ impl Asked {
 }
 
 impl Run {
-    /// Whether the experiment has an option of that name that stands without a value.
+    /// Whether the experiment has a switch (an option without a value) of that name.
     fn has_switch(&self, name: &str) -> bool {
         let options = afflux_experiments::experiment(&self.name).map_or(&[][..], |experiment| experiment.options());
         options.iter().any(|option| option.name == name && option.value.is_empty())
@@ -158,9 +158,9 @@ struct Watcher {
     json: bool,
     terminal: bool,
     shown: bool,
-    /// Elsewhere than on a terminal.
+    /// Lines of progress; none on a terminal.
     lines: Option<Lines>,
-    /// All of them, for a page.
+    /// All rows, for a page.
     rows: Option<Vec<Row>>,
 }
 

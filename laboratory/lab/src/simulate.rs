@@ -1,11 +1,10 @@
-//! `afflux-lab simulate`: what jobs would do on another machine.
+//! `afflux-lab simulate`: predicts how jobs would run on another machine.
 //!
-//! Owns: the order: describe the run, run it, show it; what makes the command fail.
-//! Does not own: the machine and its figures (the simulator); reading what was asked for
-//! (`description`); how figures look (`text`, `comparison`, `json`, `html`, and the crate `report`); where
-//! pages and events go (`destination`).
-//! Invariants: everything that can be refused is refused before the run; what is shown says that it
-//! was simulated. A run that is cut shows what there is, and the command fails.
+//! Owns: the order: describe the run, run it, show it; the conditions for failure.
+//! Does not own: the machine and its figures (the simulator); reading the request (`description`); the looks of figures
+//! (`text`, `comparison`, `json`, `html`, and the crate `report`); the destination of pages and events (`destination`).
+//! Invariants: every check of the input comes before the run; the output says that it was simulated. A run that is cut
+//! shows its figures so far, and the command fails.
 
 mod answer;
 mod built_in;
@@ -42,13 +41,13 @@ use destination::Destinations;
 use interruption::Interruption;
 use progress::RunDisplay;
 
-/// How runs were asked for, for their page.
+/// The request for runs, for their page.
 #[derive(Default)]
 struct Asked {
     command: String,
-    /// Job files, and what they include: names and texts.
+    /// Job files and the files that they include: names and texts.
     files: Vec<(String, String)>,
-    /// What is replayed, a sentence each.
+    /// A sentence about each replayed trace.
     replayed: Vec<String>,
 }
 
@@ -63,12 +62,12 @@ struct Work<'a> {
 struct Run {
     /// The job files and workloads, as the user named them.
     jobs: String,
-    /// Whose policies it had.
+    /// The name of its policy.
     policy: String,
     figures: Figures,
-    /// How long it took here.
+    /// Real time that it took.
     real: Duration,
-    /// The same with shifted starts.
+    /// The same run with shifted starts.
     shifted: Vec<Figures>,
 }
 
@@ -174,8 +173,8 @@ fn run_once(simulation: &Simulation, interruption: &Interruption) -> Outcome<Fig
     }
 }
 
-/// Fails where a job did (as with fio, whatever the error came from), something could never be written, or a
-/// run was cut; the figures have been shown all the same.
+/// Fails if a job failed (from any error, as with fio), some bytes could never be written, or a run was cut. The
+/// figures are shown even then.
 fn verdict(runs: &[Run], left_out: &[&str]) -> Outcome {
     let mut wrong = Vec::new();
     for run in runs {

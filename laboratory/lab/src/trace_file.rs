@@ -1,8 +1,8 @@
-//! Traces in files, for whoever shows or replays them.
+//! Traces in files, for the code that shows or replays them.
 //!
-//! Owns: how large a file may be, what is said of one that cannot be read.
-//! Does not own: the two formats (`afflux_workloads::replay`), writing (`trace`).
-//! Invariants: what is wrong is told with the file's name.
+//! Owns: the bound on a file's size, the errors of a file that cannot be read.
+//! Does not own: the two formats (`afflux_frontend::trace`), writing (`trace`).
+//! Invariants: every error has the file's name.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use afflux_frontend::trace::{FILE_BYTES_MAX, Trace};
 use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 
-/// Reads a trace, whichever of the two formats it has.
+/// Reads a trace in either of the two formats.
 pub(crate) fn read(path: &Path) -> Outcome<Trace> {
     let name = path.display();
     let cannot = |error: std::io::Error| Failure::failed(format!("{name} cannot be read: {error}"));

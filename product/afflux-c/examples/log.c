@@ -4,8 +4,8 @@
  *     cc $(pkg-config --cflags afflux) log.c -o log $(pkg-config --libs afflux)
  *     ./log FILE [syscalls]
  *
- * With `syscalls` io_uring is not used, as for a look at it with valgrind, which keeps other threads from running while
- * one waits for a ring.
+ * With `syscalls` the cache does not use io_uring. valgrind needs this: it lets no other thread run while one waits for
+ * a ring.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static void check(const struct record *record, uint32_t number)
         errx(1, "record %u is not what was written", (unsigned)number);
 }
 
-/* Ends with what the library says if a call failed. */
+/* Ends with the library's message if a call failed. */
 static int64_t done(const char *what, int64_t result)
 {
     if (result < 0)
@@ -65,7 +65,7 @@ static void append_all(afflux_file *log)
     done("sync", afflux_sync_data(log));
 }
 
-/* Record by record, each read waited for. */
+/* Record by record, with a wait for each read. */
 static void read_one_by_one(afflux_file *log)
 {
     for (uint32_t number = 0; number < RECORDS; number++) {
@@ -115,7 +115,7 @@ static void read_many_at_a_time(afflux_file *log)
     done("close the queue", afflux_queue_close(queue));
 }
 
-/* Without a copy: pages where they are in the cache. */
+/* Without a copy: the pages in the cache. */
 static void look_at_pages(afflux_file *log)
 {
     afflux_pages *pages;
@@ -166,7 +166,7 @@ int main(int count, char **words)
     append_all(log);
     done("close", afflux_close(log));
 
-    /* Once more, from the disk. */
+    /* The same from the disk. */
     afflux_cache_drop_clean_pages(cache);
     done("open", afflux_open(cache, words[1], O_RDONLY, 0, &log));
     read_many_at_a_time(log);

@@ -1,8 +1,8 @@
 /*
  * An I/O engine for fio that goes through Afflux: see README.md here.
  *
- * Jobs that are threads (`thread`) share one cache; a job that is a process of its own has one of its own. What is found
- * in the cache, and everything at a queue depth of 1, is done in place; the rest is in flight.
+ * Jobs that are threads (`thread`) share one cache; a job that is a process has its own. Hits, and all calls at a queue
+ * depth of 1, are made in place; other calls are in flight.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -105,7 +105,7 @@ static struct {
     pid_t process;
     afflux_cache *cache;
     unsigned int jobs;
-    /* Of the job that made it. */
+    /* The options of the job that made it. */
     struct options options;
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -119,7 +119,7 @@ struct job {
     unsigned int depth;
 };
 
-/* Says what failed, with the library's words, and hands it to fio. */
+/* Prints the failed step with the library's message, and passes the error to fio. */
 static int failed(struct thread_data *td, const char *what, int64_t code)
 {
     log_err("afflux: %s: %s\n", what, afflux_last_error());
@@ -162,12 +162,12 @@ static int close_shared(void)
     return afflux_cache_close(cache, tell_lost, NULL);
 }
 
-/* Threads of later jobs find what earlier ones have cached, so their cache goes with the process. */
+/* Threads of later jobs find the pages that earlier ones have cached, so their cache ends with the process. */
 __attribute__((destructor)) static void end_of_process(void)
 {
     int code = 0;
 
-    /* fio's threads have ended, but it knows by a flag alone. */
+    /* fio's threads have ended, but fio knows this only from a flag. */
     pthread_mutex_lock(&shared.lock);
     if (shared.process == getpid())
         code = close_shared();
@@ -196,7 +196,7 @@ static int make_shared(struct thread_data *td, const struct options *wanted)
         .knobs = wanted->knobs,
     };
     if (shared.process != getpid()) {
-        /* A job of its own process: what is here is its parent's. */
+        /* A job in a process of its own: the cache here is its parent's. */
         shared.process = getpid();
         shared.cache = NULL;
         shared.jobs = 0;
@@ -249,7 +249,7 @@ static int init(struct thread_data *td)
             return failed(td, "make a queue", code < 0 ? code : -ENOMEM);
         }
     } else {
-        /* Latency is then counted as for other engines that do it in place. */
+        /* fio then counts latency as for other engines that make calls in place. */
         td->flags |= (unsigned long long)FIO_SYNCIO << TD_ENG_FLAG_SHIFT;
     }
     pthread_mutex_lock(&shared.lock);
@@ -283,7 +283,7 @@ static void cleanup(struct thread_data *td)
         code = afflux_cache_drain(shared.cache);
         if (code < 0)
             failed(td, "write what is dirty", code);
-        /* A process that fio forked ends without a word. */
+        /* A process that fio forked ends without a message. */
         if (!td->o.use_thread) {
             code = close_shared();
             if (code < 0)
@@ -300,11 +300,11 @@ static int open_file(struct thread_data *td, struct fio_file *f)
     afflux_file *file;
     int64_t code;
 
-    /* fio makes it, and keeps a descriptor for what it asks of the host. */
+    /* fio makes the file, and keeps a descriptor for its own calls to the host. */
     if (generic_open_file(td, f))
         return 1;
     FILE_SET_ENG_DATA(f, NULL);
-    /* Of a block device it asks the size before there is a job. */
+    /* fio asks for a block device's size before there is a job. */
     if (!job)
         return 0;
     code = afflux_open(job->cache, f->file_name, td_write(td) || td_trim(td) ? O_RDWR : O_RDONLY, 0, &file);
@@ -330,13 +330,13 @@ static int close_file(struct thread_data *td, struct fio_file *f)
     return generic_close_file(td, f);
 }
 
-/* As other engines have the host let go of the file's pages: of those that are clean. */
+/* Drops the file's clean pages, as other engines have the host do. */
 static int invalidate(struct thread_data *td, struct fio_file *f)
 {
     afflux_file *file = FILE_ENG_DATA(f);
     int code;
 
-    /* What fio itself has written to the host's, to lay the file out. */
+    /* The host's pages that fio itself has written to lay the file out. */
     if (f->fd >= 0)
         posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
     if (!file)
@@ -345,7 +345,7 @@ static int invalidate(struct thread_data *td, struct fio_file *f)
     return code < 0 ? failed(td, "invalidate", code) : 0;
 }
 
-/* The range that a sync of a range is to sync, as for the host's. */
+/* The range for a sync of a range, as for the host's call. */
 static uint64_t written_from(const struct fio_file *f)
 {
     return f->first_write == -1ULL ? 0 : f->first_write;
@@ -356,7 +356,7 @@ static uint64_t written_len(const struct fio_file *f)
     return f->first_write == -1ULL ? 0 : f->last_write - f->first_write;
 }
 
-/* The outcome of an io_u; 0 or more is how many bytes. */
+/* The outcome of an io_u; 0 or more is the number of bytes. */
 static void ended(struct thread_data *td, struct io_u *io_u, int64_t result)
 {
     if (result < 0) {
@@ -398,7 +398,7 @@ static int64_t in_place(struct io_u *io_u, afflux_file *file)
     }
 }
 
-/* What is found in the cache. */
+/* A hit. */
 static int64_t at_once(struct io_u *io_u, afflux_file *file)
 {
     switch (io_u->ddir) {
@@ -452,7 +452,7 @@ static enum fio_q_status queue(struct thread_data *td, struct io_u *io_u)
     int64_t result;
 
     fio_ro_check(td, io_u);
-    /* As with other engines a trim is over before what follows it: `trimwrite` writes the same block next. */
+    /* As in other engines, a trim ends before the next call: `trimwrite` writes the same block next. */
     if (io_u->ddir == DDIR_TRIM && job->pending_count > 0)
         return FIO_Q_BUSY;
     if (!job->queue || io_u->ddir == DDIR_TRIM)

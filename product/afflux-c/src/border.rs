@@ -1,9 +1,9 @@
-//! The border: what comes back from a call, whatever happened in it.
+//! The border: the result that C gets from a call, in every case.
 //!
-//! Owns: how an answer becomes a number, what the thread's last failure said, panics that would leave.
+//! Owns: the conversion of an answer into a number, the text of the thread's last failure, catching panics.
 //! Does not own: the codes (`code`).
-//! Invariants: no panic crosses it. A panic in a call takes the cache out of use, as one in a task of the cache does:
-//! nobody knows what it left half done.
+//! Invariants: no panic crosses the border. A panic in a call takes the cache out of use, as one in a task of the cache
+//! does, since it may have left the cache half changed.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,14 +17,14 @@ use afflux::Cache;
 
 use crate::code::{Code, code_of, text_of};
 
-/// Why a call failed: its code, and what happened to what; nothing where the code says it all.
+/// Why a call failed: its code, and a text with the failure and its object; none if the code is enough.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: c_int,
     text: Option<String>,
 }
 
-/// What a call answers.
+/// The result of a call.
 pub(crate) type Answer<T> = Result<T, Failure>;
 
 impl Failure {
@@ -68,7 +68,7 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let code = code_of(&error);
-        // What a caller meets all the time is told by its code alone.
+        // This frequent failure has a code only.
         let text = (code != Code::WouldBlock as c_int).then(|| error.to_string());
         Self { code, text }
     }
@@ -79,8 +79,8 @@ thread_local! {
     static LAST: RefCell<(c_int, Option<CString>)> = const { RefCell::new((0, None)) };
 }
 
-/// What the last call of this thread that failed said: what happened, to which file, and what to do. The text is there
-/// until a call of this thread fails again. "no error" if none has.
+/// The text of this thread's last failed call: the failure, the file, and the next step for the user. The text is valid
+/// until another call of this thread fails. "no error" if none has failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_last_error() -> *const c_char {
     let told = LAST.try_with(|last| {
@@ -97,12 +97,12 @@ pub(crate) fn keep(failure: Failure) -> c_int {
     failure.code
 }
 
-/// The text as C has it; what is after a zero byte is left out.
+/// The text in C's form; everything after a zero byte is left out.
 pub(crate) fn c_text(text: &str) -> CString {
     CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
 }
 
-/// Does the work of a call that answers with a count.
+/// Does the work of a call that returns a count.
 #[inline]
 pub(crate) fn count(work: impl FnOnce() -> Answer<u64>) -> i64 {
     match caught(work) {
@@ -111,7 +111,7 @@ pub(crate) fn count(work: impl FnOnce() -> Answer<u64>) -> i64 {
     }
 }
 
-/// Does the work of a call that answers with success or not.
+/// Does the work of a call that returns only success or failure.
 #[inline]
 pub(crate) fn status(work: impl FnOnce() -> Answer<()>) -> c_int {
     match caught(work) {
@@ -140,10 +140,10 @@ fn said(panic: &(dyn Any + Send)) -> &str {
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }
 
-/// The text of a failure for tests.
+/// The text of the last failure, for tests.
 #[cfg(test)]
 pub(crate) fn last() -> String {
-    // SAFETY: it is there until the next failure.
+    // SAFETY: the text is valid until the next failure.
     unsafe { CStr::from_ptr(afflux_last_error()) }.to_string_lossy().into_owned()
 }
 

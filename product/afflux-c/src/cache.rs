@@ -1,8 +1,8 @@
 //! Caches.
 //!
-//! Owns: the calls on a whole cache, its settings and figures as C has them.
+//! Owns: the calls on a whole cache, its settings and figures in C's form.
 //! Does not own: the cache (`afflux`).
-//! Invariants: what C may have in an older, shorter form comes with its size.
+//! Invariants: a struct that C may know in an older, shorter form comes with its size.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::size_of;
@@ -21,13 +21,13 @@ pub struct CacheHandle {
     _private: [u8; 0],
 }
 
-/// How files are driven.
+/// How files are read and written.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Io {
-    /// io_uring where the host has it, otherwise system calls.
+    /// io_uring if the host has it, otherwise system calls.
     Auto = 0,
-    /// io_uring; the cache cannot be made where the host has none.
+    /// io_uring; making the cache fails if the host has none.
     Uring = 1,
     /// System calls on threads.
     Syscalls = 2,
@@ -37,19 +37,20 @@ pub enum Io {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostCaching {
-    /// It is gone past (O_DIRECT) where the file system can.
+    /// The cache bypasses it (O_DIRECT) if the file system allows that.
     Auto = 0,
     /// It is used.
     Buffered = 1,
 }
 
-/// Settings of a cache. Set all to zero, then `size` to sizeof(afflux_settings), then what is to be other than by default.
+/// Settings of a cache. Set all to zero, then `size` to sizeof(afflux_settings), then the members that differ from the
+/// default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// sizeof(afflux_settings): the library may know more members than the program, or fewer, if the others are 0.
+    /// sizeof(afflux_settings). The library may know more members than the program, or fewer if the others are 0.
     pub size: usize,
-    /// Memory for pages, all there will ever be; 1 MiB or more. 0: 256 MiB. About one percent more is used for tables.
+    /// Memory for pages, which never grows; 1 MiB or more. 0: 256 MiB. Tables use about one percent more.
     pub memory_bytes: u64,
     /// Threads that write in the background and read for queues, 1 to 256. 0: 1, which keeps several disks busy.
     pub reactors: u32,
@@ -59,21 +60,22 @@ pub struct Settings {
     pub host_caching: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// How long afflux_cache_close() may take to write what is dirty. 0: 30,000.
+    /// How long afflux_cache_close() may take to write dirty pages, in milliseconds. 0: 30,000.
     pub drain_time_ms: u64,
-    /// Descriptors that the cache may have beside one for each open file. 0: a quarter of what the process may have, at
-    /// most 1,024.
+    /// Descriptors that the cache may have beside one for each open file. 0: a quarter of the process's limit, at most
+    /// 1,024.
     pub descriptors: u64,
-    /// Files that nobody has open and whose pages are kept. 0: half as many as there are pages.
+    /// Files without a handle that keep their pages. 0: half of the number of pages.
     pub idle_files: u64,
-    /// Knobs by name, with blanks or commas between, as "dirty_ratio=30 dirty_bytes=64MiB"; docs/knobs.md has them all.
-    /// May be NULL.
+    /// Knobs by name, separated by blanks or commas, such as "dirty_ratio=30 dirty_bytes=64MiB"; docs/knobs.md lists
+    /// all. May be NULL.
     pub knobs: *const c_char,
 }
 
-/// Makes a cache; with NULL for settings, by default. Settings that cannot be are refused before anything is started.
+/// Makes a cache; with the default settings if `settings` is NULL. Invalid settings are refused before anything is
+/// started.
 ///
-/// A child that was forked cannot use it: it makes its own.
+/// A forked child cannot use the cache: it makes its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_new(settings: *const Settings, cache: *mut *mut CacheHandle) -> c_int {
     status(|| {
@@ -87,7 +89,7 @@ pub unsafe extern "C" fn afflux_cache_new(settings: *const Settings, cache: *mut
 }
 
 /// # Safety
-/// `settings` is null, or as its `size` says.
+/// `settings` is null, or has as many bytes as its `size` says.
 unsafe fn built(settings: *const Settings) -> Answer<Cache> {
     if settings.is_null() {
         return Ok(Cache::builder().build()?);
@@ -95,7 +97,7 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
     if !settings.is_aligned() {
         return Err(Failure::bad_address("the settings"));
     }
-    // SAFETY: the caller's promise; the size stands first in every version.
+    // SAFETY: the caller's promise; the size comes first in every version.
     let size = unsafe { (&raw const (*settings).size).read() };
     let least = size_of::<Settings>();
     if !(least..=4096).contains(&size) {
@@ -160,19 +162,20 @@ pub(crate) fn on_cache<T>(cache: *mut CacheHandle, work: impl FnOnce(&Cache) -> 
     guarded(|| Cache::clone(&cache), || work(&cache))
 }
 
-/// Told of a file that could not be made durable before its cache ended: its path; how many bytes are lost, in whole
-/// pages, or 0 where all was written and only its durability is in doubt; why, or NULL where no time was left. The texts
-/// are there until it returns. It must return, and not by longjmp() or an exception.
+/// Called for a file that could not be made durable before its cache ended. `path` is the file's path. `bytes` is the
+/// number of lost bytes, in whole pages, or 0 if all was written and only its durability is in doubt. `error` is the
+/// reason, or NULL if the time was over. The texts are valid until the function returns. It must return, and not by
+/// longjmp() or an exception.
 pub type UnwrittenFn =
     Option<unsafe extern "C" fn(context: *mut c_void, path: *const c_char, bytes: u64, error: *const c_char)>;
 
-/// Ends a cache for all its handles: calls in progress and later ones fail, everything dirty is written, its threads end,
-/// its descriptors are closed, and nothing is written after this returns. Its files and pages are still to be closed and
-/// released; its memory goes with the last of them.
+/// Ends a cache for all its handles: calls in progress and later ones fail, everything dirty is written, its threads
+/// end, its descriptors are closed, and nothing is written after this returns. The program must still close its files
+/// and release its pages; the memory is freed with the last of them.
 ///
-/// May take the drain time. AFFLUX_ERROR_IO: something could not be made durable; then `told`, unless it is NULL, is
-/// called for each such file with `context`, on this thread, and afflux_last_error() has a summary. The handle is gone in
-/// any case; of several threads that close it one does, and the others hear AFFLUX_ERROR_BAD_HANDLE.
+/// May take the drain time. AFFLUX_ERROR_IO: some file could not be made durable. Then `told`, unless it is NULL, is
+/// called for each such file with `context`, on this thread, and afflux_last_error() returns a summary. The handle is
+/// closed in any case. If several threads close it, one succeeds, and the others get AFFLUX_ERROR_BAD_HANDLE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_close(cache: *mut CacheHandle, told: UnwrittenFn, context: *mut c_void) -> c_int {
     status(|| {
@@ -191,8 +194,8 @@ pub unsafe extern "C" fn afflux_cache_close(cache: *mut CacheHandle, told: Unwri
     })
 }
 
-/// Makes everything durable that was written before the call. The cache goes on. The error is that of the first file that
-/// could not be written; the others were tried, and what failed stays dirty.
+/// Makes all earlier writes durable. The cache goes on. The error is that of the first file that could not be written;
+/// the others were tried, and bytes that failed stay dirty.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_cache_drain(cache: *mut CacheHandle) -> c_int {
     status(|| on_cache(cache, |cache| Ok(cache.drain()?)))
@@ -223,27 +226,27 @@ pub unsafe extern "C" fn afflux_cache_knob(cache: *mut CacheHandle, name: *const
     })
 }
 
-/// Lets go of every clean page that nobody holds, as drop_caches does in Linux. How many bytes went.
+/// Drops every clean page that nobody holds, as drop_caches does in Linux. Returns the number of bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_cache_drop_clean_pages(cache: *mut CacheHandle) -> i64 {
     count(|| on_cache(cache, |cache| Ok(cache.drop_clean_pages())))
 }
 
-/// How a cache is doing.
+/// The current figures of a cache.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     /// Memory for pages.
     pub memory_bytes: u64,
-    /// Of it, free.
+    /// Free memory for pages.
     pub free_bytes: u64,
-    /// Not yet written, on all devices, what is being written included.
+    /// Dirty bytes on all devices, writeback included.
     pub dirty_bytes: u64,
-    /// Being written.
+    /// Bytes under writeback.
     pub writeback_bytes: u64,
-    /// What may be dirty, on all devices together.
+    /// Limit of dirty bytes, on all devices together.
     pub dirty_limit_bytes: u64,
-    /// Held by afflux_pages.
+    /// Memory held by afflux_pages.
     pub pinned_bytes: u64,
     /// Tables and indexes that describe the pages.
     pub metadata_bytes: u64,
@@ -251,11 +254,11 @@ pub struct Stats {
     pub files: u64,
     /// Descriptors of files.
     pub descriptors: u64,
-    /// Devices, each of which afflux_cache_device() tells of.
+    /// Number of devices; afflux_cache_device() returns the figures of each.
     pub devices: u64,
 }
 
-/// How a cache is doing: `size` is sizeof(afflux_stats).
+/// Stores the current figures of a cache. `size` is sizeof(afflux_stats).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_stats(cache: *mut CacheHandle, stats: *mut Stats, size: usize) -> c_int {
     status(|| {
@@ -279,7 +282,7 @@ pub unsafe extern "C" fn afflux_cache_stats(cache: *mut CacheHandle, stats: *mut
     })
 }
 
-/// A counter of the engine since the cache began, by its name; docs/counters.md has them all.
+/// Stores a counter of the engine since the cache began, by its name; docs/counters.md lists all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_counter(cache: *mut CacheHandle, name: *const c_char, value: *mut u64) -> c_int {
     status(|| {
@@ -295,29 +298,29 @@ pub unsafe extern "C" fn afflux_cache_counter(cache: *mut CacheHandle, name: *co
     })
 }
 
-/// A device of a cache. Texts end with a zero byte, and are cut if they are longer.
+/// A device of a cache. Texts end with a zero byte, and longer ones are cut.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceStats {
-    /// Not yet written, what is being written included.
+    /// Dirty bytes, writeback included.
     pub dirty_bytes: u64,
-    /// Above so much, its writers wait.
+    /// Its dirty limit; above it, its writers wait.
     pub dirty_limit_bytes: u64,
-    /// Written since the cache began.
+    /// Bytes written since the cache began.
     pub written_bytes: u64,
-    /// What it writes in a second, as estimated; 0 where that is not known.
+    /// Its estimated write speed in bytes a second; 0 if it is not known.
     pub write_bandwidth_bytes_per_s: u64,
-    /// It has completed nothing for so long that it counts as hung; 0: it does not.
+    /// Time since its last completion if it counts as hung, otherwise 0.
     pub stalled_ns: u64,
     /// Requests in flight.
     pub in_flight: u32,
     /// Writers that wait for its dirty limit.
     pub writers_waiting: u32,
-    /// Files with something not yet written.
+    /// Files with unwritten bytes.
     pub files_dirty: u32,
     /// Files whose last write or flush failed.
     pub files_failed: u32,
-    /// Its number on the host, as /proc/self/mountinfo has it.
+    /// Its number on the host, as in /proc/self/mountinfo.
     pub name: [c_char; 48],
     /// How its files are read and written.
     pub access: [c_char; 128],
@@ -325,8 +328,8 @@ pub struct DeviceStats {
     pub last_error: [c_char; 128],
 }
 
-/// How a device is doing, by its number from 0 on; AFFLUX_ERROR_INVALID if there is none of that number. `size` is
-/// sizeof(afflux_device_stats).
+/// Stores the current figures of a device, by its number from 0 on; AFFLUX_ERROR_INVALID if there is no such device.
+/// `size` is sizeof(afflux_device_stats).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_cache_device(
     cache: *mut CacheHandle,
@@ -369,7 +372,7 @@ fn fixed<const LEN: usize>(text: &str) -> [c_char; LEN] {
     array
 }
 
-/// The version of the library, as "0.1.0".
+/// The version of the library, such as "0.1.0".
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()

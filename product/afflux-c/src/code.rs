@@ -1,49 +1,48 @@
 //! Codes of errors, and their texts.
 //!
-//! Owns: which code each error has, what the text of a code is.
-//! Does not own: what happened in one case (`border` keeps that for the thread).
-//! Invariants: every code is a negative number of `errno.h`; the named ones are in the header with the numbers that Linux
-//! has.
+//! Owns: the code of each error, the text of each code.
+//! Does not own: the details of one case (`border` keeps them for the thread).
+//! Invariants: every code is a negative number of `errno.h`; the header has the named ones with Linux's numbers.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io::{self, ErrorKind};
 
 use afflux::Error;
 
-/// Why a call failed. These are what the library itself says; what the host says comes as its own negative `errno`, as
-/// -ENOENT of a file that is not there. afflux_strerror() has a text for each.
+/// Why a call failed. These are the library's own codes. The host's errors come as their own negative `errno`, such as
+/// -ENOENT for a missing file. afflux_strerror() has a text for each.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Code {
-    /// The device failed it, or bytes could not be written before the end (-EIO).
+    /// The device failed the call, or bytes could not be written before the end (-EIO).
     Io = -5,
     /// The handle is NULL, was closed, is of another kind, or never was one (-EBADF).
     BadHandle = -9,
-    /// It would have to wait, or the queue is full (-EAGAIN).
+    /// The call would have to wait, or the queue is full (-EAGAIN).
     WouldBlock = -11,
-    /// The host gives no memory, or no thread (-ENOMEM).
+    /// The host provides no memory, or no thread (-ENOMEM).
     NoMemory = -12,
-    /// The handle was not opened for that (-EACCES).
+    /// The handle was not opened for this (-EACCES).
     NotPermitted = -13,
     /// A pointer is NULL, or not aligned (-EFAULT).
     BadAddress = -14,
     /// Another cache has the file (-EBUSY).
     Busy = -16,
-    /// An argument that cannot be; afflux_last_error() says which, and what can (-EINVAL).
+    /// An invalid argument; afflux_last_error() names it, and the allowed values (-EINVAL).
     Invalid = -22,
     /// No descriptors are left (-EMFILE).
     NoDescriptors = -24,
     /// A range above the largest size of a file (-EFBIG).
     TooLarge = -27,
-    /// No space on the device; what is dirty is kept, and tried again (-ENOSPC).
+    /// No space on the device; dirty bytes are kept, and tried again (-ENOSPC).
     NoSpace = -28,
-    /// The device takes no writes (-EROFS).
+    /// The device accepts no writes (-EROFS).
     ReadOnly = -30,
-    /// The device, or its file system, cannot do it (-EOPNOTSUPP).
+    /// The device, or its file system, cannot do this (-EOPNOTSUPP).
     Unsupported = -95,
     /// The cache was closed, or the queue (-ESHUTDOWN).
     Closed = -108,
-    /// The device has completed nothing for too long; what is dirty is kept (-ETIMEDOUT).
+    /// The device has completed nothing for too long; dirty bytes are kept (-ETIMEDOUT).
     TimedOut = -110,
     /// The file is gone from the host (-ESTALE).
     Gone = -116,
@@ -51,7 +50,7 @@ pub enum Code {
     Quota = -122,
     /// The handle belongs to the process that this one was forked from (-EOWNERDEAD).
     Forked = -130,
-    /// A bug in the library made the cache unusable; what it said is in afflux_last_error(). Please report it
+    /// A bug in the library made the cache unusable; afflux_last_error() has its message. Please report it
     /// (-ENOTRECOVERABLE).
     Poisoned = -131,
 }
@@ -68,7 +67,7 @@ pub(crate) fn code_of(error: &io::Error) -> c_int {
         Some(Error::OutOfDescriptors { .. }) => Code::NoDescriptors,
         Some(Error::NotAFile { .. } | Error::Setting { .. }) => Code::Invalid,
         Some(Error::Start { errno: Some(libc::EMFILE | libc::ENFILE), .. }) => Code::NoDescriptors,
-        // What a thread is refused with.
+        // The host refuses a new thread with this.
         Some(Error::Start { errno: Some(libc::EAGAIN), .. }) => Code::NoMemory,
         other => {
             let errno = other.and_then(Error::errno).or(error.raw_os_error());
@@ -78,7 +77,7 @@ pub(crate) fn code_of(error: &io::Error) -> c_int {
     code as c_int
 }
 
-/// The host's number for what `std::io` has a word for.
+/// The host's error number for a kind of `std::io`.
 fn errno_of(kind: ErrorKind) -> c_int {
     match kind {
         ErrorKind::NotFound => libc::ENOENT,
@@ -105,7 +104,8 @@ fn errno_of(kind: ErrorKind) -> c_int {
     }
 }
 
-/// The text of a code: of this library's where it names it, otherwise of the host's `errno`. It is there for ever.
+/// The text of a code: the library's own text for its named codes, otherwise that of the host's `errno`. It is valid
+/// for ever.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_strerror(code: i64) -> *const c_char {
     text_of(code).as_ptr()
@@ -122,7 +122,7 @@ pub(crate) fn text_of(code: i64) -> &'static CStr {
         return c"no error";
     }
     let text = strerrordesc_np(errno);
-    // SAFETY: it is nothing, or a text that is there for ever.
+    // SAFETY: the pointer is null, or points to a text that is valid for ever.
     if text.is_null() { c"unknown error" } else { unsafe { CStr::from_ptr(text) } }
 }
 

@@ -1,8 +1,8 @@
 //! Files.
 //!
-//! Owns: the blocking calls on a file as C has them.
+//! Owns: the blocking calls on a file in C's form.
 //! Does not own: the file (`afflux`), calls in flight (`queue`).
-//! Invariants: the flags of opening are those of open(2), and one that is not known is refused, not left out.
+//! Invariants: the flags of opening are those of open(2), and an unknown flag is refused, not ignored.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::io::{IoSlice, IoSliceMut};
@@ -18,7 +18,8 @@ use crate::memory::{Out, bytes, bytes_mut, path, put_known, vector};
 
 static FILES: Table<File> = Table::new(2, "file");
 
-/// An open file of a cache. Opened twice, by one name or another, it is one file: handles see each other's bytes at once.
+/// An open file of a cache. Opening it twice, by one name or two, gives handles of one file, which see each other's
+/// bytes at once.
 pub struct FileHandle {
     _private: [u8; 0],
 }
@@ -31,8 +32,9 @@ pub(crate) fn on_file<T>(file: *mut FileHandle, work: impl FnOnce(&File) -> Answ
 }
 
 /// Opens a file, with the flags and the mode of open(2): O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC,
-/// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID), O_CREAT and O_TRUNC with O_RDONLY, too. The cache takes regular files and block devices. One that another
-/// cache has is waited for, two seconds at most, then it is AFFLUX_ERROR_BUSY.
+/// O_CLOEXEC. Other flags are refused (AFFLUX_ERROR_INVALID), and so are O_CREAT and O_TRUNC with O_RDONLY. The cache
+/// accepts regular files and block devices. If another cache has the file, the call waits for up to two seconds, then
+/// fails with AFFLUX_ERROR_BUSY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_open(
     cache: *mut CacheHandle,
@@ -73,8 +75,8 @@ fn options(flags: c_int, mode: u32) -> Answer<OpenOptions> {
         .mode(mode))
 }
 
-/// Takes a copy of a descriptor that is open for reading, or for reading and writing; the caller keeps its own. Whoever
-/// goes on writing through that one writes behind the cache's back.
+/// Takes a copy of a descriptor that is open for reading, or for reading and writing; the caller keeps its own. A write
+/// through the caller's descriptor goes behind the cache's back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file: *mut *mut FileHandle) -> c_int {
     status(|| {
@@ -84,7 +86,7 @@ pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file
             if fd < 0 {
                 return Err(Failure::bad_handle(format!("{fd} is no descriptor")));
             }
-            // SAFETY: used for the copy alone, which the host refuses for one that is not open.
+            // SAFETY: used only for the copy, which the host refuses if the descriptor is not open.
             let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
             place.put(FILES.open(cache.open_fd(own)?)?);
             Ok(())
@@ -92,9 +94,9 @@ pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file
     })
 }
 
-/// Makes a file durable if the handle can write, and gives the handle back, in any case: after an error, too, it is gone.
-/// What is not durable then stays dirty, and is written when it can be. Calls that are in progress with it on other
-/// threads go on.
+/// Makes a file durable if the handle can write, and gives the handle back in any case, even after an error. Bytes that
+/// are not durable then stay dirty, and are written when possible. Calls with it that are in progress on other threads
+/// go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_close(file: *mut FileHandle) -> c_int {
     status(|| {
@@ -103,14 +105,14 @@ pub extern "C" fn afflux_close(file: *mut FileHandle) -> c_int {
     })
 }
 
-/// Gives the handle back without waiting for anything: what is dirty is written later, and whether that succeeds is told
-/// by afflux_cache_drain() and afflux_cache_close().
+/// Gives the handle back without waiting: dirty bytes are written later. afflux_cache_drain() and afflux_cache_close()
+/// report whether that succeeds.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_release(file: *mut FileHandle) -> c_int {
     status(|| FILES.close(file).map(drop))
 }
 
-/// Reads up to `len` bytes from `offset` on. How many were read: fewer only at the file's end.
+/// Reads up to `len` bytes from `offset` on. Returns their number: fewer only at the file's end.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_read(file: *mut FileHandle, into: *mut c_void, len: usize, offset: u64) -> i64 {
     count(|| {
@@ -122,8 +124,8 @@ pub unsafe extern "C" fn afflux_read(file: *mut FileHandle, into: *mut c_void, l
     })
 }
 
-/// afflux_read() if that need not wait, otherwise AFFLUX_ERROR_WOULD_BLOCK, and `into` may have some of the bytes. Without
-/// a system call or a lock.
+/// afflux_read() if it need not wait, otherwise AFFLUX_ERROR_WOULD_BLOCK, and `into` may have some of the bytes. Makes
+/// no system call and takes no lock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_try_read(file: *mut FileHandle, into: *mut c_void, len: usize, offset: u64) -> i64 {
     count(|| {
@@ -135,7 +137,7 @@ pub unsafe extern "C" fn afflux_try_read(file: *mut FileHandle, into: *mut c_voi
     })
 }
 
-/// Reads into several buffers, one after the other, as preadv(2). No two may have bytes in common.
+/// Reads into several buffers, one after the other, as preadv(2). The buffers must not overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_readv(
     file: *mut FileHandle,
@@ -156,9 +158,9 @@ pub unsafe extern "C" fn afflux_readv(
     })
 }
 
-/// Writes all of `from` at `offset`; the file grows as needed. Returns `len`. The bytes are in the cache then, seen by
-/// every handle, and on the device after a sync that succeeds; without one, by and by. Waits for room: so much may be
-/// dirty for a device. After an error a part of the bytes, from the first on, may have been written.
+/// Writes all of `from` at `offset`; the file grows as needed. Returns `len`. The bytes are in the cache then, and
+/// every handle sees them. They are on the device after a successful sync, or otherwise after some time. Waits for
+/// room, since the dirty bytes of a device are bounded. After an error, a prefix of the bytes may have been written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_write(file: *mut FileHandle, from: *const c_void, len: usize, offset: u64) -> i64 {
     count(|| {
@@ -171,8 +173,8 @@ pub unsafe extern "C" fn afflux_write(file: *mut FileHandle, from: *const c_void
     })
 }
 
-/// afflux_write() of bytes that are dirty in the cache already, which is a copy; otherwise AFFLUX_ERROR_WOULD_BLOCK, and
-/// some may have been written, which writing all of them again makes good.
+/// afflux_write() of bytes that are dirty in the cache already, which is a copy. Otherwise AFFLUX_ERROR_WOULD_BLOCK:
+/// some bytes may have been written; writing all of them again completes the write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_try_write(file: *mut FileHandle, from: *const c_void, len: usize, offset: u64) -> i64 {
     count(|| {
@@ -185,7 +187,7 @@ pub unsafe extern "C" fn afflux_try_write(file: *mut FileHandle, from: *const c_
     })
 }
 
-/// Writes several buffers, one after the other, as pwritev(2). Returns how many bytes: all of them.
+/// Writes several buffers, one after the other, as pwritev(2). Returns the number of all bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_writev(
     file: *mut FileHandle,
@@ -204,7 +206,7 @@ pub unsafe extern "C" fn afflux_writev(
 }
 
 /// # Safety
-/// At `from` there are `count` slices, as `vector` and `bytes` want them.
+/// At `from` there are `count` slices, each valid for `vector` and `bytes`.
 unsafe fn slices<'a>(from: *const libc::iovec, count: c_int) -> Answer<Vec<IoSlice<'a>>> {
     // SAFETY: the caller's promise.
     let from = unsafe { vector(from, count) }?.iter();
@@ -212,7 +214,7 @@ unsafe fn slices<'a>(from: *const libc::iovec, count: c_int) -> Answer<Vec<IoSli
     from.map(|slice| unsafe { bytes(slice.iov_base, slice.iov_len) }.map(IoSlice::new)).collect()
 }
 
-/// Writes at the file's end. Returns where the bytes begin. One append at a time: what two of them write never overlaps.
+/// Writes at the file's end. Returns the offset of the bytes. Appends take turns, so that two of them never overlap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_append(file: *mut FileHandle, from: *const c_void, len: usize) -> i64 {
     count(|| {
@@ -223,7 +225,7 @@ pub unsafe extern "C" fn afflux_append(file: *mut FileHandle, from: *const c_voi
     })
 }
 
-/// Appends several buffers, as one append. Returns where the first begins.
+/// Appends several buffers, as one append. Returns the offset of the first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_appendv(file: *mut FileHandle, from: *const libc::iovec, count_of: c_int) -> i64 {
     count(|| {
@@ -234,9 +236,8 @@ pub unsafe extern "C" fn afflux_appendv(file: *mut FileHandle, from: *const libc
     })
 }
 
-/// Makes everything durable that was written to the file before the call, through whatever handle, with its size:
-/// fdatasync(2). An error is told by every sync until what failed has been written, so one that succeeds is to be
-/// believed, after an error, too.
+/// Makes all earlier writes to the file durable, through any handle, with its size: fdatasync(2). Every sync returns an
+/// error until the bytes that failed have been written. So a sync that succeeds can be trusted, even after an error.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_sync_data(file: *mut FileHandle) -> c_int {
     status(|| on_file(file, |file| Ok(file.sync_data()?)))
@@ -265,7 +266,7 @@ pub extern "C" fn afflux_set_len(file: *mut FileHandle, len: u64) -> c_int {
     status(|| on_file(file, |file| Ok(file.set_len(len)?)))
 }
 
-/// Makes a range read as zeros, and gives the space of its whole pages back where the device can. The size stays.
+/// Makes a range read as zeros, and frees the space of its whole pages if the device can. The size stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_punch_hole(file: *mut FileHandle, offset: u64, len: u64) -> c_int {
     status(|| on_file(file, |file| Ok(file.punch_hole(range(offset, len)?)?)))
@@ -275,22 +276,22 @@ pub extern "C" fn afflux_punch_hole(file: *mut FileHandle, offset: u64, len: u64
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Advised {
-    /// Nothing is known: what was said before is taken back.
+    /// Nothing is known: earlier advice no longer holds.
     Normal = 0,
     /// In order.
     Sequential = 1,
-    /// Here and there: nothing is read ahead.
+    /// At random places: nothing is read ahead.
     Random = 2,
     /// Soon: it is read ahead now, as far as there is room.
     WillNeed = 3,
-    /// No more: its clean pages leave the cache.
+    /// Not any more: its clean pages leave the cache.
     DontNeed = 4,
     /// Once: pages leave the cache once a stream has passed them.
     NoReuse = 5,
 }
 
-/// Says how a range will be read, by one of afflux_advice; a `len` of UINT64_MAX is up to any end. Waits for nothing and
-/// promises nothing.
+/// Announces how a range will be read, by one of afflux_advice. A `len` of UINT64_MAX means up to the end. Waits for
+/// nothing and promises nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_advise(file: *mut FileHandle, offset: u64, len: u64, advice: c_int) -> c_int {
     status(|| {
@@ -315,31 +316,32 @@ pub extern "C" fn afflux_prefetch(file: *mut FileHandle, offset: u64, len: u64) 
     status(|| on_file(file, |file| Ok(file.prefetch(offset..offset.saturating_add(len))?)))
 }
 
-/// The file's size, as every handle sees it: at once after a write.
+/// The file's size, as every handle sees it: immediately after a write.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_len(file: *mut FileHandle) -> i64 {
     count(|| on_file(file, |file| Ok(file.len())))
 }
 
-/// What is known of a file: the size and what is dirty as the cache has it, the rest as the host has it.
+/// A file's metadata: the size and the dirty bytes are the cache's, the other members the host's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Metadata {
-    /// The size, with what is not written yet.
+    /// The size, including unwritten bytes.
     pub len: u64,
-    /// Bytes not written yet, in whole pages.
+    /// Unwritten bytes, in whole pages.
     pub dirty_bytes: u64,
-    /// Bytes that it takes on its device.
+    /// Bytes allocated on the device.
     pub allocated_bytes: u64,
     /// Its number in its file system.
     pub inode: u64,
-    /// Its kind and permissions, as st_mode has them.
+    /// Its kind and permissions, as in st_mode.
     pub mode: u32,
-    /// How many names it has.
+    /// Number of its names.
     pub links: u32,
 }
 
-/// Asks the host after a file; what others changed in it is noticed by this, too. `size` is sizeof(afflux_metadata).
+/// Stores a file's metadata, from the host. This also notices other programs' changes of the file. `size` is
+/// sizeof(afflux_metadata).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_stat(file: *mut FileHandle, metadata: *mut Metadata, size: usize) -> c_int {
     status(|| {

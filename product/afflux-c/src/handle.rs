@@ -1,11 +1,11 @@
-//! Handles: numbers that C holds as pointers, and what they stand for.
+//! Handles: numbers that C holds as pointers, and the values behind them.
 //!
-//! Owns: the tables, who is inside a call with a handle, when what it stands for is dropped.
-//! Does not own: what that is.
-//! Invariants: a handle is never an address: it cannot be dereferenced, not even by mistake, since its highest bit is
-//! set. The number of a handle that was closed is never given again. What it stands for lives until the last call with
-//! it has returned. No lock is taken, so that a forked child finds none held; and two calls with different handles write
-//! to no common word.
+//! Owns: the tables, the count of calls with a handle, the moment when its value is dropped.
+//! Does not own: the values.
+//! Invariants: a handle is never an address: its highest bit is set, so that it cannot be dereferenced even by mistake.
+//! The number of a closed handle is never given again. A value lives until the last call with its handle has returned.
+//! No lock is taken, so that a forked child finds none held; and two calls with different handles write to no common
+//! word.
 
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ const GENERATION_SHIFT: u32 = 30;
 const GENERATION_MAX: u64 = (1 << 30) - 1;
 const INDEX_MASK: u64 = (1 << GENERATION_SHIFT) - 1;
 
-// A slot's word: the generation, whether it is open, how many are inside, the open handle itself included.
+// A slot's word: the generation, whether it is open, and the number of users, including the open handle itself.
 const OPEN: u64 = 1 << 32;
 const WORD_SHIFT: u32 = 33;
 const USERS: u64 = OPEN - 1;
@@ -40,15 +40,16 @@ const USERS: u64 = OPEN - 1;
 const _: () = assert!(usize::BITS == 64, "a handle has 64 bits");
 const _: () = assert!((SLOTS_MAX as u64) < INDEX_MASK);
 
-/// What handles of one kind stand for.
+/// The handles of one kind, with their values.
 pub(crate) struct Table<T: 'static> {
     kind: u64,
-    /// In words for people: "file".
+    /// The kind in words for people: "file".
     name: &'static str,
     chunks: [AtomicPtr<Slot<T>>; CHUNKS],
-    /// Slots that were ever used.
+    /// Number of slots that were ever used.
     used: AtomicU32,
-    /// The first of the free slots, its index and 1, below a count of changes: so that a change unseen is noticed.
+    /// The first free slot, as its index plus 1, below a count of changes. The count reveals a change that another
+    /// thread made unseen.
     free: AtomicU64,
 }
 
@@ -56,17 +57,17 @@ struct Slot<T> {
     word: AtomicU64,
     /// The process that opened it.
     process: AtomicU32,
-    /// The next free slot, its index and 1.
+    /// The next free slot, as its index plus 1.
     next_free: AtomicU32,
-    /// There from the opening until the last user has left.
+    /// Initialized from the opening until the last user has left.
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-// SAFETY: a value is written before its slot is opened and dropped by the last user, so shared references are all that
-// several threads have of it, and it may be dropped by any of them.
+// SAFETY: a value is written before its slot is opened and dropped by the last user. So several threads have only
+// shared references to it, and any of them may drop it.
 unsafe impl<T: Send + Sync> Sync for Table<T> {}
 
-/// A call with a handle. What it stands for lives at least as long.
+/// A call with a handle. The value lives at least as long.
 pub(crate) struct Entered<T: Send + Sync + 'static> {
     table: &'static Table<T>,
     slot: &'static Slot<T>,
@@ -74,7 +75,7 @@ pub(crate) struct Entered<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> Table<T> {
-    /// An empty one; each kind has its number, below 8.
+    /// An empty table. Each kind has its number, below 8.
     #[cfg(not(all(test, loom)))]
     pub(crate) const fn new(kind: u64, name: &'static str) -> Self {
         Self {
@@ -86,7 +87,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
-    /// An empty one in a model, whose atomics are made while it runs.
+    /// An empty table in a model. The model makes the atomics while it runs.
     #[cfg(all(test, loom))]
     fn modelled() -> Self {
         Self {
@@ -98,7 +99,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
-    /// A handle for it.
+    /// Makes a handle for a value.
     pub(crate) fn open<H>(&'static self, value: T) -> Answer<*mut H> {
         let process = process::numbered()?;
         let (index, slot) = self.vacant()?;
@@ -117,8 +118,8 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.change(handle, |word| word + 1)
     }
 
-    /// Closes a handle: one of several who try does it. The one is inside, and the last to leave drops what the handle
-    /// stands for.
+    /// Closes a handle; of several callers, one succeeds. That caller is a user, and the last user to leave drops the
+    /// value.
     pub(crate) fn close<H>(&'static self, handle: *const H) -> Answer<Entered<T>> {
         self.change(handle, |word| word & !OPEN)
     }
@@ -134,7 +135,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             if word >> 32 != generation << 1 | 1 {
                 return Err(self.no_handle(bits));
             }
-            // Before anything is written: in a child nothing of its parent's is.
+            // This comes before any write: a child must change nothing of its parent's.
             if slot.process.load(Ordering::Relaxed) != process::number() {
                 return Err(Failure::forked(self.name));
             }
@@ -198,8 +199,7 @@ impl<T: Send + Sync + 'static> Table<T> {
         let made: Box<[Slot<T>]> = (0..FIRST_SLOTS << chunk).map(vacant).collect();
         let made = Box::into_raw(made);
         if place.compare_exchange(null_mut(), made.cast(), Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // Another thread was faster.
-            // SAFETY: made above, and nobody has seen it.
+            // Another thread was faster. SAFETY: made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
         }
     }
@@ -217,7 +217,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     }
 }
 
-/// The chunk of a slot and its place there.
+/// The chunk of a slot and its index there.
 #[inline]
 fn place(index: u32) -> Option<(usize, usize)> {
     let from_first = index.checked_add(FIRST_SLOTS).filter(|_| index < SLOTS_MAX)?;
@@ -230,7 +230,7 @@ impl<T: Send + Sync + 'static> Deref for Entered<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the value was there when this user came in, and is until it has left.
+        // SAFETY: the value was initialized when this user entered, and stays until the user has left.
         unsafe { (*self.slot.value.get()).assume_init_ref() }
     }
 }
@@ -246,14 +246,14 @@ impl<T: Send + Sync + 'static> Drop for Entered<T> {
 }
 
 impl<T: Send + Sync + 'static> Entered<T> {
-    /// The last user has left, and nobody comes in any more.
+    /// Drops the value: the last user has left, and no further one can enter.
     #[cold]
     fn end(&self, word: u64) {
-        // SAFETY: there is a value, and no other user; only here it is taken.
+        // SAFETY: the value is initialized, and there is no other user; no other code moves the value out.
         let value = unsafe { (*self.slot.value.get()).assume_init_read() };
         let generation = (word >> WORD_SHIFT) + 1;
         self.slot.word.store(generation << WORD_SHIFT, Ordering::Relaxed);
-        // One whose numbers are used up is left out.
+        // A slot whose generations are used up is not used again.
         if generation <= GENERATION_MAX {
             self.table.give_back(self.index, self.slot);
         }

@@ -1,9 +1,9 @@
-//! Memory as C gives it.
+//! Memory from C.
 //!
-//! Owns: how pointers, lengths and texts from C become references, what is refused.
-//! Does not own: that they are what C says (the caller's promise).
-//! Invariants: NULL is refused where something is to be read or written, and taken where nothing is; so is a place that
-//! is not aligned, and a length that no memory has.
+//! Owns: the conversion of pointers, lengths and texts from C into references, and its checks.
+//! Does not own: the truth of C's claims (the caller's promise).
+//! Invariants: NULL is refused if something is to be read or written, and accepted otherwise. Unaligned pointers are
+//! refused, and so are lengths beyond any memory.
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, size_of};
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 
 use crate::border::{Answer, Failure};
 
-/// Most slices of one call, as the host has it for its own.
+/// Most slices of one call, equal to the host's limit for its own calls.
 const SLICES_MAX: c_int = 1024;
 
 fn checked_len(len: usize) -> Answer<usize> {
@@ -21,10 +21,10 @@ fn checked_len(len: usize) -> Answer<usize> {
     isize::try_from(len).map(|_| len).map_err(|_| what())
 }
 
-/// Bytes to be read.
+/// Bytes to read.
 ///
 /// # Safety
-/// At `from` there are `len` bytes, which nobody changes for that long.
+/// At `from` there are `len` bytes, which nobody changes for that lifetime.
 pub(crate) unsafe fn bytes<'a>(from: *const c_void, len: usize) -> Answer<&'a [u8]> {
     if len == 0 {
         return Ok(&[]);
@@ -36,11 +36,11 @@ pub(crate) unsafe fn bytes<'a>(from: *const c_void, len: usize) -> Answer<&'a [u
     Ok(unsafe { std::slice::from_raw_parts(from.cast(), checked_len(len)?) })
 }
 
-/// Bytes to be written.
+/// Bytes to write.
 ///
 /// # Safety
-/// At `into` there is room for `len` bytes, which nobody else uses for that long. What is there is never read before it
-/// was written: it may be uninitialized in C.
+/// At `into` there is room for `len` bytes, which nobody else uses for that lifetime. The bytes are never read before
+/// they are written: they may be uninitialized in C.
 pub(crate) unsafe fn bytes_mut<'a>(into: *mut c_void, len: usize) -> Answer<&'a mut [u8]> {
     if len == 0 {
         return Ok(&mut []);
@@ -55,7 +55,7 @@ pub(crate) unsafe fn bytes_mut<'a>(into: *mut c_void, len: usize) -> Answer<&'a 
 /// The values of an array.
 ///
 /// # Safety
-/// At `from` there are `count` values, which nobody changes for that long.
+/// At `from` there are `count` values, which nobody changes for that lifetime.
 pub(crate) unsafe fn array<'a, T>(from: *const T, count: usize, what: &str) -> Answer<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -80,7 +80,7 @@ pub(crate) unsafe fn vector<'a>(from: *const libc::iovec, count: c_int) -> Answe
     unsafe { array(from, count as usize, "the array of slices") }
 }
 
-/// A place for an answer, checked before there is one.
+/// A pointer for a result, checked before the result is known.
 pub(crate) struct Out<T>(NonNull<T>);
 
 impl<T> Out<T> {
@@ -97,7 +97,7 @@ impl<T> Out<T> {
     }
 }
 
-/// Puts as much of a value as C has room for: it may know an older, shorter one.
+/// Stores as much of a value as C has room for: C may know an older, shorter form.
 ///
 /// # Safety
 /// At `place` there is room for `size` bytes, which nobody else uses until the call returns. `T` has no padding that
@@ -106,28 +106,28 @@ pub(crate) unsafe fn put_known<T>(place: *mut T, size: usize, value: &T, what: &
     // SAFETY: the caller's promise.
     let place = unsafe { Out::new(place, what) }?.0;
     let known = size.min(size_of::<T>());
-    // SAFETY: both have so many bytes, and the value is ours.
+    // SAFETY: both have this many bytes, and the value is ours.
     unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(value).cast::<u8>(), place.as_ptr().cast(), known) };
     Ok(())
 }
 
-/// Takes as much of a value as C knows; the rest is zeros.
+/// Takes as much of a value as C knows; the other bytes are zeros.
 ///
 /// # Safety
-/// At `from` there are `size` bytes of it. All zeros are a `T`.
+/// At `from` there are `size` bytes of the value. All zeros are a valid `T`.
 pub(crate) unsafe fn take_known<T>(from: *const T, size: usize) -> T {
     let mut value = MaybeUninit::<T>::zeroed();
     let known = size.min(size_of::<T>());
-    // SAFETY: both have so many bytes.
+    // SAFETY: both have this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(from.cast::<u8>(), value.as_mut_ptr().cast(), known) };
-    // SAFETY: the caller's promise: zeros are one, and what C has given is.
+    // SAFETY: the caller's promise: zeros are a valid value, and so are C's bytes.
     unsafe { value.assume_init() }
 }
 
 /// A text.
 ///
 /// # Safety
-/// At `from` there is a text with a zero byte at its end, which nobody changes for that long.
+/// At `from` there is a text that ends with a zero byte, and nobody changes the text for that lifetime.
 pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Answer<&'a str> {
     if from.is_null() {
         return Err(Failure::bad_address(what));

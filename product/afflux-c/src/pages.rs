@@ -1,8 +1,8 @@
-//! Bytes where they are in the cache, without a copy.
+//! Bytes in the cache, shown without a copy.
 //!
 //! Owns: the calls on pinned reads.
-//! Does not own: the pages (`afflux`), how many may be held.
-//! Invariants: what a slice points to stays, and stays as it is, until the handle is released.
+//! Does not own: the pages (`afflux`), the bound on held ones.
+//! Invariants: the bytes of a slice stay in place and unchanged until the handle is released.
 
 use std::ffi::{c_int, c_void};
 
@@ -15,25 +15,25 @@ use crate::memory::Out;
 
 static PAGES: Table<Pages> = Table::new(3, "pages");
 
-/// Bytes of a file as a read found them, until they are released. They hold memory of the cache: keep them for as long as
-/// a reply takes, not for ever.
+/// Bytes of a file as a read found them, until they are released. They hold memory of the cache: keep them for as long
+/// as a reply takes, not for ever.
 pub struct PagesHandle {
     _private: [u8; 0],
 }
 
-/// Some of the bytes: laid out as struct iovec, and not to be written to.
+/// A part of the bytes: laid out as struct iovec, and read-only.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Slice {
     /// The first byte.
     pub data: *const c_void,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// Shows up to `len` bytes from `offset` on. How many: fewer only at the file's end. Whoever writes the same bytes
-/// meanwhile writes to other pages. At most a quarter of the cache (knob pinned_ratio) can be held this way; what is
-/// beyond is a copy.
+/// Shows up to `len` bytes from `offset` on. Returns their number: fewer only at the file's end. Meanwhile, a write of
+/// the same bytes goes to other pages. At most a quarter of the cache (knob pinned_ratio) can be held this way; beyond
+/// that the bytes are copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_pages_get(
     file: *mut FileHandle,
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn afflux_pages_get(
     })
 }
 
-/// afflux_pages_get() if that need not wait or copy, otherwise AFFLUX_ERROR_WOULD_BLOCK.
+/// afflux_pages_get() if it need not wait or copy, otherwise AFFLUX_ERROR_WOULD_BLOCK.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_pages_try_get(
     file: *mut FileHandle,
@@ -73,8 +73,9 @@ fn held(place: Out<*mut PagesHandle>, pages: Pages) -> Answer<u64> {
     Ok(len)
 }
 
-/// The bytes, in the file's order, a slice a page: fills up to `room` slices, from slice number `first` on. How many were
-/// filled; fewer than `room` are the last. They may be read until the pages are released.
+/// The bytes, in the file's order, a slice a page: fills up to `room` slices, from slice number `first` on. Returns the
+/// number of filled slices; fewer than `room` means that these are the last. They may be read until the pages are
+/// released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_pages_slices(
     pages: *mut PagesHandle,
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn afflux_pages_slices(
         let mut filled = 0;
         for slice in pages.slices().skip(first).take(room) {
             let slice = Slice { data: slice.as_ptr().cast(), len: slice.len() };
-            // SAFETY: the caller's promise: there is room for so many.
+            // SAFETY: the caller's promise: there is room for this many.
             unsafe { slices.add(filled).write(slice) };
             filled += 1;
         }
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn afflux_pages_slices(
     })
 }
 
-/// Gives the pages back; their slices are not to be read any more.
+/// Gives the pages back; their slices must not be read any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_pages_release(pages: *mut PagesHandle) -> c_int {
     status(|| PAGES.close(pages).map(drop))

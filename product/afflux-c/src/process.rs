@@ -1,9 +1,9 @@
-//! Which process this is: a forked child is another.
+//! The identity of this process; a forked child is another.
 //!
 //! Owns: the number of the process.
-//! Does not own: what a child may do with what its parent left it (nothing: `handle`).
-//! Invariants: it takes no lock, for a lock may be held for ever in a child. A child has no number until it makes
-//! something of its own.
+//! Does not own: a child's rights to its parent's objects (none: `handle`).
+//! Invariants: no lock is taken, since a lock may be held for ever in a child. A child has no number until it makes an
+//! object of its own.
 
 use std::num::NonZeroU32;
 use std::ptr::null_mut;
@@ -13,16 +13,16 @@ use afflux_linux::ProcessWord;
 
 use crate::border::{Answer, Failure};
 
-/// The newest of them: this process's, or its parent's.
+/// The newest process record: this process's, or its parent's.
 static NEWEST: AtomicPtr<Process> = AtomicPtr::new(null_mut());
-/// Numbers given so far; a child goes on from there.
+/// Numbers given so far; a child continues the count.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
-/// A process. Never freed: somebody may be looking at it.
+/// A process. Never freed, since another thread may be reading it.
 struct Process {
-    /// The number, in memory that a child finds wiped.
+    /// The number, in memory that a fork wipes in the child.
     number: ProcessWord,
-    /// Its parent's.
+    /// The parent's record.
     _older: *mut Process,
 }
 
@@ -30,7 +30,7 @@ struct Process {
 #[inline]
 pub(crate) fn number() -> u32 {
     let newest = NEWEST.load(Ordering::Acquire);
-    // SAFETY: it is nothing, or what was stored once and is never freed.
+    // SAFETY: the pointer is null, or was stored once and is never freed.
     unsafe { newest.as_ref() }.map_or(0, |process| process.number.load())
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn numbered() -> Answer<u32> {
         let number = ProcessWord::new(number).map_err(Failure::from)?;
         let made = Box::into_raw(Box::new(Process { number, _older: newest }));
         if NEWEST.compare_exchange(newest, made, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-            // SAFETY: made above, and nobody has seen it.
+            // SAFETY: made above, and no other thread has seen it.
             drop(unsafe { Box::from_raw(made) });
         }
     }

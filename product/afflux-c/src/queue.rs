@@ -1,10 +1,10 @@
 //! Calls in flight: a queue to submit them to, and to take their outcomes from.
 //!
 //! Owns: the queue, its calls from submission until their outcome is taken, its descriptor for poll(2).
-//! Does not own: what a call does (`afflux`).
-//! Invariants: a call's memory is used only inside submitting, waiting and closing, by the thread that makes them; after
-//! closing, never. No more calls are in the queue than its depth says, each is told once, and one that is not taken
-//! stands in the way of others. Nobody's memory is used with a lock of the queue held but that of the one call.
+//! Does not own: the work of a call (`afflux`).
+//! Invariants: a call's memory is used only inside submitting, waiting and closing, by the thread that makes these
+//! calls; after closing, never. The queue has at most as many calls as its depth. Each outcome is returned once, and an
+//! outcome that is not taken keeps its slot. While the caller's memory is used, only the lock of that one call is held.
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -30,16 +30,16 @@ static QUEUES: Table<Queue> = Table::new(4, "queue");
 /// Most calls in a queue.
 pub const DEPTH_MAX: u32 = 65_536;
 
-/// So many outcomes are handed over without memory of their own.
+/// This many outcomes are handed over without an allocation.
 const FEW: usize = 32;
 
-/// A queue of calls in flight. It goes on with them while somebody submits to it or waits for it, so it needs no threads
-/// of its own; several threads may use one. Calls of files of several caches may be in it.
+/// A queue of calls in flight. The threads that submit or wait carry the calls on, so that the queue needs no threads
+/// of its own. Several threads may use one queue, with calls for files of several caches.
 pub struct QueueHandle {
     _private: [u8; 0],
 }
 
-/// What a call in a queue does.
+/// The kind of a call in a queue.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
@@ -55,13 +55,13 @@ pub enum Op {
     SyncRange = 4,
     /// As afflux_punch_hole(): `offset`, `len`.
     PunchHole = 5,
-    /// As afflux_append(): `data`, `len`. The outcome is where the bytes begin.
+    /// As afflux_append(): `data`, `len`. The outcome is the offset of the bytes.
     Append = 6,
     /// As afflux_set_len(): `len`.
     SetLen = 7,
 }
 
-/// A call to be made.
+/// A call to make.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
@@ -69,15 +69,15 @@ pub struct Request {
     pub op: u32,
     /// Must be 0.
     pub reserved: u32,
-    /// Of which file. It may be released while the call is in flight.
+    /// The file. Its handle may be released while the call is in flight.
     pub file: *mut FileHandle,
     /// Memory to read into or to write from. It belongs to the call until its outcome is taken, or the queue is closed.
     pub data: *mut c_void,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u64,
-    /// From where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Told with the outcome.
+    /// Returned with the outcome.
     pub tag: u64,
 }
 
@@ -85,9 +85,9 @@ pub struct Request {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// Of the request.
+    /// The tag of the request.
     pub tag: u64,
-    /// What the blocking call would have returned: a count, or an error below 0.
+    /// The result of the blocking call: a count, or an error below 0.
     pub result: i64,
 }
 
@@ -95,19 +95,19 @@ struct Queue(Arc<Shared>);
 
 struct Shared {
     depth: usize,
-    /// Calls in it, those whose outcome is not taken included.
+    /// Calls in it, including those whose outcome is not taken.
     inside: AtomicUsize,
     state: Mutex<State>,
-    /// There is something to do for those who wait.
+    /// Wakes waiting threads when there is something to do.
     woken: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// In flight, each at its place.
+    /// Calls in flight, by slot.
     calls: Vec<Option<Arc<Call>>>,
     vacant: Vec<usize>,
-    /// Can go on.
+    /// Calls that can go on.
     ready: VecDeque<Arc<Call>>,
     done: VecDeque<Completion>,
     waiting: usize,
@@ -126,9 +126,9 @@ struct Call {
     queue: Arc<Shared>,
     place: usize,
     tag: u64,
-    /// It is among those that can go on, or about to be.
+    /// Whether it is in `ready`, or is about to be.
     scheduled: AtomicBool,
-    /// Nothing once it has ended.
+    /// None once it has ended.
     work: Mutex<Option<Work>>,
 }
 
@@ -137,7 +137,7 @@ struct Work {
     cache: Cache,
 }
 
-/// Makes a queue for so many calls at a time, 1 to AFFLUX_DEPTH_MAX.
+/// Makes a queue for `depth` calls at a time, 1 to AFFLUX_DEPTH_MAX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHandle) -> c_int {
     status(|| {
@@ -151,9 +151,9 @@ pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHand
     })
 }
 
-/// Submits calls, in order, and begins them. How many were taken: fewer than `requests` where the queue is full, or where
-/// one cannot be (then afflux_last_error() says why); the error itself if that is so of the first. What finds its bytes in
-/// the cache is done when this returns; its outcome comes as all others do.
+/// Submits calls, in order, and begins them. Returns the number that the queue accepted: fewer than `requests` if it is
+/// full, or at an invalid request (then afflux_last_error() names the reason). If the first one is refused, returns its
+/// error. A call whose bytes are cached is done when this returns; its outcome comes as all others do.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_submit(queue: *mut QueueHandle, calls: *const Request, requests: usize) -> i64 {
     count(|| {
@@ -174,9 +174,9 @@ pub unsafe extern "C" fn afflux_submit(queue: *mut QueueHandle, calls: *const Re
     })
 }
 
-/// Goes on with calls, and takes outcomes: up to `room`, waiting for `least` of them for at most `timeout_ns` nanoseconds,
-/// for ever if that is below 0. How many were taken: fewer than `least` when the time was over, or when no more calls are
-/// in the queue.
+/// Carries calls on, and takes outcomes: up to `room`, waiting for `least` of them for at most `timeout_ns`
+/// nanoseconds, or for ever if that is below 0. Returns the number taken: fewer than `least` if the time was over, or
+/// if no more calls are in the queue.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_wait(
     queue: *mut QueueHandle,
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn afflux_wait(
         let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut taken = 0;
         queue.0.wait(room, least, deadline, |completion| {
-            // SAFETY: the caller's promise: there is room for so many.
+            // SAFETY: the caller's promise: there is room for this many.
             unsafe { outcomes.add(taken).write(completion) };
             taken += 1;
         })?;
@@ -204,17 +204,17 @@ pub unsafe extern "C" fn afflux_wait(
     })
 }
 
-/// A descriptor that is readable, for poll(2) and epoll(7), when afflux_wait() has something to do: perhaps an outcome is
-/// there, perhaps a call can go on and ends only later; so wait with a timeout of 0 then. It is the queue's: it is not to
-/// be read, and closes with it.
+/// A descriptor for poll(2) and epoll(7), readable when afflux_wait() has something to do. Perhaps an outcome is there,
+/// or a call can go on and ends only later; so use a timeout of 0 then. The queue owns the descriptor: do not read it;
+/// it closes with the queue.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_queue_fd(queue: *mut QueueHandle) -> c_int {
     let fd = count(|| QUEUES.enter(queue)?.0.descriptor());
     fd as c_int
 }
 
-/// Closes a queue. What is in flight is given up: a read brings nothing, a write may have written a part, a sync says
-/// nothing. The memory of calls is not used any more when this returns. Who waits for it on another thread hears
+/// Closes a queue. Calls in flight are given up: a read returns nothing, a write may have written a part, a sync
+/// guarantees nothing. When this returns, the memory of calls is not used any more. Threads that wait for the queue get
 /// AFFLUX_ERROR_CLOSED.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_queue_close(queue: *mut QueueHandle) -> c_int {
@@ -234,7 +234,7 @@ impl Shared {
     }
 
     /// # Safety
-    /// The request's memory is there, and the call's alone, until its outcome is taken or the queue is closed.
+    /// The request's memory is valid, and only the call uses it, until its outcome is taken or the queue is closed.
     unsafe fn submit(self: &Arc<Self>, request: &Request) -> Answer<()> {
         if self.inside.fetch_add(1, Ordering::Relaxed) >= self.depth {
             self.inside.fetch_sub(1, Ordering::Relaxed);
@@ -277,7 +277,7 @@ impl Shared {
         self.tell(state);
     }
 
-    /// Tells those who wait that there is something to do.
+    /// Wakes the threads that wait: there is something to do.
     fn tell(&self, state: &mut State) {
         if state.waiting > 0 {
             self.woken.notify_all();
@@ -288,7 +288,8 @@ impl Shared {
     fn wait(&self, room: usize, least: usize, deadline: Option<Instant>, take: impl FnMut(Completion)) -> Answer<()> {
         let over = || deadline.is_some_and(|deadline| deadline <= Instant::now());
         let mut state = self.state();
-        // Those that can go on now do, also where there is no time: later ones may wake each other for ever.
+        // Calls that can go on now do so even if the time is over. Later ones do not, since they may wake each other
+        // for ever.
         let mut due = state.ready.len();
         loop {
             if state.closed {
@@ -324,7 +325,7 @@ impl Shared {
         }
         self.inside.fetch_sub(count, Ordering::Relaxed);
         state.unring();
-        // The caller's memory may be long in coming.
+        // Writing to the caller's memory may take long.
         drop(state);
         few[..if many.is_empty() { count } else { 0 }].iter().chain(&many).copied().for_each(take);
         Ok(())
@@ -355,7 +356,7 @@ impl Shared {
         state.bell = None;
         self.woken.notify_all();
         drop(state);
-        // One that another thread goes on with right now is waited for: it is its memory that is used.
+        // This waits for a call that another thread carries on right now, with the caller's memory.
         calls.iter().flatten().for_each(|call| drop(call.work().take()));
     }
 }
@@ -365,7 +366,7 @@ fn closed() -> Failure {
 }
 
 impl State {
-    /// Whether nobody who waits has anything to do.
+    /// Whether there is nothing to do for a thread that waits.
     fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.done.is_empty()
     }
@@ -387,7 +388,7 @@ impl State {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // Calls and the queue hold each other.
+        // Calls and the queue refer to each other; closing breaks the circle.
         self.0.close();
     }
 }
@@ -397,10 +398,10 @@ impl Call {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on with the call on this thread.
+    /// Carries the call on, on this thread.
     fn go_on(self: &Arc<Self>) {
         let mut place = self.work();
-        // What wakes it from here on has it looked at once more.
+        // A wake from here on schedules it again.
         self.scheduled.swap(false, Ordering::AcqRel);
         let Some(work) = &mut *place else { return };
         let waker = Waker::from(Arc::clone(self));
@@ -421,7 +422,7 @@ impl Call {
         drop(place);
         drop(ended);
         let mut state = self.queue.state();
-        // Closed meanwhile: nobody takes it.
+        // The queue was closed meanwhile: nobody takes the outcome.
         if state.closed {
             return;
         }
@@ -453,7 +454,7 @@ enum Begun {
     Work(Pin<Box<dyn Future<Output = Answer<u64>> + Send>>, Cache),
 }
 
-/// Does at once what need not wait, and otherwise says what is to be done.
+/// Completes a call at once if it need not wait; otherwise returns its future.
 ///
 /// # Safety
 /// As for [`Shared::submit`].

@@ -1,4 +1,4 @@
-//! The C interface from C: installed as for use, compiled by the system's compiler, run as it is and under valgrind.
+//! The C interface from C: installed as for use, compiled by the system's compiler, run directly and under valgrind.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "a test")]
 
 use std::ffi::OsStr;
@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 
 mod sanitizer;
 
-/// Everything is a warning, and a warning is an error.
+/// All warnings are enabled, and a warning is an error.
 const STRICT: &[&str] = &["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// The libraries, installed in a directory of the test's own.
+/// The libraries, installed in a directory of the test.
 struct Installed {
     place: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl Installed {
         self.place.path().join(name)
     }
 
-    /// What pkg-config says.
+    /// The output of pkg-config.
     fn flags(&self, ask: &[&str]) -> Vec<String> {
         let found = self.path("usr/lib/pkgconfig");
         let mut command = Command::new("pkg-config");
@@ -74,15 +74,16 @@ impl Installed {
         program
     }
 
-    /// Runs a program; nothing is to be found at fault.
+    /// Runs a program, and fails if a fault is found.
     fn run(&self, program: &Path, arguments: &[&OsStr], how: How) -> String {
         let mut command = Command::new("timeout");
         command.arg("300").envs(sanitizer::options());
         if how == How::Valgrind {
             command.args(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--trace-children=no"]);
-            // Else threads that find all they read in the cache, and so call no system, may keep all others waiting.
+            // Otherwise threads that find all their reads in the cache, and so make no system call, may keep all others
+            // from running.
             command.arg("--fair-sched=yes");
-            // What is reachable is kept for the process's life on purpose.
+            // Memory that is still reachable is kept for the process's life on purpose.
             command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
         }
         command.arg(program).args(arguments).env("LD_LIBRARY_PATH", self.path("usr/lib"));
@@ -92,14 +93,14 @@ impl Installed {
     }
 }
 
-/// How a program is linked, and what looks at it while it runs.
+/// How a program is linked, and the tool that watches it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     Shared,
     Static,
-    /// With system calls in place of io_uring: while one thread waits for a ring, valgrind lets no other run.
+    /// With system calls instead of io_uring: while one thread waits for a ring, valgrind lets no other run.
     Valgrind,
-    /// Sees what goes over the border, and every block of memory that is freed; with io_uring.
+    /// The sanitizer sees all accesses across the border, and every freed block; with io_uring.
     Sanitized,
 }
 
@@ -157,7 +158,7 @@ fn bad_input(how: How) {
     let program = installed.built("tests/c/bad_input.c", how);
     let files = installed.path("files");
     std::fs::create_dir(&files).unwrap();
-    // As the header numbers them.
+    // The header's number.
     let io = if how == How::Valgrind { "2" } else { "0" };
     let told = installed.run(&program, &[OsStr::new(io), files.as_os_str()], how);
     assert_eq!(told.lines().next_back(), Some("all is as it should be"), "{told}");
@@ -178,7 +179,7 @@ fn the_address_sanitizer_finds_nothing_in_mistakes() {
     bad_input(How::Sanitized);
 }
 
-/// That a sanitizer sees what the library itself does with a program's memory.
+/// The sanitizer sees how the library itself uses a program's memory.
 #[test]
 fn a_sanitized_library_finds_what_a_program_does_wrong() {
     let Some((word, finding)) = sanitizer::planted().filter(|_| How::Static.is_possible()) else { return };

@@ -1,5 +1,5 @@
-//! fio through the engine: what it wrote is what it reads, from the cache, from the disk, and without the engine.
-//! Skipped where fio or its source is not there; `cargo xtask fio-engine` gets that.
+//! fio through the engine: it reads back what it wrote, from the cache, from the disk, and without the engine. Skipped
+//! without fio or its source; `cargo xtask fio-engine` gets the source.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Rig {
         Some(Self { place })
     }
 
-    /// fio with these words, in the directory of the test; jobs go through the engine.
+    /// Runs fio with these arguments, in the directory of the test; jobs go through the engine.
     fn run(&self, words: &str) -> Output {
         let engine = self.engine();
         let thread = (!sanitizer::MAY_FORK).then_some("--thread");
@@ -110,7 +110,7 @@ fn random_writes_in_flight_with_syncs_and_trims_are_what_they_were() {
     rig.passes(&format!(
         "{base} --filename=d --rw=randwrite --bs=4k --iodepth=8 --sync_file_range=write:64 --end_fsync=1"
     ));
-    // Two jobs, two files each; threads of fio's own look at what comes back.
+    // Two jobs, two files each; fio's own threads verify the data.
     let many = "--thread --numjobs=2 --nrfiles=2 --afflux_memory=4m --size=8m --bs=4k --iodepth=8 --verify=crc32c";
     let looked = "--verify_async=2 --verify_backlog=64 --verify_fatal=1";
     rig.passes(&format!("{many} {looked} --rw=randwrite --fsync=32 --filename_format=m.$jobnum.$filenum"));
@@ -148,7 +148,7 @@ fn what_is_trimmed_on_a_block_device_is_gone_and_the_rest_is_what_was_written() 
     let image = rig.place.path().join("image");
     std::fs::write(&image, vec![1; 2 * HALF]).unwrap();
     let Some(device) = Loop::over(&image) else { return };
-    // Its name is looked for below a directory.
+    // fio looks for its name below a directory.
     let base = format!("--afflux_memory=4m --bs=4k --directory=/ --filename={}", device.0);
     let verified = "--verify=crc32c --verify_fatal=1";
     rig.passes(&format!("{base} --thread --size=16m --rw=randwrite --iodepth=8 --end_fsync=1 {verified}"));
@@ -159,7 +159,7 @@ fn what_is_trimmed_on_a_block_device_is_gone_and_the_rest_is_what_was_written() 
         assert!(bytes[..HALF].iter().all(|byte| *byte == 0), "trimmed at depth {depth}");
         rig.passes(&format!("{base} --thread --size=8m --rw=write --end_fsync=1 {verified}"));
     }
-    // Trims of what is dirty, among writes.
+    // Trims of dirty data, among writes.
     rig.passes(&format!("{base} --thread --size=16m --rw=trimwrite --iodepth=4 --end_fsync=1 {verified}"));
     rig.passes(&format!("{base} --size=16m --rw=read {verified}"));
 }
@@ -171,7 +171,7 @@ fn threads_share_a_cache_and_processes_have_their_own() {
     rig.passes(&format!("{two} --thread --filename=one --rw=randrw --iodepth=4"));
     rig.passes(&format!("{two} --rw=randwrite --verify=crc32c"));
     let other = afflux::Cache::builder().memory(4 << 20).build().unwrap();
-    // As large as the job wants it: fio would replace it by another.
+    // As large as the job wants it: otherwise fio would replace it by another.
     std::fs::write(rig.place.path().join("files/two"), vec![0; 1 << 20]).unwrap();
     let held = other.create(rig.place.path().join("files/two")).unwrap();
     rig.fails(

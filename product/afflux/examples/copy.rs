@@ -1,7 +1,7 @@
 //! Copies a file through a cache, with progress: `copy FROM TO`.
 //!
-//! The source is read ahead of the copying and the target written behind it, each at its disk's pace; neither stays in
-//! memory, and when it ends the copy is durable.
+//! The cache reads the source ahead of the copy and writes the target behind it, each at its disk's pace. Neither file
+//! stays in memory, and the copy is durable at the end.
 #![allow(clippy::print_stderr, reason = "a command")]
 
 use std::io::{self, ErrorKind};
@@ -13,7 +13,7 @@ use afflux::{Advice, Cache, OpenOptions};
 const PIECE_BYTES: u64 = 1 << 20;
 const TOLD_EVERY: Duration = Duration::from_millis(200);
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Bytes that were copied into the cache.
@@ -24,7 +24,7 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Copies a file; the answer is its size. The copy is durable then.
+/// Copies a file and returns its size. The copy is durable then.
 pub fn copy(cache: &Cache, from: &Path, to: &Path, told: &mut dyn FnMut(Progress)) -> io::Result<u64> {
     let source = cache.open_read(from)?;
     let target = cache.open(to, OpenOptions::new().read(true).write(true).create(true))?;
@@ -32,12 +32,12 @@ pub fn copy(cache: &Cache, from: &Path, to: &Path, told: &mut dyn FnMut(Progress
         return Err(io::Error::new(ErrorKind::InvalidInput, "they are the same file"));
     }
     target.set_len(0)?;
-    // Once copied, neither is needed again.
+    // Once copied, neither file is needed again.
     source.advise(0..u64::MAX, Advice::NoReuse)?;
     target.advise(0..u64::MAX, Advice::NoReuse)?;
     let mut copied = 0;
     loop {
-        // Without a copy in between: from the source's pages to the target's.
+        // The bytes go from the source's pages to the target's without another copy.
         let pages = source.read_pinned(copied..copied + PIECE_BYTES)?;
         if pages.is_empty() {
             break;

@@ -1,8 +1,8 @@
 //! A server of files that copies nothing: `serve_files DIRECTORY ADDRESS`.
 //!
-//! A client sends lines `NAME OFFSET LENGTH` and gets, for each, a line with the number of bytes, and the bytes, or a line
-//! `error` and why. The bytes go from the pages of the cache to the socket; while they do, writers of the same bytes write
-//! to other pages. A hit makes one system call: the send.
+//! A client sends lines `NAME OFFSET LENGTH`. For each it gets a line with the number of bytes, and the bytes, or a
+//! line `error` with the reason. The bytes go from the pages of the cache to the socket; meanwhile, writers of the same
+//! bytes write to other pages. A hit makes one system call: the send.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command")]
 
 use std::io::{self, BufRead, BufReader, ErrorKind, IoSlice, Write};
@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use afflux::{Cache, Pages};
 
-/// Most that one reply carries.
+/// Most bytes of one reply.
 const REPLY_BYTES_MAX: u64 = 4 << 20;
 /// Most slices that one call to the host takes.
 const SLICES_MAX: usize = 1024;
@@ -41,18 +41,18 @@ fn serve_client(cache: &Cache, directory: &Path, stream: &TcpStream) -> io::Resu
     Ok(())
 }
 
-/// The bytes that a line asks for, where they are in the cache.
+/// The bytes that a line asks for, shown in the cache.
 fn asked(cache: &Cache, directory: &Path, line: &str) -> io::Result<Pages> {
     let bad = || io::Error::new(ErrorKind::InvalidInput, "a line is NAME OFFSET LENGTH");
     let mut words = line.rsplitn(3, ' ');
     let (len, offset, name) = (words.next(), words.next(), words.next());
     let number = |word: Option<&str>| word.and_then(|word| word.parse::<u64>().ok()).ok_or_else(bad);
     let (len, offset, name) = (number(len)?.min(REPLY_BYTES_MAX), number(offset)?, name.ok_or_else(bad)?);
-    // Nothing outside the directory, as far as names go.
+    // The name must not lead outside the directory.
     if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
         return Err(bad());
     }
-    // Opening a file that is cached costs two system calls and no descriptor for long.
+    // Opening a cached file costs two system calls, and a descriptor only for a short time.
     let file = cache.open_read(directory.join(name))?;
     file.read_pinned(offset..offset.saturating_add(len))
 }

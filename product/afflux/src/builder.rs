@@ -1,8 +1,8 @@
 //! Making a cache.
 //!
-//! Owns: the settings of a cache with their defaults and ranges, the order in which its parts begin.
+//! Owns: the settings of a cache with their defaults and ranges, the order in which its parts start.
 //! Does not own: the parts.
-//! Invariants: what cannot be is refused with its value and what is allowed, before anything is started.
+//! Invariants: an invalid setting is refused with its value and the allowed range, before anything is started.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -26,20 +26,20 @@ use crate::tend;
 
 /// Least memory of a cache.
 pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
-/// Memory unless set.
+/// Default memory.
 const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 const FRAME_BYTES: u64 = afflux_frames::FRAME_BYTES as u64;
-/// How long the end may take unless set.
+/// Default time for the end of a cache.
 const DRAIN_TIME_DEFAULT: Duration = Duration::from_secs(30);
-/// And at most: a century, which clocks can still count.
+/// Longest time for the end: a century, which clocks can still count.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-/// Descriptors of its own unless set, where the process may have many.
+/// Upper bound of the default number of the cache's own descriptors.
 const DESCRIPTORS_DEFAULT_MAX: usize = 1024;
-/// Threads for calls to the host that block: opening files, asking after them.
+/// Threads for blocking calls to the host: opening files, asking for their state.
 const WORK_THREADS_MAX: usize = 4;
 const WORK_QUEUE: usize = 1024;
 
-/// Settings of a cache that is to be made: see [`Cache::builder`].
+/// The settings of a new cache: see [`Cache::builder`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -96,67 +96,69 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Memory for pages, all that there will ever be: [`MEMORY_BYTES_MIN`] or more, rounded down to whole pages of
-    /// 4 KiB. 256 MiB unless set. About one percent more is used for tables.
+    /// Sets the memory for pages, which never grows: [`MEMORY_BYTES_MIN`] or more, rounded down to whole pages of 4
+    /// KiB. The default is 256 MiB. Tables use about one percent more.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// Threads that write in the background and carry out what async calls ask of devices: 1 to 256; 1 unless set, which
-    /// keeps several disks busy. Blocking calls read on their own threads.
+    /// Sets the number of threads that write in the background and carry out async calls to devices: 1 to 256. The
+    /// default is 1, which keeps several disks busy. Blocking calls read on their own threads.
     pub fn reactors(mut self, count: usize) -> Self {
         self.reactors = count;
         self
     }
 
-    /// How files are driven: io_uring where the host has it, unless set.
+    /// Sets how files are read and written. The default is io_uring, if the host has it.
     pub fn io(mut self, io: IoChoice) -> Self {
         self.io = io;
         self
     }
 
-    /// Whether the host's own page cache is used: it is gone past (`O_DIRECT`) where it can be, unless set.
+    /// Sets whether to use the host's own page cache. By default the cache bypasses it (`O_DIRECT`) where possible.
     pub fn caching(mut self, caching: Caching) -> Self {
         self.caching = caching;
         self
     }
 
-    /// A knob of the engine, at the start; [`Cache::set`] changes it later.
+    /// Sets a knob of the engine at the start; [`Cache::set`] changes it later.
     pub fn knob(mut self, knob: Knob, value: u64) -> Self {
         self.knobs.push((knob, value));
         self
     }
 
-    /// A knob at the start, from a text as [`Cache::set_text`] takes it.
+    /// Sets a knob at the start, from a text as for [`Cache::set_text`].
     pub fn knob_text(mut self, text: impl Into<String>) -> Self {
         self.knob_texts.push(text.into());
         self
     }
 
-    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set;
-    /// [`Duration::MAX`] for as long as it takes. What the kernel has in flight then gets two seconds more.
+    /// Sets how long closing the cache, or dropping its last handle, may take to write dirty pages. The default is 30
+    /// seconds; [`Duration::MAX`] means no limit. Requests that the kernel still has in flight then get two more
+    /// seconds.
     pub fn drain_time(mut self, time: Duration) -> Self {
         self.drain_time = time.min(DRAIN_TIME_MAX);
         self
     }
 
-    /// Descriptors that the cache may have beside one for each open file: a quarter of what the process may have, at
-    /// most 1,024, unless set.
+    /// Sets the number of descriptors that the cache may have beside one for each open file. The default is a quarter
+    /// of the process's limit, at most 1,024.
     pub fn descriptors(mut self, count: usize) -> Self {
         self.descriptors = Some(count);
         self
     }
 
-    /// Files that nobody has open and of which pages are kept: half as many as there are pages unless set. They cost
-    /// about 1 KiB each and no descriptor.
+    /// Sets how many files without a handle keep their pages. The default is half of the number of pages. Each costs
+    /// about 1 KiB and no descriptor.
     pub fn idle_files(mut self, count: usize) -> Self {
         self.idle_files = Some(count);
         self
     }
 
-    /// Told what could not be written when the last handle was dropped, after the standard error stream was. The
-    /// thread that dropped it calls this; the cache has ended by then. [`Cache::close`] returns it instead.
+    /// Sets a function that is called with the lost bytes if the drop of the last handle could not write everything,
+    /// after a message to the standard error stream. The thread that dropped the handle calls it, once the cache has
+    /// ended. [`Cache::close`] returns them instead.
     pub fn on_unwritten(mut self, told: impl Fn(&Unwritten) + Send + Sync + 'static) -> Self {
         self.on_unwritten = Some(Hook::new(told));
         self
@@ -166,7 +168,7 @@ impl Builder {
     ///
     /// # Errors
     /// A setting outside its range ([`ErrorKind::InvalidInput`](io::ErrorKind::InvalidInput)); memory, threads,
-    /// descriptors or io_uring that the host does not give ([`Error::Start`]).
+    /// descriptors or io_uring that the host does not provide ([`Error::Start`]).
     pub fn build(self) -> io::Result<Cache> {
         let setting = |what: String| io::Error::from(Error::Setting { what });
         if self.memory_bytes < MEMORY_BYTES_MIN {
@@ -224,7 +226,7 @@ fn not_given(what: String, source: &io::Error) -> io::Error {
     Error::Start { what, errno: source.raw_os_error() }.into()
 }
 
-/// A quarter of what the process may have.
+/// A quarter of the process's limit.
 fn descriptors_default() -> usize {
     let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(allowed / 4).unwrap_or(usize::MAX).clamp(2, DESCRIPTORS_DEFAULT_MAX)

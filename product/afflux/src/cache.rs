@@ -1,8 +1,8 @@
 //! The cache as its users see it.
 //!
 //! Owns: the public calls on a whole cache.
-//! Does not own: files (`file`), how it begins (`builder`) and ends (`ending`).
-//! Invariants: nothing is kept here but the life that all handles share.
+//! Does not own: files (`file`), the beginning (`builder`) and the end (`ending`).
+//! Invariants: the only state here is the life that all handles share.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -24,10 +24,10 @@ use crate::stats::{Delays, Stats};
 
 /// A page cache with writeback. A clone is the same cache.
 ///
-/// It goes on as long as there is a handle of it, a `Cache` or a [`File`]. When the last one is dropped, or one is
-/// [closed](Cache::close), everything dirty is written, and its threads, memory and descriptors are given back. What
-/// cannot be written in [time](crate::Builder::drain_time) is told on the standard error stream and to a
-/// [hook](crate::Builder::on_unwritten), and nothing is written later. So the last drop may take that long: it blocks.
+/// It lives as long as there is a handle, a `Cache` or a [`File`]. When the last handle is dropped, or one is
+/// [closed](Cache::close), the cache writes everything dirty and gives its threads, memory and descriptors back. Bytes
+/// that it cannot write in [time](crate::Builder::drain_time) are reported to the standard error stream and to a
+/// [hook](crate::Builder::on_unwritten), and nothing is written later. So the last drop blocks, for up to that time.
 ///
 /// ```
 /// use afflux::Cache;
@@ -63,13 +63,13 @@ impl Cache {
         &self.life.0
     }
 
-    /// Opens a file. A file that is open already, by this name or another, is the same file: its handles see each
-    /// other's bytes at once. One that another cache has is waited for, two seconds at most: a process that was killed
-    /// has its files until the kernel is done with what it had asked for.
+    /// Opens a file. Opening a file twice, by one name or two, gives two handles of one file, which see each other's
+    /// bytes at once. If another cache has the file, the call waits, two seconds at most: a killed process keeps its
+    /// files until the kernel has finished its requests.
     ///
     /// # Errors
-    /// The host's; a file that another cache has ([`Error::InUse`]); what is neither a regular file nor a block device;
-    /// no descriptors left ([`Error::OutOfDescriptors`]).
+    /// The host's; a file that another cache has ([`Error::InUse`]); an object that is neither a regular file nor a
+    /// block device; no descriptors left ([`Error::OutOfDescriptors`]).
     pub fn open(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
@@ -85,8 +85,8 @@ impl Cache {
         Ok(file)
     }
 
-    /// [`Cache::open`], without blocking the thread. Dropped before it ends, the file may have been made on the host, or
-    /// cut if that was asked for; nothing else remains.
+    /// [`Cache::open`], without blocking the thread. If it is dropped before it ends, the file may have been made on
+    /// the host, or cut if that was requested; nothing else remains.
     ///
     /// # Errors
     /// As [`Cache::open`].
@@ -105,7 +105,7 @@ impl Cache {
     ) -> io::Result<File> {
         let core = self.core();
         let life = Arc::clone(&self.life);
-        // Made a handle there, so that it is given back if nobody waits for it any more.
+        // The pool's thread makes the handle, so that the file is given back if nobody waits for it any more.
         let enter = move || enter().map(|entered| File::new(&life, entered));
         let entered = core.pass(0, async { Ok(core.work.run(enter).await) }).await?;
         let (file, stamp) = entered?;
@@ -129,10 +129,10 @@ impl Cache {
         self.open(path, OpenOptions::new().read(true))
     }
 
-    /// Takes a file that is open already, with the rights of its descriptor: for reading, or for reading and writing. A
-    /// file that the cache has already is that one, and the descriptor is closed.
+    /// Takes a file that is open already, with the rights of its descriptor: for reading, or for reading and writing.
+    /// If the cache has this file already, the handle is for that one, and the descriptor is closed.
     ///
-    /// Whoever goes on writing through a copy of the descriptor writes behind the cache's back.
+    /// A write through a copy of the descriptor goes behind the cache's back.
     ///
     /// # Errors
     /// As [`Cache::open`]. A descriptor that cannot read.
@@ -144,7 +144,7 @@ impl Cache {
         self.opened(core.take_in(entering)?, &OpenOptions::new())
     }
 
-    /// Sets a knob while the cache runs; it acts as the knob's row in [`Knob`] says.
+    /// Sets a knob while the cache runs. The knob's row in [`Knob`] says when the value acts.
     ///
     /// # Errors
     /// A value outside the knob's range.
@@ -153,11 +153,11 @@ impl Cache {
         self.core().engine.set_knob(knob, value).map_err(|error| told(&error))
     }
 
-    /// Sets a knob from a text such as `dirty_ratio=30` or `dirty_bytes=64MiB`; also one of the flush budget, the policy
-    /// in force.
+    /// Sets a knob from a text such as `dirty_ratio=30` or `dirty_bytes=64MiB`; also one of the flush budget, the
+    /// policy in force.
     ///
     /// # Errors
-    /// A text that is none, an unknown knob, a value outside its range.
+    /// A text without this form, an unknown knob, a value outside its range.
     pub fn set_text(&self, text: &str) -> io::Result<()> {
         self.core().gate.check()?;
         let engine = &self.core().engine;
@@ -187,25 +187,26 @@ impl Cache {
         Ok(settings.get(settings.named(name).map_err(|error| told(&error))?))
     }
 
-    /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more is
-    /// written. For who catches a panic in a call, as the border to another language: what that left half done is unknown.
+    /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more
+    /// is written. For code that catches a panic in a call, such as a border to another language: the call may have
+    /// left the cache half changed.
     pub fn poison(&self, panic: &str) {
         if !self.core().gate.is_forked() {
             self.core().gate.poison("a call", panic);
         }
     }
 
-    /// How it is doing.
+    /// The current figures of the cache.
     pub fn stats(&self) -> Stats {
         Stats::of(self.core())
     }
 
-    /// How long calls waited, and for what, file by file on each device.
+    /// Durations and causes of calls' waits, file by file on each device.
     pub fn delays(&self) -> Vec<Delays> {
         Delays::of(self.core())
     }
 
-    /// Lets go of every clean page that nobody holds, as `drop_caches` does in Linux; returns how many bytes went.
+    /// Drops every clean page that nobody holds, as `drop_caches` does in Linux. Returns the number of bytes dropped.
     pub fn drop_clean_pages(&self) -> u64 {
         if self.core().gate.check().is_err() {
             return 0;
@@ -213,15 +214,16 @@ impl Cache {
         self.core().engine.drop_clean_pages().pages * afflux_frames::FRAME_BYTES as u64
     }
 
-    /// Makes everything durable that was written before the call, on all devices. The cache goes on.
+    /// Makes all earlier writes durable, on all devices. The cache goes on.
     ///
     /// # Errors
-    /// Those of the first file that could not be written; the others were tried. What failed stays dirty.
+    /// Those of the first file that could not be written; the others were tried. Bytes that failed stay dirty.
     pub fn drain(&self) -> io::Result<()> {
         Ok(self.core().block(0, self.core().drain())?)
     }
 
-    /// [`Cache::drain`], without blocking the thread. Dropped before it ends, some files are durable and some are not.
+    /// [`Cache::drain`], without blocking the thread. If it is dropped before it ends, some files are durable and some
+    /// are not.
     ///
     /// # Errors
     /// As [`Cache::drain`].
@@ -230,19 +232,20 @@ impl Cache {
     }
 
     /// Ends the cache for all its handles: calls in progress and later ones fail, everything dirty is written, its
-    /// threads end and its descriptors are closed. Nothing is written after it returns. Its memory goes with the last
-    /// handle and the last [`Pages`](crate::Pages).
+    /// threads end and its descriptors are closed. Nothing is written after it returns. Its memory is freed with the
+    /// last handle and the last [`Pages`](crate::Pages).
     ///
-    /// Blocks for the [time](crate::Builder::drain_time) that it may take. Whoever closes it again hears the same.
+    /// Blocks for at most the [time](crate::Builder::drain_time) set for this. A second close returns the same result.
     ///
     /// # Errors
-    /// What could not be made durable, file by file.
+    /// The files that could not be made durable.
     pub fn close(self) -> Result<(), Unwritten> {
         if self.core().gate.is_forked() {
             return Ok(());
         }
         if self.core().needs_this_thread() {
-            // Only a waker comes here, and its thread cannot wait for itself: what happens is told as at a last drop.
+            // Only a waker calls this on such a thread, which cannot wait for itself. The outcome is reported as at a
+            // last drop.
             let core = Arc::clone(self.core());
             let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
             return Ok(());
@@ -250,8 +253,8 @@ impl Cache {
         self.core().end()
     }
 
-    /// [`Cache::close`], without blocking the thread: it is done on one of its own. Dropped before it ends, the cache
-    /// ends all the same.
+    /// [`Cache::close`], without blocking the thread: a thread of its own does the work. If it is dropped before it
+    /// ends, the cache still ends.
     ///
     /// # Errors
     /// As [`Cache::close`].
@@ -283,7 +286,7 @@ impl Cache {
 }
 
 impl File {
-    /// The cache that it is a file of.
+    /// The cache of this file.
     pub fn cache(&self) -> Cache {
         Cache::new(Arc::clone(self.life()))
     }

@@ -1,10 +1,10 @@
-//! Noticing what others change in the host's files.
+//! Noticing other programs' changes of the host's files.
 //!
-//! Owns: what is known of a host's file, what a look at it says.
-//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `tend`), the pages that are void then (the
+//! Owns: the last known state of a host's file, and the comparison with a new one.
+//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `tend`), the pages that become void (the
 //! engine).
-//! Invariants: a change of ours is never taken for others', and bytes that are not written yet are never given up for
-//! what others did. While we write a file nobody can tell whose change it was: only its size is compared afterwards.
+//! Invariants: our own change is never taken for another program's, and unwritten bytes are never given up for another
+//! program's change. While we write a file, the origin of a change is unknown: afterwards only its size is compared.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -13,13 +13,13 @@ use std::time::{Duration, Instant, SystemTime};
 use afflux_engine::File;
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, statx};
 
-/// What tells one state of a host's file from another.
+/// The facts that tell one state of a host's file from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp {
     pub(crate) size: u64,
     modified: (i64, u32),
     changed: (i64, u32),
-    /// Another file with the same number was made at another time.
+    /// Another file with the same inode number has another creation time.
     made: (i64, u32),
 }
 
@@ -44,12 +44,12 @@ impl From<&Statx> for Stamp {
     }
 }
 
-/// Asks the host.
+/// Asks the host for the file's state.
 pub(crate) fn look_at(fd: impl AsFd) -> io::Result<Statx> {
     Ok(statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?)
 }
 
-/// As the standard library tells time.
+/// In the form of the standard library.
 pub(crate) fn system_time(time: StatxTimestamp) -> SystemTime {
     let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
     let whole = match time.tv_sec {
@@ -59,10 +59,10 @@ pub(crate) fn system_time(time: StatxTimestamp) -> SystemTime {
     whole.unwrap_or(SystemTime::UNIX_EPOCH) + Duration::from_nanos(time.tv_nsec.into())
 }
 
-/// What is known of the host's file.
+/// The last known state of the host's file.
 pub(crate) struct Known {
     stamp: Stamp,
-    /// The engine's count of its own changes then.
+    /// The engine's count of its own changes at that time.
     changes: u64,
     looked: Instant,
 }
@@ -72,12 +72,12 @@ impl Known {
         Self { stamp, changes: 0, looked: Instant::now() }
     }
 
-    /// Whether the host was asked within so long.
+    /// Whether the host was asked within `age`.
     pub(crate) fn is_newer_than(&self, age: Duration) -> bool {
         self.looked.elapsed() < age
     }
 
-    /// What the host's answer says of others.
+    /// A change by another program, if the host's answer shows one.
     pub(crate) fn seen(&mut self, file: &File, before: &Before, stamp: Stamp) -> Option<Foreign> {
         if !before.clean || !file.is_clean() || file.change_count() != before.changes {
             return None;
@@ -88,13 +88,13 @@ impl Known {
         foreign.then_some(Foreign { size: stamp.size, seen: before.changes })
     }
 
-    /// Whether the host's file is as it was last; of a block device, whether it is the same one.
+    /// Whether the host's file is unchanged; for a block device, whether it is the same one.
     pub(crate) fn is_as(&self, stamp: &Stamp, is_block_device: bool) -> bool {
         self.stamp == *stamp || is_block_device && self.stamp.made == stamp.made
     }
 }
 
-/// To be taken before the host is asked.
+/// The engine's state before a call to the host.
 pub(crate) struct Before {
     changes: u64,
     clean: bool,
@@ -106,7 +106,7 @@ impl Before {
     }
 }
 
-/// Others changed the file: to this size; the engine's count of changes from before.
+/// A change by others: the file's new size, and the engine's count of changes before the look.
 pub(crate) struct Foreign {
     pub(crate) size: u64,
     pub(crate) seen: u64,

@@ -1,7 +1,7 @@
-//! What all handles of a cache share.
+//! The state that all handles of a cache share.
 //!
-//! Owns: one of each part, and how a call gets to the engine: past the gate, blocking or not.
-//! Does not own: the parts; what a call does (`file`), the beginning (`builder`) and the end (`ending`).
+//! Owns: one of each part, and the way of a call to the engine: past the gate, blocking or not.
+//! Does not own: the parts; the work of a call (`file`), the beginning (`builder`) and the end (`ending`).
 //! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly.
 
 use std::sync::atomic::Ordering;
@@ -23,9 +23,9 @@ pub(crate) struct Core {
     pub(crate) gate: Arc<Gate>,
     pub(crate) devices: Devices,
     pub(crate) files: Files,
-    /// For calls to the host that block and of which nobody knows the device yet.
+    /// For calls to the host that block while the device is not known yet.
     pub(crate) work: WorkerPool,
-    /// Until the end.
+    /// None after the end.
     pub(crate) reactors: Mutex<Option<Reactors>>,
     pub(crate) ended: Mutex<Option<Result<(), Unwritten>>>,
     pub(crate) drain_time: Duration,
@@ -44,16 +44,16 @@ impl Core {
         self.platform().drives_this_thread() || self.work.is_own_thread() || carries_out()
     }
 
-    /// Does work for a file that a task of the caller awaits.
+    /// Runs work on a file that a task of the caller awaits.
     pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         self.platform().for_foreign_task(self.gate.pass(stripe, work)).await
     }
 
-    /// Does work for a file that may wait, on this thread.
+    /// Runs work on a file that may wait, on this thread.
     pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        // Outermost: a waker may close the cache, which waits for those inside.
+        // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
         let _held = HeldWakes::new();
-        // For all of it: what this thread's ring has in flight has ended when it leaves.
+        // This covers the whole call, at whose end the requests of this thread's ring have completed.
         let inside = self.gate.enter(stripe);
         let result = match &inside {
             Ok(_) => self.platform().try_block_on(self.gate.pass(stripe, work)).unwrap_or(Err(Error::WaitInside)),
@@ -65,8 +65,8 @@ impl Core {
         result
     }
 
-    /// Has the host open the descriptor that writing back takes while the file has `size` bytes. A writer calls this before
-    /// the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
+    /// Has the host open the descriptor that writeback needs while the file has `size` bytes. A writer calls this
+    /// before the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
     pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
         if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
             return Ok(());
@@ -80,7 +80,7 @@ impl Core {
         opened.map_err(|error| self.refused(error.raw_os_error().unwrap_or_default(), &file.path()))
     }
 
-    /// Makes all that was written to the file durable.
+    /// Makes all earlier writes to the file durable.
     pub(crate) async fn sync(&self, file: &CachedFile) -> Result<(), Error> {
         let mut sync = SyncOf::begins(file);
         self.engine.sync(&file.file, 0..u64::MAX).await.map_err(|error| file.error(error))?;
@@ -88,7 +88,7 @@ impl Core {
         Ok(())
     }
 
-    /// Looks whether others changed the file, where `stamp` is how the host has it.
+    /// Checks whether others changed the file. `stamp` is the host's current state.
     pub(crate) async fn take_note(&self, file: &CachedFile, before: &Before, stamp: Stamp) {
         if let Some(foreign) = file.seen(before, stamp) {
             self.engine.invalidate(&file.file, foreign.size, foreign.seen).await;
@@ -96,7 +96,7 @@ impl Core {
     }
 }
 
-/// A sync of a whole file under way. Dropped without success, half way too, the file is as unsynced as it was.
+/// A running sync of a whole file. If it is dropped without success, even half way, the file is as unsynced as before.
 pub(crate) struct SyncOf<'a> {
     pub(crate) file: &'a CachedFile,
     is_undone: bool,
@@ -104,7 +104,7 @@ pub(crate) struct SyncOf<'a> {
 
 impl<'a> SyncOf<'a> {
     pub(crate) fn begins(file: &'a CachedFile) -> Self {
-        // What is written from here on says so anew.
+        // Writes from here on set the flag again.
         Self { file, is_undone: file.unsynced.swap(false, Ordering::SeqCst) }
     }
 

@@ -1,8 +1,8 @@
-//! The devices that files are on, found by what the host says of each file.
+//! The devices that hold the files, found from the host's facts about each file.
 //!
-//! Owns: one device of the engine for each file system (`st_dev`) and each block device (`st_rdev`) that a file was
-//! opened on.
-//! Does not own: files; how a device is read and written (`platform-linux`).
+//! Owns: one device of the engine for each file system (`st_dev`) and each block device (`st_rdev`) on which a file was
+//! opened.
+//! Does not own: files; reading and writing a device (`platform-linux`).
 //! Invariants: a device stays until the cache ends. Making one may block, and holds no lock meanwhile.
 
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ pub(crate) struct CacheDevice {
     pub(crate) id: DeviceId,
     pub(crate) name: String,
     pub(crate) host: Arc<HostDevice>,
-    /// Of a block device.
+    /// The size of a block device.
     pub(crate) size: Option<u64>,
-    /// For calls about its files that the host may be long at. Those of another device do not wait for them.
+    /// For calls about its files that may take the host long. Other devices' calls do not wait for them.
     pub(crate) calls: WorkerPool,
-    /// A round of looking after its files is under way; which of them the next begins with.
+    /// Whether a round of upkeep of its files runs, and the file with which the next one begins.
     pub(crate) is_tended: AtomicBool,
     pub(crate) looks_from: AtomicUsize,
 }
@@ -44,7 +44,7 @@ pub(crate) struct CacheDevice {
 const CALLS_MAX: usize = 4;
 const CALLS_QUEUE: usize = 1024;
 
-/// All of them.
+/// All devices of the cache.
 pub(crate) struct Devices {
     caching: Caching,
     list: Mutex<BTreeMap<DeviceKey, Arc<CacheDevice>>>,
@@ -63,7 +63,7 @@ impl Devices {
         self.list().values().cloned().collect()
     }
 
-    /// The device of an open file; made if it is the first there. May block.
+    /// The device of an open file; makes it for the first file there. May block.
     pub(crate) fn of(
         &self,
         key: DeviceKey,
@@ -102,13 +102,13 @@ impl Devices {
     }
 }
 
-/// As `/proc/self/mountinfo` has them.
+/// In the form of `/proc/self/mountinfo`.
 fn numbers(device: u64) -> String {
     format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// A directory of the file system, to try what its files take: the file's own, if it has one there. A file without a
-/// name stands for itself.
+/// A directory of the file system, to try the limits of files there: the file's own directory, if possible. A file
+/// without a name stands for itself.
 fn directory_of(fd: &OwnedFd, path: &Path, device: u64) -> io::Result<OwnedFd> {
     let told = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
     let parents = [told.as_deref(), Some(path)].into_iter().flatten().filter_map(Path::parent);

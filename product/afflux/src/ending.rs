@@ -1,10 +1,10 @@
 //! The end of a cache.
 //!
-//! Owns: the order in which everything ends, what is told of what could not be written.
-//! Does not own: the gate, the engine, threads, descriptors: each ends itself when told.
-//! Invariants: first nobody comes in any more, then everything is written, then the threads end, so that nothing is
-//! written when the end is over. It takes no longer than the time for it and a grace for what the kernel has in flight.
-//! A forked child ends nothing: it has none of the threads.
+//! Owns: the order in which everything ends, the report of unwritten bytes.
+//! Does not own: the gate, the engine, threads, descriptors: each ends itself on request.
+//! Invariants: first the gate closes, then everything is written, then the threads end, so that nothing is written
+//! after the end. The end takes no longer than its time plus a grace for requests that the kernel has in flight. A
+//! forked child ends nothing, since it has none of the threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -19,23 +19,23 @@ use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
 use crate::files::FileKey;
 
-/// How long what the kernel has in flight may take when the time for writing is over.
+/// Time for requests that the kernel has in flight after the time for writing.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What keeps a cache going: all its handles have it together, and the last one ends it.
+/// Keeps a cache alive: all its handles share it, and dropping the last one ends the cache.
 pub(crate) struct Life(pub(crate) Arc<Core>);
 
 impl Drop for Life {
     fn drop(&mut self) {
         if self.0.gate.is_forked() {
-            // Its threads are the parent's, and locks may be held that nobody here gives back.
+            // The threads are the parent's, and locks may be held that nobody here releases.
             std::mem::forget(Arc::clone(&self.0));
             return;
         }
         if !self.0.needs_this_thread() {
             return self.0.end_told();
         }
-        // A waker dropped the last handle, or an open that nobody waits for: the thread cannot wait for its own end.
+        // A waker, or an open that nobody waits for, dropped the last handle: the thread cannot wait for its own end.
         let core = Arc::clone(&self.0);
         let started = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
         if started.is_err() {
@@ -45,7 +45,7 @@ impl Drop for Life {
 }
 
 impl Core {
-    /// Ends the cache, and says where people and programs look what could not be written.
+    /// Ends the cache, and reports unwritten bytes to people (standard error) and programs (the hook).
     pub(crate) fn end_told(&self) {
         let is_new = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         let Err(unwritten) = self.end() else { return };
@@ -61,9 +61,9 @@ impl Core {
         }
     }
 
-    /// Ends the cache. Whoever comes second waits for the first, and hears the same.
+    /// Ends the cache. A second call waits for the first, and returns the same.
     pub(crate) fn end(&self) -> Result<(), Unwritten> {
-        // Those who wait leave now. Their wakers run before a lock is held, for they may end the cache, too.
+        // Waiting calls leave now. Their wakers run before a lock is held, since a waker may also end the cache.
         let held = HeldWakes::new();
         self.gate.close();
         drop(held);
@@ -82,7 +82,8 @@ impl Core {
         outcome
     }
 
-    /// Writes everything; the files for which that failed, and why. What a panic may have spoiled is not written.
+    /// Writes everything. Returns the files for which that failed, with the reason. A poisoned cache writes nothing,
+    /// since its pages may be wrong.
     fn drain_until(&self, deadline: Instant) -> HashMap<FileKey, String> {
         let mut failed = HashMap::new();
         if self.gate.is_poisoned() {
@@ -113,7 +114,7 @@ impl Core {
         }
     }
 
-    /// Whether all have ended within that time.
+    /// Whether all have ended within `patience`.
     fn stop_threads(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -122,7 +123,7 @@ impl Core {
         for device in self.devices.all() {
             all_ended &= device.host.stop_within(left());
         }
-        // These look at files and open them, which changes nothing.
+        // These only look at files and open them, which changes nothing.
         let _ = self.work.stop_within(left());
         for device in self.devices.all() {
             let _ = device.calls.stop_within(left());
@@ -153,8 +154,8 @@ impl Core {
     }
 }
 
-/// Closes descriptors, and waits no longer than so long for that: a mount that hangs keeps a thread that closes its
-/// files. What was not closed then is closed when the mount goes on.
+/// Closes descriptors, and waits at most `patience`: a mount that hangs keeps a thread that closes its files. The
+/// remaining descriptors are closed when the mount goes on.
 fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
     if descriptors.is_empty() {
         return;
@@ -164,7 +165,7 @@ fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
         drop(descriptors);
         drop(closed);
     };
-    // Where there is no thread, the closure is dropped here, and the descriptors with it.
+    // If the thread cannot start, the closure is dropped here, and the descriptors with it.
     if std::thread::Builder::new().name("afflux-close".to_owned()).spawn(close).is_ok() {
         let _ = all_closed.recv_timeout(patience);
     }

@@ -1,9 +1,9 @@
-//! Errors: what went wrong, with which file, and the kind that `std::io` has for it.
+//! Errors: the failure, the file, and the kind in `std::io`.
 //!
-//! Owns: the errors of the library, what could not be written at the end.
+//! Owns: the errors of the library, the report of unwritten bytes at the end.
 //! Does not own: the engine's errors, which are carried along.
-//! Invariants: every error that a call returns is an [`io::Error`] with a text that says what happened and to what; what
-//! it was made from can be asked for ([`Error::of`]).
+//! Invariants: every error that a call returns is an [`io::Error`] whose text names the failure and its object.
+//! [`Error::of`] returns the error that it was made from.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -35,22 +35,22 @@ pub enum Error {
     /// The cache was closed, or the last handle of it is being dropped.
     #[error("the cache is closed")]
     Closed,
-    /// A task of the cache panicked. What is in memory may be wrong, so nothing of it is read or written any more.
+    /// A task of the cache panicked. The memory may be wrong, so that no page is read or written any more.
     #[error("the cache is out of use: {panic}; please report it")]
     Poisoned {
-        /// Where, and what it said.
+        /// The place and the message of the panic.
         panic: Arc<str>,
     },
     /// The cache belongs to the process that this one was forked from.
     #[error("the cache belongs to the parent process: a forked child makes its own")]
     Forked,
-    /// A call that blocks was made on a thread of the cache itself, as by a waker that runs its task at once.
+    /// A call that blocks was made on a thread of the cache itself, for example by a waker that runs its task at once.
     #[error("a blocking call on a thread of the cache would stop it: use the async form, or another thread")]
     WaitInside,
-    /// The handle was not opened for that.
+    /// The handle was not opened for this.
     #[error("{}: not opened for {wanted}", path.display())]
     NotOpenedFor {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Reading or writing.
         wanted: &'static str,
@@ -58,24 +58,23 @@ pub enum Error {
     /// It is neither a regular file nor a block device.
     #[error("{}: {what}; the cache takes regular files and block devices", path.display())]
     NotAFile {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         what: &'static str,
     },
-    /// Another cache has the file in a way that does not go with this one: of two caches that write, or one that writes
-    /// and one that reads, each would miss what the other does.
+    /// Another cache has the file, and one of the two writes: each would miss the other's changes.
     #[error("{}: another cache has it open{}", path.display(), if *writing { "" } else { " for writing" })]
     InUse {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// This one wanted to write.
+        /// Whether this cache wanted to write.
         writing: bool,
     },
     /// The file has been deleted or replaced on the host, or its device is gone.
     #[error("{}: it is gone from the host", path.display())]
     Gone {
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
     /// The process, or the host, has no descriptors left.
@@ -85,15 +84,15 @@ pub enum Error {
         path.display()
     )]
     OutOfDescriptors {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How many the cache has.
+        /// Number of descriptors that the cache has.
         held: usize,
     },
     /// A range ends above the largest offset, or before it begins.
     #[error("{}: {from}..{to} is no range of a file of at most {max} bytes", path.display())]
     Range {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// First byte.
         from: u128,
@@ -102,34 +101,35 @@ pub enum Error {
         /// The largest size that the file can have.
         max: u64,
     },
-    /// The host refused to open the file, or to tell of it.
+    /// The host refused to open the file, or to report its state.
     #[error("{}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
     Host {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The host's number for why.
+        /// The host's error number.
         errno: i32,
     },
-    /// The host does not give what a cache begins with: memory, threads, descriptors, io_uring where nothing else will do.
+    /// The host does not provide a resource for the start of a cache: memory, threads, descriptors, or io_uring if the
+    /// settings demand it.
     #[error("{what}")]
     Start {
-        /// What was not given, and what the host said.
+        /// The missing resource, and the host's message.
         what: String,
-        /// The host's number for why, where it has one.
+        /// The host's error number, if there is one.
         errno: Option<i32>,
     },
-    /// A setting of the cache, or of an opening, that cannot be.
+    /// An invalid setting of the cache, or of an opening.
     #[error("{what}")]
     Setting {
-        /// Which, and what is allowed.
+        /// The setting, and the allowed values.
         what: String,
     },
-    /// The device failed it, or the host's file system.
+    /// The device or the host's file system failed the call.
     #[error("{}: {error}", path.display())]
     Device {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// How.
+        /// The failure.
         error: DeviceError,
     },
 }
@@ -140,7 +140,7 @@ impl Error {
         error.get_ref()?.downcast_ref()
     }
 
-    /// The host's own number (`errno`), where it was the host that failed the call.
+    /// The host's own error number (`errno`), if the host failed the call.
     ///
     /// ```
     /// # use afflux::{Cache, Error};
@@ -160,7 +160,7 @@ impl Error {
         }
     }
 
-    /// What `std::io` calls it.
+    /// The kind in `std::io`.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Closed | Self::Poisoned { .. } => ErrorKind::NotConnected,
@@ -175,7 +175,7 @@ impl Error {
             Self::Host { errno, .. } => io::Error::from_raw_os_error(*errno).kind(),
             Self::Start { errno, .. } => match errno.map(Errno::from_raw_os_error) {
                 Some(Errno::MFILE | Errno::NFILE) => ErrorKind::QuotaExceeded,
-                // What a thread is refused with.
+                // The host refuses a new thread with this.
                 Some(Errno::AGAIN) => ErrorKind::OutOfMemory,
                 Some(errno) => io::Error::from(errno).kind(),
                 None => ErrorKind::Unsupported,
@@ -195,7 +195,7 @@ impl Error {
         }
     }
 
-    /// What the engine said of a call to that file.
+    /// Converts the engine's error of a call to that file.
     pub(crate) fn from_engine(path: &Path, error: afflux_engine::Error, file_bytes_max: u64) -> Self {
         let path = path.to_owned();
         match error {
@@ -215,25 +215,25 @@ impl From<Error> for io::Error {
     }
 }
 
-/// What a cache could not make durable before it ended, file by file.
+/// The bytes that a cache could not make durable before it ended, file by file.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub struct Unwritten {
-    /// The files.
+    /// The files with such bytes.
     pub files: Vec<UnwrittenFile>,
-    /// The cache went out of use by a panic: this one.
+    /// The panic that took the cache out of use, if there was one.
     pub panic: Option<Arc<str>>,
-    /// The kernel still had requests of the cache when its time was over: they may yet be carried out.
+    /// The kernel still had requests of the cache at the end of its time: it may yet carry them out.
     pub still_in_flight: bool,
-    /// How long the cache had.
+    /// The time that the cache had.
     pub time: Duration,
 }
 
-/// Foreign code that is told what could not be written.
+/// The user's function for unwritten bytes.
 #[derive(Clone)]
 pub(crate) struct Hook(Option<Arc<OnUnwritten>>);
 
-/// What a user has called about lost bytes.
+/// The function's type.
 type OnUnwritten = dyn Fn(&Unwritten) + Send + Sync;
 
 impl Hook {
@@ -241,7 +241,7 @@ impl Hook {
         Self(Some(Arc::new(told)))
     }
 
-    /// Called where no lock is held.
+    /// Calls the function. No lock is held.
     pub(crate) fn tell(&self, unwritten: &Unwritten) {
         contain(|| self.0.iter().for_each(|told| told(unwritten)));
     }
@@ -249,7 +249,7 @@ impl Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // The last goes with the cache, perhaps on a thread of it.
+        // The function is dropped with the cache, perhaps on one of the cache's threads.
         let told = self.0.take();
         contain(|| drop(told));
     }
@@ -259,11 +259,11 @@ impl Drop for Hook {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UnwrittenFile {
-    /// As it was opened.
+    /// The path at its opening.
     pub path: PathBuf,
-    /// Bytes that are lost, in whole pages; 0 where all was written and only its durability is in doubt.
+    /// Lost bytes, in whole pages; 0 if all was written and only its durability is in doubt.
     pub bytes: u64,
-    /// Why; nothing where only the time was over.
+    /// The error; none if only the time was over.
     pub error: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! A file of the cache as its users see it.
 //!
-//! Owns: the public calls on a file, in both forms; what a handle may do.
+//! Owns: the public calls on a file, in both forms; the rights of a handle.
 //! Does not own: pages, writeback, syncs (the engine), one file for each file of the host (`files`).
-//! Invariants: the two forms of a call are the same work, past the same gate. A hit takes neither lock nor system call.
+//! Invariants: the two forms of a call do the same work, past the same gate. A hit takes neither lock nor system call.
 
 mod metadata;
 mod shape;
@@ -30,10 +30,10 @@ use crate::pages::Pages;
 /// An open file of a [`Cache`](crate::Cache). A clone is the same handle; all handles of one file see the same bytes.
 ///
 /// Every call that may wait has two forms: one that blocks its thread, named as in `std`, and one that ends in `_async`
-/// and can be awaited on any runtime. A `try_` form never waits. What happens when a future is dropped half way stands
-/// at each; in no case is anybody else kept waiting for it, and it may be dropped at any time.
+/// and can be awaited on any runtime. A `try_` form never waits. A future may be dropped at any time; no other call
+/// then waits for it. Each future documents its effect when it is dropped half way.
 ///
-/// The file may be dropped while it is dirty: the cache writes it later. [`File::close`] says whether it is durable.
+/// A dirty file may be dropped: the cache writes it later. [`File::close`] returns whether it is durable.
 #[derive(Clone)]
 pub struct File(Arc<Opened>);
 
@@ -41,7 +41,7 @@ pub struct File(Arc<Opened>);
 struct Opened {
     file: Arc<CachedFile>,
     rights: Rights,
-    // What hits need, close at hand.
+    // The parts that hits need are copied here.
     engine: Arc<Engine<LinuxPlatform>>,
     pages: afflux_engine::File,
     gate: Arc<Gate>,
@@ -51,16 +51,16 @@ struct Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if self.gate.is_forked() {
-            // Locks may be held that nobody here gives back.
+            // Locks may be held that nobody here releases.
             std::mem::forget(Arc::clone(&self.file));
             return;
         }
-        // What waits for memory may wake foreign tasks.
+        // Dropping the file may wake foreign tasks that wait for memory.
         let _held = HeldWakes::new();
         let core = &self.life.0;
         core.files.close(&self.file);
         if core.needs_this_thread() {
-            // A waker dropped the handle. The cache's threads do not wait for the host.
+            // A waker dropped the handle. The cache's threads must not wait for the host.
             let (core, file) = (Arc::downgrade(core), Arc::clone(&self.file));
             let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&file));
             self.file.device.calls.post(rest);
@@ -77,7 +77,7 @@ impl fmt::Debug for File {
     }
 }
 
-/// The way in.
+/// Opening.
 impl File {
     pub(crate) fn new(life: &Arc<Life>, entered: Entered) -> (Self, Option<(Before, Stamp)>) {
         let core = &life.0;
@@ -87,7 +87,7 @@ impl File {
         (Self(Arc::new(Opened { file, rights, engine, pages, gate, life })), look)
     }
 
-    /// What is left to do before somebody gets the handle.
+    /// Completes the opening before the caller gets the handle.
     pub(crate) async fn begin(&self, look: Option<(Before, Stamp)>, truncate: bool) -> Result<(), Error> {
         if let Some((before, stamp)) = look {
             self.core().take_note(&self.0.file, &before, stamp).await;
@@ -138,7 +138,7 @@ impl File {
         self.0.file.error(error)
     }
 
-    /// A range that can be one of the file: its end.
+    /// The end of a range; an error if the file cannot have it.
     fn end_of(&self, offset: u64, len: usize) -> Result<u64, Error> {
         let max = i64::MAX as u64;
         let end = offset.checked_add(len as u64).filter(|end| *end <= max);
@@ -157,14 +157,14 @@ impl File {
     }
 }
 
-/// What it is.
+/// Facts about the file.
 impl File {
-    /// The path that the file was opened by last, for people: names change.
+    /// The path by which the file was last opened, for people: names change.
     pub fn path(&self) -> PathBuf {
         self.0.file.path()
     }
 
-    /// Its size, as every handle of the cache sees it: at once after a write. Costs a load.
+    /// Its size, as every handle of the cache sees it: immediately after a write. Costs a load.
     pub fn len(&self) -> u64 {
         self.0.pages.size()
     }
@@ -174,7 +174,7 @@ impl File {
         self.len() == 0
     }
 
-    /// Bytes not written yet, in whole pages.
+    /// Unwritten bytes, in whole pages.
     pub fn dirty_bytes(&self) -> u64 {
         self.0.pages.dirty_bytes()
     }
@@ -187,8 +187,8 @@ impl File {
 
 /// Reading.
 impl File {
-    /// Copies bytes out of the cache if all of them are there; returns how many: fewer than asked only at the file's
-    /// end. Takes no lock, makes no system call, allocates nothing.
+    /// Copies bytes out of the cache if all of them are cached. Returns their number: fewer than requested only at the
+    /// file's end. Takes no lock, makes no system call, allocates nothing.
     ///
     /// # Errors
     /// [`ErrorKind::WouldBlock`] if it would have to wait: `into` may then have some of the bytes. Otherwise as
@@ -200,11 +200,11 @@ impl File {
         self.0.engine.try_read(&self.0.pages, offset, into).ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
-    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
+    /// Copies bytes from `offset` on. Returns their number: fewer than requested only at the file's end.
     ///
     /// # Errors
-    /// What the device says of bytes that are not in the cache; a range above the largest offset; a handle that was not
-    /// opened for reading; a cache that is closed.
+    /// The device's error for bytes that are not cached; a range above the largest offset; a handle that was not opened
+    /// for reading; a closed cache.
     #[inline]
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         self.may_read()?;
@@ -215,8 +215,8 @@ impl File {
         }
     }
 
-    /// [`File::read_at`], awaited. Dropped before it ends, `into` may have some of the bytes, and what was being read
-    /// comes into the cache all the same.
+    /// [`File::read_at`], awaited. If it is dropped before it ends, `into` may have some of the bytes, and the pages
+    /// being read still come into the cache.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -240,7 +240,7 @@ impl File {
         self.all_of(count, wanted, offset)
     }
 
-    /// [`File::read_exact_at`], awaited. Dropped, it leaves what [`File::read_at_async`] leaves.
+    /// [`File::read_exact_at`], awaited. If it is dropped, the effect is that of [`File::read_at_async`].
     ///
     /// # Errors
     /// As [`File::read_exact_at`].
@@ -259,12 +259,11 @@ impl File {
         Err(io::Error::new(ErrorKind::UnexpectedEof, what))
     }
 
-    /// Shows bytes where they are in the cache, without a copy, if all of them are there. What is past the file's end is
-    /// left out.
+    /// Shows bytes in the cache, without a copy, if all of them are cached. Bytes past the file's end are left out.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if it would have to wait, or pages are held by so many [`Pages`] that these bytes have to
-    /// be copied. Otherwise as [`File::read_at`].
+    /// [`ErrorKind::WouldBlock`] if it would have to wait, or if [`Pages`] hold so many pages that these bytes must be
+    /// copied. Otherwise as [`File::read_at`].
     #[inline]
     pub fn try_read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
         let len = self.pinned_len(&range)?;
@@ -275,14 +274,14 @@ impl File {
         pinned.map(Pages::pinned).ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
-    /// Shows bytes without a copy. What is past the file's end is left out.
+    /// Shows bytes without a copy. Bytes past the file's end are left out.
     ///
-    /// Pages that are shown stay as they are and keep their memory until they are dropped; a write of the same bytes
-    /// goes to another page. So at most a quarter of the cache can be held this way ([`Knob::PinnedRatio`]); what is
-    /// asked for beyond is a copy, of which [`Pages::is_copy`] tells.
+    /// Shown pages stay unchanged and in memory until the guard is dropped; a write of the same bytes goes to another
+    /// page. So at most a quarter of the cache can be held this way ([`Knob::PinnedRatio`]). Beyond that the bytes are
+    /// copied, and [`Pages::is_copy`] returns true.
     ///
     /// # Errors
-    /// As [`File::read_at`]; [`ErrorKind::OutOfMemory`] where there is no memory for a copy.
+    /// As [`File::read_at`]; [`ErrorKind::OutOfMemory`] if there is no memory for a copy.
     ///
     /// [`Knob::PinnedRatio`]: crate::Knob::PinnedRatio
     #[inline]
@@ -300,8 +299,8 @@ impl File {
         }
     }
 
-    /// [`File::read_pinned`], awaited. Dropped before it ends, nothing is held; what was being read comes into the cache
-    /// all the same.
+    /// [`File::read_pinned`], awaited. If it is dropped before it ends, no page is held; the pages being read still
+    /// come into the cache.
     ///
     /// # Errors
     /// As [`File::read_pinned`].
@@ -324,7 +323,7 @@ impl File {
         Ok(pinned.map_err(|error| self.said(error))?.map(Pages::pinned))
     }
 
-    /// How many bytes of the range the file has.
+    /// Number of the range's bytes that the file has.
     fn pinned_len(&self, range: &Range<u64>) -> Result<usize, Error> {
         self.may_read()?;
         self.range(range)?;
@@ -339,8 +338,8 @@ impl File {
     /// Overwrites bytes that are dirty in the cache already: a copy, without lock or system call.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if some of them are not: some may have been overwritten then, which writing all of them
-    /// again makes good. Otherwise as [`File::write_at`].
+    /// [`ErrorKind::WouldBlock`] if some of them are not dirty. Some may have been overwritten then; writing all of
+    /// them again completes the write. Otherwise as [`File::write_at`].
     #[inline]
     pub fn try_write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
         self.may_write()?;
@@ -348,16 +347,16 @@ impl File {
         self.0.engine.try_write(&self.0.pages, offset, from).ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
-    /// Writes all of `from` at `offset`; the file grows as needed. The bytes are in the cache on return, seen by every
-    /// handle, and on the device after a sync that succeeds; without one, by and by.
+    /// Writes all of `from` at `offset`; the file grows as needed. On return the bytes are in the cache, and every
+    /// handle sees them. They are on the device after a successful sync, or otherwise after some time.
     ///
-    /// Waits for room: so much may be dirty for a device, and so many pages there are.
+    /// Waits for room: the dirty bytes of a device are bounded, and so are the pages.
     ///
     /// # Errors
-    /// No space on the device, or a device that keeps failing or [hangs](crate::guide#errors); what the device says of
+    /// No space on the device, or a device that keeps failing or [hangs](crate::guide#errors); the device's error for
     /// the rest of a block that is written in part; a range above the largest size; a handle that was not opened for
     /// writing; no descriptors left for the file's end ([`Error::OutOfDescriptors`](crate::Error::OutOfDescriptors)); a
-    /// cache that is closed. A part of the bytes, from the first on, may have been written then.
+    /// closed cache. A prefix of the bytes may have been written then.
     #[inline]
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
         self.may_write()?;
@@ -368,8 +367,8 @@ impl File {
         self.block(self.write_work(from, offset))
     }
 
-    /// [`File::write_at`], awaited. Dropped before it ends, a part of the bytes, from the first on, may have been
-    /// written; the file may have grown by these.
+    /// [`File::write_at`], awaited. If it is dropped before it ends, a prefix of the bytes may have been written; the
+    /// file may have grown by these.
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -389,7 +388,7 @@ impl File {
         core.can_be_written(file, end.max(self.len())).await
     }
 
-    /// Writes at the file's end; returns where. One append at a time: what two of them write never overlaps.
+    /// Writes at the file's end. Returns the offset. Appends take turns, so that two of them never overlap.
     ///
     /// # Errors
     /// As [`File::write_at`]: a part may have been appended.
@@ -398,8 +397,8 @@ impl File {
         self.block(self.append_work(from))
     }
 
-    /// [`File::append`], awaited. Dropped before it ends, a part of the bytes, from the first on, may have been appended;
-    /// those that wait to append go on.
+    /// [`File::append`], awaited. If it is dropped before it ends, a prefix of the bytes may have been appended; other
+    /// appends that wait go on.
     ///
     /// # Errors
     /// As [`File::append`].
@@ -419,18 +418,19 @@ impl File {
 
 /// Durability.
 impl File {
-    /// Makes everything durable that was written to the file before the call, with its size: `fdatasync`. Bytes that
-    /// were written through other handles are included.
+    /// Makes all earlier writes to the file durable, with its size: `fdatasync`. This includes bytes that were written
+    /// through other handles.
     ///
     /// # Errors
-    /// What could not be written, also if it was written long before: it stays dirty, is tried again, and every sync says
-    /// so until it is durable. So an error is never lost, and a sync after it that succeeds is to be believed.
+    /// The error of bytes that could not be written, even if they were written long before. They stay dirty and are
+    /// tried again, and every sync fails until they are durable. So an error is never lost, and a later sync that
+    /// succeeds can be trusted.
     pub fn sync_data(&self) -> io::Result<()> {
         self.0.gate.check()?;
         self.block(self.core().sync(&self.0.file))
     }
 
-    /// [`File::sync_data`], awaited. Dropped before it ends, nothing is said of what is durable; the writing goes on.
+    /// [`File::sync_data`], awaited. If it is dropped before it ends, durability is unknown; the writing goes on.
     ///
     /// # Errors
     /// As [`File::sync_data`].
@@ -440,18 +440,18 @@ impl File {
 
     /// [`File::sync_data`], and the file's times and mode with it: `fsync`.
     ///
-    /// A file that was made is found after a crash once its directory is durable, too; the cache has no part in that.
+    /// After a crash a new file is found only if its directory is durable, too; the cache has no part in that.
     ///
     /// # Errors
     /// As [`File::sync_data`].
     pub fn sync_all(&self) -> io::Result<()> {
         let wanted = self.0.file.host.want_wholly_synced();
         self.sync_data()?;
-        // Where no byte had to be made durable, the host was not asked.
+        // If there was no byte to make durable, the host was not called.
         if self.0.file.host.is_wholly_synced(wanted) { Ok(()) } else { self.block(self.sync_host()) }
     }
 
-    /// [`File::sync_all`], awaited. Dropped before it ends, nothing is said of what is durable.
+    /// [`File::sync_all`], awaited. If it is dropped before it ends, durability is unknown.
     ///
     /// # Errors
     /// As [`File::sync_data`].
@@ -461,17 +461,17 @@ impl File {
         if self.0.file.host.is_wholly_synced(wanted) { Ok(()) } else { self.pass(self.sync_host()).await }
     }
 
-    /// Makes the bytes of `range` durable that were written before the call, and the file's size.
+    /// Makes the earlier writes to `range` durable, and the file's size.
     ///
     /// # Errors
-    /// As [`File::sync_data`]; also of bytes outside of the range.
+    /// As [`File::sync_data`]; also for bytes outside of the range.
     pub fn sync_range(&self, range: Range<u64>) -> io::Result<()> {
         self.0.gate.check()?;
         self.range(&range)?;
         self.block(self.sync_range_work(range))
     }
 
-    /// [`File::sync_range`], awaited. Dropped before it ends, nothing is said of what is durable.
+    /// [`File::sync_range`], awaited. If it is dropped before it ends, durability is unknown.
     ///
     /// # Errors
     /// As [`File::sync_range`].
@@ -490,13 +490,12 @@ impl File {
     /// Makes the file durable if the handle can write, and gives the handle back. Other handles stay.
     ///
     /// # Errors
-    /// As [`File::sync_data`]; what is not durable stays dirty, and is written when it can be.
+    /// As [`File::sync_data`]. Bytes that are not durable stay dirty, and are written when possible.
     pub fn close(self) -> io::Result<()> {
         if self.0.rights.write { self.sync_data() } else { Ok(self.0.gate.check()?) }
     }
 
-    /// [`File::close`], awaited. Dropped before it ends, the handle is given back, and nothing is said of what is
-    /// durable.
+    /// [`File::close`], awaited. If it is dropped before it ends, the handle is given back, and durability is unknown.
     ///
     /// # Errors
     /// As [`File::close`].

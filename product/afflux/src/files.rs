@@ -1,12 +1,12 @@
 //! The files of a cache, one for each file of the host, and their descriptors.
 //!
-//! Owns: which file is cached, who has it open, its claim, when it lets go of its descriptors, how many files that
-//! nobody has open are kept with their pages.
+//! Owns: the set of cached files, their handles, their claims, when they give up their descriptors, how many files
+//! without a handle keep their pages.
 //! Does not own: the pages (the engine), descriptors beside the one that a file was opened with (`platform-linux`),
-//! noticing what others changed (`coherence`).
-//! Invariants: a device and an inode are one file. A file with a handle has the descriptor that it was opened with; one
-//! that nobody has open has none, from when all of it is durable. Only such files are dropped from the cache. The host is
-//! never called with the lock of all files held: a mount that hangs keeps those alone who use its files.
+//! noticing others' changes (`coherence`).
+//! Invariants: a device and an inode are one file. A file with a handle keeps the descriptor that it was opened with; a
+//! file without a handle gives its descriptors up once all of it is durable. Only such files are dropped from the
+//! cache. The host is never called under the lock of all files: a mount that hangs blocks only the users of its files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
 use crate::tail::Tail;
 
-/// How long a file is waited for that another cache has.
+/// Longest wait for a file that another cache has.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(2);
 const CLAIM_PAUSE: Duration = Duration::from_millis(5);
 
@@ -40,9 +40,9 @@ pub(crate) struct CachedFile {
     pub(crate) file: afflux_engine::File,
     pub(crate) host: Arc<HostFile>,
     pub(crate) device: Arc<CacheDevice>,
-    /// As it was opened last, for people.
+    /// The path of its last opening, for people.
     path: Mutex<PathBuf>,
-    /// Something was written that no sync of the whole file has followed.
+    /// Whether a write has not been followed by a sync of the whole file.
     pub(crate) unsynced: AtomicBool,
     pub(crate) tail: Tail,
     known: Mutex<Known>,
@@ -57,7 +57,7 @@ impl CachedFile {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }
 
-    /// Says what the engine said, with the file's name.
+    /// Adds the file's name to an engine's error.
     pub(crate) fn error(&self, error: afflux_engine::Error) -> Error {
         let path = self.path();
         if error == afflux_engine::Error::Device(afflux_engine::DeviceError::Stale) && self.host.given().is_none() {
@@ -66,15 +66,15 @@ impl CachedFile {
         Error::from_engine(&path, error, self.file.size_max())
     }
 
-    /// Notes that something is written, before it is.
+    /// Notes a write, before it happens.
     pub(crate) fn note_written(&self) {
-        // A plain look first: the line stays shared among writers.
+        // A plain load first, so that the cache line stays shared among writers.
         if !self.unsynced.load(Ordering::Relaxed) {
             self.unsynced.store(true, Ordering::SeqCst);
         }
     }
 
-    /// All of it is durable: descriptors that were opened to write it may be closed.
+    /// All of the file is durable: descriptors that were opened to write it may be closed.
     pub(crate) fn unkeep_descriptor(&self) {
         self.host.unkeep_writable(|| self.unsynced.load(Ordering::SeqCst) || !self.file.is_clean());
     }
@@ -83,92 +83,94 @@ impl CachedFile {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be taken before the host is asked.
+    /// The state to take before the host is asked.
     pub(crate) fn before_look(&self) -> Before {
         Before::of(&self.file)
     }
 
-    /// Whether the host was asked within so long.
+    /// Whether the host was asked within `within`.
     pub(crate) fn was_looked_at(&self, within: Duration) -> bool {
         self.known().is_newer_than(within)
     }
 
-    /// What the host's answer says of others.
+    /// A change by another program, if the host's answer shows one.
     pub(crate) fn seen(&self, before: &Before, stamp: Stamp) -> Option<Foreign> {
         if self.device.size.is_some() { None } else { self.known().seen(&self.file, before, stamp) }
     }
 
-    /// Keeps how the file is as it gives up its descriptors. False if that cannot be told, or others changed it before.
+    /// Saves the file's state as it gives up its descriptors. False if the state is unknown, or others have changed the
+    /// file.
     fn look_last(&self) -> bool {
         let before = self.before_look();
         let stamp = self.host.given().and_then(|fd| Stamp::of(&fd).ok());
         stamp.is_some_and(|stamp| self.seen(&before, stamp).is_none() && self.is_as(&stamp))
     }
 
-    /// Whether the host's file is as it was last.
+    /// Whether the host's file is unchanged since then.
     fn is_as(&self, stamp: &Stamp) -> bool {
         self.known().is_as(stamp, self.device.size.is_some())
     }
 
-    /// Whether all that was written is durable. What is written while a sync runs may be on the device when it ends, and
-    /// not be flushed with it: the engine knows.
+    /// Whether all writes are durable. Bytes written during a sync may be on the device when it ends, without being
+    /// flushed by it; the engine keeps track of that.
     pub(crate) fn is_durable(&self) -> bool {
         self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst) && !self.file.awaits_flush()
     }
 }
 
-/// What a cache has of a file beside its pages.
+/// A cache's state of a file beside its pages.
 struct Entry {
     file: Arc<CachedFile>,
     handles: usize,
     /// The kind of claim on the host's file, while there is a descriptor.
     claim: Option<Claim>,
-    /// Somebody asks the host to make the claim one for writing.
+    /// Whether a call is asking the host to turn the claim into one for writing.
     is_upgraded: bool,
-    /// Where it stands among those that nobody has open.
+    /// Its position among the files without a handle.
     idle: Option<u64>,
 }
 
 /// All files.
 pub(crate) struct Files {
     state: Mutex<State>,
-    /// A claim was upgraded, or was not.
+    /// Signals the end of an upgrade of a claim, successful or not.
     upgraded: Condvar,
     pub(crate) spare: Arc<SpareDescriptors>,
     bounds: Bounds,
 }
 
-/// How much is kept.
+/// The bounds of kept files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Files that nobody has open and that are not durable yet, each with a descriptor.
+    /// Most files without a handle that are not durable yet, each with a descriptor.
     pub(crate) unwritten_files: usize,
-    /// Files that nobody has open.
+    /// Most durable files without a handle.
     pub(crate) idle_files: usize,
 }
 
 #[derive(Default)]
 struct State {
     entries: HashMap<FileKey, Entry>,
-    /// Those that nobody has open, longest ago first: with a descriptor, and without.
+    /// Files without a handle, the longest idle first: with a descriptor, and without.
     held: BTreeMap<u64, FileKey>,
     resting: BTreeMap<u64, FileKey>,
     next_idle: u64,
 }
 
-/// What became of a file that somebody wanted to open.
+/// The outcome of opening a file.
 pub(crate) enum Came {
-    /// It is open.
+    /// The file is open.
     In {
         file: Arc<CachedFile>,
-        /// This cache had a descriptor of it already, so others may have changed it unnoticed.
+        /// Whether the cache had a descriptor of the file already. Other programs may then have changed the file
+        /// unnoticed.
         was_held: bool,
     },
-    /// This cache had the file and let go of it meanwhile: it is to be claimed first.
+    /// This cache had the file and gave it up meanwhile: the caller must claim it first.
     TooLate(Wanted),
 }
 
-/// A file that somebody wants to open.
+/// A file that is to be opened.
 pub(crate) struct Wanted {
     pub(crate) fd: OwnedFd,
     pub(crate) key: FileKey,
@@ -192,7 +194,8 @@ impl Files {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the file once more; a new one is made by `make`. `claimed` is the answer of [`Files::claim_first`]. May block.
+    /// Opens a handle of the file; `make` makes a file that is new to the cache. `claimed` is the result of
+    /// [`Files::claim_first`]. May block.
     pub(crate) fn open(
         &self,
         wanted: Wanted,
@@ -206,7 +209,7 @@ impl Files {
             (Some(entry), _) if entry.claim.is_some() => return self.open_again(state, wanted),
             (_, None) => return Ok(Came::TooLate(wanted)),
             (Some(entry), Some(_)) if entry.file.is_as(&wanted.stamp) => {}
-            // Others may have changed it while it had no descriptor; then what is cached is void.
+            // Another program may have changed the file while it had no descriptor; then the cached pages are void.
             (Some(_), Some(_)) => dropped = state.remove(&key),
             (None, Some(_)) => {}
         }
@@ -230,14 +233,15 @@ impl Files {
         Ok(Came::In { file, was_held: false })
     }
 
-    /// Waits for whoever has the host change the claim, if `wanted` needs to know it.
+    /// Locks the state. If `wanted` depends on the claim, first waits until no upgrade of it is running.
     fn state_with_claim(&self, wanted: &Wanted) -> MutexGuard<'_, State> {
         let changes =
             |state: &mut State| wanted.write && state.entries.get(&wanted.key).is_some_and(|entry| entry.is_upgraded);
         self.upgraded.wait_while(self.state(), changes).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a file once more that has a descriptor. It keeps that, unless the file cannot be written with it.
+    /// Opens another handle of a file that has a descriptor. The file keeps that one, unless it cannot be used for
+    /// writing.
     fn open_again(&self, mut state: MutexGuard<'_, State>, wanted: Wanted) -> Result<Came, Error> {
         let Some(entry) = state.entries.get_mut(&wanted.key) else { return Ok(Came::TooLate(wanted)) };
         let file = Arc::clone(&entry.file);
@@ -255,11 +259,11 @@ impl Files {
         Ok(Came::In { file, was_held: true })
     }
 
-    /// Has the host make the claim one for writing, and the file keep the descriptor that has it. The file has a handle
-    /// more already, which is given back on an error.
+    /// Has the host turn the claim into one for writing, and the file keep the descriptor with that claim. The caller
+    /// has counted the new handle already; an error gives it back.
     fn upgrade(&self, file: &Arc<CachedFile>, wanted: Wanted) -> Result<(), Error> {
         let Wanted { fd, path, .. } = wanted;
-        // Its own claim would stand in the way.
+        // The file's own shared claim would be in the way.
         let given = file.host.given();
         given.iter().for_each(unclaim);
         let claimed = claimed(&fd, &path, true);
@@ -281,8 +285,8 @@ impl Files {
         claimed.map(drop)
     }
 
-    /// Claims the host's file, unless this cache has it already; then the answer is nothing. Waits a moment for another
-    /// cache: a process that was killed has its files until the kernel is done with its requests. Blocks.
+    /// Claims the host's file; none if this cache has it already. Waits a moment for another cache: a killed process
+    /// keeps its files until the kernel has finished its requests. Blocks.
     pub(crate) fn claim_first(
         &self,
         wanted: &Wanted,
@@ -291,7 +295,7 @@ impl Files {
         let began = Instant::now();
         loop {
             goes_on()?;
-            // What this cache has already is no other's.
+            // A file that this cache has is not another's.
             let has_it = self.state().entries.get(&wanted.key).is_some_and(|entry| entry.claim.is_some());
             if has_it {
                 return Ok(None);
@@ -304,7 +308,7 @@ impl Files {
         }
     }
 
-    /// One handle less. If it was the last, the file is idle.
+    /// Removes a handle. After the last one the file is idle.
     pub(crate) fn close(&self, file: &Arc<CachedFile>) {
         let mut state = self.state();
         let State { entries, held, next_idle, .. } = &mut *state;
@@ -317,34 +321,34 @@ impl Files {
         }
     }
 
-    /// Lets go of the file's descriptors if nobody has it open and all of it is durable, and of files that have been
-    /// idle longest if there are too many. Blocks.
+    /// Closes the file's descriptors if it has no handle and all of it is durable. Also drops the files that have been
+    /// idle longest, if there are too many. Blocks.
     pub(crate) fn rest(&self, file: &Arc<CachedFile>) {
         let Some(idle) = self.may_rest(file) else { return };
-        // What others changed until now is looked for once more: afterwards there is nothing to compare it with.
+        // The last look for others' changes: afterwards there is nothing to compare with.
         let is_known = file.look_last();
         let Some((taken_back, dropped)) = self.takes_back(file, idle, is_known) else { return };
-        // The claim would live as long as a read that is still in flight.
+        // Otherwise the claim would live as long as a read that is still in flight.
         taken_back.given().into_iter().for_each(unclaim);
         drop(taken_back);
         drop(dropped);
     }
 
-    /// Since when nobody has the file open, as a number, if all of it is durable and it has a descriptor.
+    /// The file's idle number, if it has no handle, has a descriptor, and all of it is durable.
     fn may_rest(&self, file: &Arc<CachedFile>) -> Option<u64> {
         let state = self.state();
         let entry = state.entries.get(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
         entry.idle.filter(|_| entry.claim.is_some() && file.is_durable())
     }
 
-    /// Takes the file's descriptors, to be closed by the caller, unless somebody has opened it since. Whether the host's
-    /// file is known says if its pages stay. Also files that are too many.
+    /// Takes the file's descriptors, for the caller to close, unless the file was opened since. If the state of the
+    /// host's file is not known, its pages go, too. Also takes surplus idle files.
     fn takes_back(&self, file: &Arc<CachedFile>, idle: u64, is_known: bool) -> Option<(TakenBack, Vec<Entry>)> {
         let mut dropped = Vec::new();
         let mut state = self.state();
         let State { entries, held, resting, .. } = &mut *state;
         let entry = entries.get_mut(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
-        // Others may have been at it while the host was asked.
+        // Another thread may have opened or written it while the host was asked.
         if entry.idle != Some(idle) || entry.claim.is_none() || !file.is_durable() {
             return None;
         }
@@ -363,7 +367,8 @@ impl Files {
         Some((taken_back, dropped))
     }
 
-    /// A file that nobody has open and that has to be written before another may be opened, if there are so many.
+    /// The file that must be written before another may be opened, if there are too many unwritten files without a
+    /// handle.
     pub(crate) fn in_the_way(&self) -> Option<Arc<CachedFile>> {
         let state = self.state();
         let over = state.held.len() > self.bounds.unwritten_files;
@@ -371,7 +376,7 @@ impl Files {
         state.entries.get(key).map(|entry| Arc::clone(&entry.file))
     }
 
-    /// Puts a file that could not be written behind the others that nobody has open.
+    /// Puts a file that could not be written behind the others without a handle.
     pub(crate) fn later(&self, file: &CachedFile) {
         let mut state = self.state();
         let State { entries, held, next_idle, .. } = &mut *state;
@@ -390,24 +395,24 @@ impl Files {
         held.filter(|file| file.device.id == device).cloned().collect()
     }
 
-    /// All of them.
+    /// All files.
     pub(crate) fn all(&self) -> Vec<Arc<CachedFile>> {
         self.state().entries.values().map(|entry| Arc::clone(&entry.file)).collect()
     }
 
-    /// Those of a device that somebody has open.
+    /// The files of a device that have a handle.
     pub(crate) fn open_now(&self, device: DeviceId) -> Vec<Arc<CachedFile>> {
         let state = self.state();
         let open = state.entries.values().filter(|entry| entry.handles > 0).map(|entry| &entry.file);
         open.filter(|file| file.device.id == device).cloned().collect()
     }
 
-    /// Descriptors that files have: the ones they were opened with, and others.
+    /// Number of all files' descriptors: those they were opened with, and others.
     pub(crate) fn descriptors(&self) -> usize {
         self.state().entries.values().filter(|entry| entry.claim.is_some()).count() + self.spare.open()
     }
 
-    /// The cache has ended: forgets the files. Their descriptors are the caller's, to be closed.
+    /// Forgets the files at the end of the cache. Returns their descriptors, for the caller to close.
     pub(crate) fn forget(&self) -> Vec<TakenBack> {
         let state = std::mem::take(&mut *self.state());
         state.entries.values().map(|entry| entry.file.host.take_back()).collect()
@@ -422,7 +427,7 @@ impl State {
         }
     }
 
-    /// Takes a file out; to be dropped without a lock held, for its pages go with it.
+    /// Removes a file. The caller must drop it without a lock held, since its pages go with it.
     fn remove(&mut self, key: &FileKey) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         self.unidle(entry.idle);
@@ -431,7 +436,7 @@ impl State {
 }
 
 impl Entry {
-    /// A new one, open once.
+    /// A new entry with one handle.
     fn new(
         wanted: Wanted,
         claim: Option<Claim>,
@@ -456,7 +461,7 @@ impl Entry {
         entry
     }
 
-    /// Gives the file a descriptor, of which it has none.
+    /// Gives a file without a descriptor one.
     fn lend(&self, fd: OwnedFd, path: PathBuf) {
         self.file.host.lend(fd);
         self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));

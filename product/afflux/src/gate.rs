@@ -1,11 +1,11 @@
-//! The gate: whether calls may come in, who is inside, who has to leave when it closes.
+//! The gate: whether calls may enter, the count of calls inside, and the calls that must leave when it closes.
 //!
 //! Owns: the state of the cache (open, closed, poisoned, not of this process), the count of calls inside, the wakers of
-//! those that wait inside.
-//! Does not own: what calls do, what ends with the cache (`ending`).
-//! Invariants: once it is closed nobody comes in, and those that wait leave with an error. A call is inside while it is
-//! polled, or, where it holds a thread, from its beginning to its end; so to wait until nobody is inside never waits for
-//! a future that nobody polls.
+//! calls that wait inside.
+//! Does not own: the work of calls, the end of the cache (`ending`).
+//! Invariants: after the closing no call enters, and waiting calls leave with an error. A future is inside while it is
+//! polled; a blocking call from its beginning to its end. So a wait until nobody is inside never waits for a future
+//! that nobody polls.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -30,11 +30,11 @@ const STRIPES: usize = 16;
 /// The gate of a cache.
 pub(crate) struct Gate {
     state: ProcessWord,
-    /// What the panic said that poisoned it.
+    /// The message of the panic that poisoned it.
     panic: OnceLock<Arc<str>>,
     stripes: [Stripe; STRIPES],
     nobody_inside: Condvar,
-    /// Goes with the condition variable.
+    /// The mutex of the condition variable.
     leaving: Mutex<()>,
 }
 
@@ -51,14 +51,14 @@ struct Waiting {
     wakers: BTreeMap<u64, Waker>,
 }
 
-/// Somebody is inside until this is dropped.
+/// Counts a call as inside until it is dropped.
 pub(crate) struct Inside<'a> {
     gate: &'a Gate,
     stripe: &'a Stripe,
 }
 
 impl Gate {
-    /// An open one.
+    /// An open gate.
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self {
             state: ProcessWord::new(OPEN)?,
@@ -69,7 +69,7 @@ impl Gate {
         })
     }
 
-    /// Whether calls may come in: costs a load.
+    /// Whether calls may enter: costs a load.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.state.load() == OPEN.get() { Ok(()) } else { Err(self.why()) }
@@ -86,8 +86,8 @@ impl Gate {
         }
     }
 
-    /// Whether this is a child of the process that made the cache. Nothing of the cache may be used then: its threads
-    /// are not here, and its locks may be held by them.
+    /// Whether this is a child of the process that made the cache. A child must not use the cache: its threads do not
+    /// exist here, and may hold its locks.
     pub(crate) fn is_forked(&self) -> bool {
         self.state.load() == 0
     }
@@ -96,14 +96,14 @@ impl Gate {
         self.state.load() == POISONED.get()
     }
 
-    /// Comes in.
+    /// Enters.
     pub(crate) fn enter(&self, stripe: u64) -> Result<Inside<'_>, Error> {
-        // Before the first word is written to: in a child nothing is.
+        // This comes before the first write to memory: a child writes none.
         self.check()?;
         let stripe = self.stripe(stripe);
         stripe.inside.fetch_add(1, Ordering::SeqCst);
         let inside = Inside { gate: self, stripe };
-        // In one order with the closing: either it sees this call, or this call sees it.
+        // Sequentially consistent with the closing: one of the two sees the other.
         if self.state.load_in_order() == OPEN.get() { Ok(inside) } else { Err(self.why()) }
     }
 
@@ -122,7 +122,7 @@ impl Gate {
             let done = work.as_mut().poll(cx);
             if done.is_pending() {
                 waiter.register(cx);
-                // A closing between the entry and the registration would otherwise be missed.
+                // Otherwise a closing between the entry and the registration would be missed.
                 if let Err(error) = self.check() {
                     return Poll::Ready(Err(error));
                 }
@@ -132,7 +132,7 @@ impl Gate {
         .await
     }
 
-    /// Closes it. Those who wait inside leave.
+    /// Closes it. Calls that wait inside leave.
     pub(crate) fn close(&self) {
         self.state.change(OPEN, CLOSED);
         self.wake_all();
@@ -152,7 +152,7 @@ impl Gate {
         }
     }
 
-    /// Waits until nobody is inside; false if that is not so by then.
+    /// Waits until no call is inside. False if the deadline passes first.
     pub(crate) fn wait_until_empty(&self, deadline: Instant) -> bool {
         let mut leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
         while self.stripes.iter().any(|stripe| stripe.inside.load(Ordering::SeqCst) > 0) {
@@ -171,7 +171,7 @@ impl Drop for Inside<'_> {
     fn drop(&mut self) {
         let was = self.stripe.inside.fetch_sub(1, Ordering::SeqCst);
         if was == 1 && self.gate.state.load_in_order() != OPEN.get() {
-            // Held, so that the one who waits is not between its question and its wait.
+            // The lock ensures that the waiting thread is not between its check and its wait.
             let leaving = self.gate.leaving.lock().unwrap_or_else(PoisonError::into_inner);
             self.gate.nobody_inside.notify_all();
             drop(leaving);
@@ -185,7 +185,7 @@ impl Stripe {
     }
 }
 
-/// A call that waits inside, and has its waker at the gate.
+/// A call that waits inside, with its waker at the gate.
 struct Waiter<'a> {
     stripe: &'a Stripe,
     ticket: Option<u64>,

@@ -1,9 +1,9 @@
 //! A page cache with writeback, to put under a storage engine, a file server or a copy tool.
 //!
-//! Files are read and written through memory that you size. What is written is on its way to the disk at the pace that
-//! the disk can take, learned while it runs; a writer waits only for the disk that it writes to. A hit is a copy: no
-//! system call, no lock shared between files. Nothing accepted is dropped without a word: what failed stays dirty, is
-//! tried again, and every sync says so until it is written.
+//! Files are read and written through memory whose size you set. The cache writes dirty pages to each disk at the pace
+//! that it has learned the disk can take; a writer waits only for the disk that it writes to. A hit is a copy: no
+//! system call, no lock shared between files. No accepted byte is lost silently: failed writes stay dirty and are tried
+//! again, and every sync returns the error until they succeed.
 //!
 //! ```
 //! use afflux::Cache;
@@ -23,13 +23,13 @@
 //! # }
 //! ```
 //!
-//! Every call has a form that blocks and one that can be awaited on any runtime. The [guide] has the concepts, what is
-//! durable when, errors, sizing and tuning; the examples in the crate's `examples` directory are a key-value store, a
+//! Every call has a form that blocks and one that can be awaited on any runtime. The [guide] explains the concepts,
+//! durability, errors, sizing and tuning; the examples in the crate's `examples` directory are a key-value store, a
 //! copy tool and a server.
 //!
 //! # The crate
 //!
-//! Owns: handles to caches and files, how files come in, what ends when; what `std::io` calls each error.
+//! Owns: handles to caches and files, opening files, the order of the end; the `std::io` kind of each error.
 //! Does not own: pages, writeback, reading (`engine`), threads and rings (`platform-linux`), the pace (`budget`).
 //! Invariants: no panic for bad input, no global state. After a cache has ended each call fails, and nothing of it is
 //! written.

@@ -1,9 +1,9 @@
-//! The way of a host's file into the cache.
+//! Opening a host's file in the cache.
 //!
-//! Owns: the options, the opening on the host, what kinds of files are taken.
-//! Does not own: which file it is here (`files`), its device (`devices`).
-//! Invariants: nothing on the host is cut or changed by opening but a file that did not exist: what `truncate` asks for
-//! is done by the engine, which may have newer bytes than the host. A pipe is refused without waiting for its other end.
+//! Owns: the options, the opening on the host, the kinds of files that are accepted.
+//! Does not own: the file's identity in the cache (`files`), its device (`devices`).
+//! Invariants: opening changes nothing on the host except that it may make a file. The engine carries out `truncate`,
+//! since it may have newer bytes than the host. A pipe is refused without waiting for its other end.
 
 use std::fs::File;
 use std::future::poll_fn;
@@ -28,12 +28,13 @@ use crate::files::{CachedFile, Came, FileKey, Wanted};
 
 use afflux_linux::HostFile;
 
-/// How long an open waits for a file to be written that is in its way. On a device that hangs it would wait for ever.
+/// Longest wait of an open for the writing of another file that is in its way. On a device that hangs the wait would
+/// never end.
 const ROOM_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How a file is opened, as [`std::fs::OpenOptions`] has it.
+/// How a file is opened, as in [`std::fs::OpenOptions`].
 ///
-/// A file that is written is opened for reading on the host, too: of a page that is written in part, the rest is read.
+/// On the host, a file for writing is opened for reading, too: a partial write of a page reads the rest of the page.
 ///
 /// ```
 /// use afflux::{Cache, OpenOptions};
@@ -63,54 +64,54 @@ impl Default for OpenOptions {
 }
 
 impl OpenOptions {
-    /// Nothing is allowed yet.
+    /// No rights yet.
     pub fn new() -> Self {
         Self { read: false, write: false, create: false, create_new: false, truncate: false, mode: 0o666 }
     }
 
-    /// The handle can read.
+    /// Sets whether the handle can read.
     #[must_use]
     pub fn read(mut self, read: bool) -> Self {
         self.read = read;
         self
     }
 
-    /// The handle can write.
+    /// Sets whether the handle can write.
     #[must_use]
     pub fn write(mut self, write: bool) -> Self {
         self.write = write;
         self
     }
 
-    /// The file is made if there is none. Needs `write`.
+    /// Sets whether a missing file is made. Needs `write`.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// The file is made, and there must be none. Needs `write`.
+    /// Sets whether the file must be new. Needs `write`.
     #[must_use]
     pub fn create_new(mut self, create_new: bool) -> Self {
         self.create_new = create_new;
         self
     }
 
-    /// The file is cut to 0 bytes, for everybody who has it open in this cache. Needs `write`.
+    /// Sets whether the file is cut to 0 bytes, for all its handles in this cache. Needs `write`.
     #[must_use]
     pub fn truncate(mut self, truncate: bool) -> Self {
         self.truncate = truncate;
         self
     }
 
-    /// The mode of a file that is made, before the process's umask; 0o666 unless set.
+    /// Sets the mode of a new file, before the process's umask. The default is 0o666.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Refuses what cannot be asked for together.
+    /// Refuses options that contradict each other.
     fn check(&self, path: &Path) -> Result<(), Error> {
         let changes = self.create || self.create_new || self.truncate;
         let what = match (self.read, self.write) {
@@ -125,32 +126,32 @@ impl OpenOptions {
     fn opened(&self, path: &Path) -> io::Result<File> {
         let mut options = std::fs::OpenOptions::new();
         options.read(self.read || self.write).write(self.write).create(self.create).create_new(self.create_new);
-        // Not waiting: a pipe would wait for its other end, only to be refused.
+        // Without NONBLOCK, the open of a pipe would wait for its other end, only to be refused.
         options.mode(self.mode).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
     }
 }
 
-/// What a handle may do.
+/// The rights of a handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Rights {
     pub(crate) read: bool,
     pub(crate) write: bool,
 }
 
-/// A file on its way in: its descriptor, and the name it is told by.
+/// A file that is being opened: its descriptor, and its name for messages.
 pub(crate) struct Entering {
     fd: OwnedFd,
     path: PathBuf,
-    /// Nobody else has the descriptor: its flags may be set.
+    /// Whether nobody else has the descriptor, so that its flags may be set.
     own: bool,
     pub(crate) rights: Rights,
 }
 
-/// A file that is in, and whether it has to be looked at.
+/// An open file, and whether others may have changed it.
 pub(crate) struct Entered {
     pub(crate) file: Arc<CachedFile>,
     pub(crate) rights: Rights,
-    /// How the host has a file that was here already.
+    /// The host's state of a file that was in the cache already.
     pub(crate) look: Option<(Before, Stamp)>,
 }
 
@@ -170,7 +171,7 @@ impl Core {
         Ok(Entering { fd, path: path.to_owned(), own: true, rights })
     }
 
-    /// Takes a descriptor that somebody else opened.
+    /// Takes a descriptor that the caller opened.
     pub(crate) fn open_fd(fd: OwnedFd) -> io::Result<Entering> {
         use std::os::fd::AsRawFd;
         let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
@@ -184,7 +185,7 @@ impl Core {
         Ok(Entering { fd, path, own: false, rights: Rights { read, write } })
     }
 
-    /// Finds out which file it is and takes it in. Blocks.
+    /// Identifies the file and opens it in the cache. Blocks.
     pub(crate) fn take_in(&self, entering: Entering) -> io::Result<Entered> {
         let Entering { fd, path, own, rights } = entering;
         let named = |error: io::Error| self.named(error, &path);
@@ -200,7 +201,7 @@ impl Core {
         let stamp = Stamp::from(&stat);
         let wanted = Wanted { fd, key, path, device, stamp, write: rights.write };
         let (file, was_held) = self.come_in(wanted)?;
-        // Once more, since what was seen above may be older than a change of ours.
+        // Another look, since the first may be older than a change of ours.
         let look = || {
             let before = file.before_look();
             Some((before, Stamp::of(file.host.given()?).ok()?))
@@ -212,7 +213,7 @@ impl Core {
     fn come_in(&self, mut wanted: Wanted) -> io::Result<(Arc<CachedFile>, bool)> {
         loop {
             let claimed = self.files.claim_first(&wanted, || self.gate.check())?;
-            // The end closes the gate and then forgets the files: none may come in between.
+            // The end closes the gate and then forgets the files: no file may be added in between.
             let _inside = self.gate.enter(wanted.key.inode)?;
             let make = |device: &CacheDevice, backing, size| self.engine.open(device.id, backing, size);
             match self.files.open(wanted, claimed, make)? {
@@ -222,11 +223,11 @@ impl Core {
         }
     }
 
-    /// Has files written that nobody has open, if there are so many that their descriptors would get short.
+    /// If too many files without a handle are unwritten, has some of them written, so that descriptors stay available.
     pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
         while let Some(file) = self.files.in_the_way() {
             if !self.is_let_go_within(&file, ROOM_PATIENCE).await {
-                // It keeps its descriptor until it can be written.
+                // The file keeps its descriptor until it can be written.
                 self.files.later(&file);
                 break;
             }
@@ -234,7 +235,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether the file was made durable and let go within so long.
+    /// Whether the file was made durable and given up within `patience`.
     async fn is_let_go_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
         let let_go = async {
             let synced = self.sync(file).await.is_ok();
@@ -252,26 +253,26 @@ impl Core {
         .await
     }
 
-    /// Lets go of a file that nobody has open, on a thread of its device: the host may be long at it.
+    /// Gives up a file without a handle, on a thread of its device, since the host may take long.
     pub(crate) async fn let_go(self: &Arc<Self>, file: &Arc<CachedFile>) {
         let (core, own) = (Arc::downgrade(self), Arc::clone(file));
         let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&own));
         file.device.calls.run(rest).await;
     }
 
-    /// The host's error, with the file's name; out of descriptors is told with how many are ours.
+    /// The host's error with the file's name; a lack of descriptors is reported with the number of ours.
     pub(crate) fn named(&self, error: io::Error, path: &Path) -> io::Error {
         if error.get_ref().is_some() {
             return error;
         }
         match error.raw_os_error() {
             Some(errno) => self.refused(errno, path).into(),
-            // A name that the host cannot be told.
+            // The path has a form that cannot be passed to the host.
             None => Error::Setting { what: format!("{}: {error}", path.display()) }.into(),
         }
     }
 
-    /// What the host's number for why says of the file.
+    /// The error for the host's error number.
     pub(crate) fn refused(&self, errno: i32, path: &Path) -> Error {
         let path = path.to_owned();
         if is_short(errno) {

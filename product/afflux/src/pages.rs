@@ -1,6 +1,6 @@
-//! Bytes of a file, shown where they are.
+//! Bytes of a file, shown in the cache.
 //!
-//! Owns: the public guard, a copy where pages cannot be held.
+//! Owns: the public guard, a copy if pages cannot be held.
 //! Does not own: the pages (the engine's guard).
 //! Invariants: the bytes do not change while the guard lives.
 
@@ -11,7 +11,7 @@ use afflux_engine::PinnedPages;
 
 /// Bytes of a file as [`File::read_pinned`](crate::File::read_pinned) found them, until they are dropped.
 ///
-/// They hold pages of the cache, and its memory even when the cache has ended; keep them for as long as a reply takes,
+/// They hold pages of the cache, and keep its memory alive even after its end. Keep them for as long as a reply takes,
 /// not for ever.
 ///
 /// ```
@@ -57,7 +57,7 @@ impl Pages {
         Ok(copy)
     }
 
-    /// A copy of at most so many bytes.
+    /// A copy of at most `len` bytes.
     pub(crate) fn copied(len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<Self> {
         let mut copy = Self::space(len)?;
         let count = read(&mut copy)?;
@@ -65,7 +65,7 @@ impl Pages {
         Ok(Self::of_copy(copy))
     }
 
-    /// How many bytes.
+    /// Number of bytes.
     pub fn len(&self) -> usize {
         match &self.0 {
             Held::Pinned(pinned) => pinned.len(),
@@ -73,12 +73,12 @@ impl Pages {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether they are a copy, because so many pages were held already.
+    /// Whether the bytes are a copy, because too many pages were held already.
     pub fn is_copy(&self) -> bool {
         matches!(&self.0, Held::Copied(copy) if !copy.is_empty())
     }

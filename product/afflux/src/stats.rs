@@ -1,8 +1,8 @@
-//! Figures: how a cache is doing, who waited for what.
+//! Figures of a cache, and its users' waits.
 //!
-//! Owns: what of the engine's figures the library tells, in its own types.
+//! Owns: the library's selection of the engine's figures, in its own types.
 //! Does not own: the figures.
-//! Invariants: asking waits for no device and takes time in proportion to the devices.
+//! Invariants: a call waits for no device and takes time in proportion to the devices.
 
 use std::path::PathBuf;
 
@@ -12,21 +12,21 @@ use afflux_linux::HostFile;
 
 use crate::core::Core;
 
-/// How a cache is doing.
+/// The current figures of a cache.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Memory for pages.
     pub memory_bytes: u64,
-    /// Of it, free.
+    /// Free memory for pages.
     pub free_bytes: u64,
-    /// Not yet written, on all devices, what is being written included.
+    /// Dirty bytes on all devices, writeback included.
     pub dirty_bytes: u64,
-    /// Being written.
+    /// Bytes under writeback.
     pub writeback_bytes: u64,
-    /// What may be dirty, on all devices together.
+    /// Limit of dirty bytes, on all devices together.
     pub dirty_limit_bytes: u64,
-    /// Held by [`Pages`](crate::Pages).
+    /// Memory held by [`Pages`](crate::Pages).
     pub pinned_bytes: u64,
     /// Tables and indexes that describe the pages.
     pub metadata_bytes: u64,
@@ -34,7 +34,7 @@ pub struct Stats {
     pub files: u64,
     /// Descriptors of files.
     pub descriptors: u64,
-    /// Each device.
+    /// The figures of each device.
     pub devices: Vec<DeviceStats>,
     /// Every counter of the engine: its name and its value since the cache began.
     pub counters: Vec<(&'static str, u64)>,
@@ -44,34 +44,34 @@ pub struct Stats {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeviceStats {
-    /// Its number on the host, as `/proc/self/mountinfo` has it.
+    /// Its number on the host, as in `/proc/self/mountinfo`.
     pub name: String,
     /// How its files are read and written.
     pub access: String,
-    /// Not yet written, what is being written included.
+    /// Dirty bytes, writeback included.
     pub dirty_bytes: u64,
-    /// Above so much, its writers wait.
+    /// Its dirty limit; above it, its writers wait.
     pub dirty_limit_bytes: u64,
-    /// Written since the cache began.
+    /// Bytes written since the cache began.
     pub written_bytes: u64,
-    /// What it writes in a second, as the policy in force estimates it.
+    /// Its write speed in bytes a second, as the policy in force estimates it.
     pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Requests in flight.
     pub in_flight: u32,
     /// Writers that wait for its dirty limit.
     pub writers_waiting: u32,
-    /// Files with something not yet written.
+    /// Files with unwritten bytes.
     pub files_dirty: u32,
     /// Files whose last write or flush failed.
     pub files_failed: u32,
     /// The last error of a write or flush.
     pub last_error: Option<String>,
-    /// It has completed nothing for so long that it counts as hung.
+    /// Time since its last completion, if it counts as hung.
     pub stalled_ns: Option<u64>,
 }
 
 impl Stats {
-    /// The value of a counter by its name; nothing if there is none of that name.
+    /// The value of a counter by its name; none if the name is unknown.
     ///
     /// ```
     /// # fn main() -> std::io::Result<()> {
@@ -84,7 +84,7 @@ impl Stats {
         self.counters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// In a forked child all is 0: nothing of the cache may be looked at there.
+    /// All zero in a forked child, which must not look at the cache.
     pub(crate) fn of(core: &Core) -> Self {
         if core.gate.is_forked() {
             return Self::default();
@@ -128,13 +128,13 @@ impl Stats {
 pub struct Delays {
     /// The device, by the name that [`DeviceStats`] has.
     pub device: String,
-    /// The file; nothing for those together of which there are too many to be told one by one.
+    /// The file; none for the sum of files that are too many to be listed one by one.
     pub path: Option<PathBuf>,
     times: DelayTimes,
 }
 
 impl Delays {
-    /// How long they waited for that.
+    /// Durations of the waits of one kind.
     pub fn of_kind(&self, delay: Delay) -> afflux_engine::WaitTimes {
         self.times.of(delay)
     }

@@ -1,4 +1,4 @@
-//! A file with a position: what code that knows `std::io` reads and writes.
+//! A file with a position, for code that uses `std::io`.
 //!
 //! Owns: the position.
 //! Does not own: the file.
@@ -78,7 +78,7 @@ impl Write for Stream {
         Ok(count)
     }
 
-    /// What was written is in the cache already; [`File::sync_data`] makes it durable.
+    /// Written bytes are in the cache already; [`File::sync_data`] makes them durable.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Seek for Stream {
     }
 }
 
-/// As for a [`std::fs::File`]: what is generic over it takes a file of the cache.
+/// As for a [`std::fs::File`], so that generic code accepts a file of the cache.
 impl std::os::unix::fs::FileExt for File {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         File::read_at(self, into, offset)

@@ -1,8 +1,8 @@
-//! The end of a file, one who appends at a time.
+//! Appends to a file, one at a time.
 //!
-//! Owns: whose turn it is, the wakers of those that wait.
+//! Owns: the turn, the wakers of waiting appends.
 //! Does not own: the file's size (the engine).
-//! Invariants: who goes away while waiting, or while it has its turn, strands nobody.
+//! Invariants: dropping a waiting append, or one that has the turn, blocks no further append.
 
 use std::future::poll_fn;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ struct State {
 pub(crate) struct Turn<'a>(&'a Tail);
 
 impl Tail {
-    /// Waits for a turn. Whoever looks first when one ends has the next.
+    /// Waits for a turn. When one ends, the first task that looks gets the next.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         poll_fn(|cx| {
             let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +43,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.taken = false;
-        // All: the first of them may have gone away.
+        // All are woken, since the first of them may be gone.
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(Waker::wake);

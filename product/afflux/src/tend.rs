@@ -1,10 +1,10 @@
-//! Looking after files from time to time.
+//! Periodic upkeep of files.
 //!
-//! Owns: one task for each device. It notices the changes of others in open files. Idle files give up their descriptors
-//! by it.
-//! Does not own: what a look says (`coherence`), which files there are (`files`).
-//! Invariants: they hold the cache only while they work, and ask the host after a bounded number of files a round, on
-//! threads of the device. A device that hangs keeps its own round alone.
+//! Owns: one task for each device. It notices others' changes of open files, and has idle files give up their
+//! descriptors.
+//! Does not own: the conclusion from a look (`coherence`), the list of files (`files`).
+//! Invariants: the tasks hold the cache only while they work. Each asks the host about a bounded number of files a
+//! round, on threads of the device. A device that hangs delays only its own round.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -21,16 +21,16 @@ use crate::files::CachedFile;
 /// Between two rounds.
 pub(crate) const ROUND: Duration = Duration::from_secs(1);
 
-/// Files that the host is asked after in a round; of more, each has its turn.
+/// Most files that a round asks the host about; if there are more, they take turns.
 const LOOKS_A_ROUND: usize = 1024;
 
-/// Goes round until the cache is gone.
+/// Runs rounds until the cache is gone.
 pub(crate) async fn tend(core: Weak<Core>, platform: Arc<LinuxPlatform>) {
     loop {
         platform.sleep_until(platform.now().after(ROUND.as_secs() * Nanos::SECOND)).await;
         let Some(core) = core.upgrade().filter(|core| core.gate.check().is_ok()) else { return };
         for device in core.devices.all() {
-            // A round on a device that hangs lasts. The others have theirs.
+            // A round on a device that hangs does not end. Other devices have rounds of their own.
             if !device.is_tended.swap(true, Ordering::AcqRel) {
                 platform.spawn("tend", tend_device(Arc::clone(&core), device));
             }
@@ -45,7 +45,7 @@ async fn tend_device(core: Arc<Core>, device: Arc<CacheDevice>) {
 }
 
 impl Core {
-    /// Files that nobody has open and whose pages are written become durable, and give up their descriptors.
+    /// Syncs files without a handle whose pages are written, and has them give up their descriptors.
     async fn let_rest(self: &Arc<Self>, device: &CacheDevice) {
         for file in self.files.idle_held(device.id) {
             if file.file.is_clean() {
@@ -57,7 +57,7 @@ impl Core {
         }
     }
 
-    /// Looks at files that somebody has open, from where the last round ended.
+    /// Looks at files with a handle, starting where the last round ended.
     async fn look_at_some(&self, device: &CacheDevice) {
         let open = self.files.open_now(device.id);
         if open.is_empty() {

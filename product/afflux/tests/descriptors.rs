@@ -1,4 +1,5 @@
-//! Descriptors: cached files that nobody has open cost none. Those of the process are counted, so one test at a time.
+//! Cached files without a handle cost no descriptors. The tests count the process's descriptors, and so run one at a
+//! time.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ fn eight_thousand_cached_files_cost_few_descriptors_and_are_hit_when_opened_agai
     let (_alone, place) = (alone(), tempfile::tempdir().unwrap());
     let path = |number: u64| place.path().join(number.to_string());
     (0..FILES).for_each(|number| std::fs::write(path(number), number.to_le_bytes()).unwrap());
-    // Else each read past the host's cache would wait until the host has written the file.
+    // Otherwise each read past the host's cache would wait until the host has written the file.
     rustix::fs::syncfs(std::fs::File::open(place.path()).unwrap()).unwrap();
     let cache = Cache::builder().memory(64 << 20).descriptors(100).build().unwrap();
     let before = descriptors();
@@ -66,7 +67,7 @@ fn files_that_were_written_give_their_descriptors_back_when_durable() {
     while cache.stats().descriptors > 20 && began.elapsed() < Duration::from_secs(30) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    // Those that are left were opened by requests.
+    // Requests opened the remaining ones.
     assert!(cache.stats().descriptors <= 20, "{}", cache.stats().descriptors);
     for number in 0..300_u64 {
         let file = cache.open_read(place.path().join(number.to_string())).unwrap();

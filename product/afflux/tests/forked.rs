@@ -1,5 +1,5 @@
-//! A child that was forked while a cache was open. A process of its own, since a fork takes one thread along and the
-//! others' locks as they are.
+//! A child that was forked while a cache was open. The test has its own process: a fork copies one thread only, and
+//! other threads' locks in their current state.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use afflux::{Cache, Error};
@@ -11,7 +11,7 @@ fn a_forked_child_gets_errors_and_harms_nobody() {
     let cache = Cache::builder().memory(8 << 20).build().unwrap();
     let file = cache.create(&path).unwrap();
     file.write_at(&[1; 10_000], 0).unwrap();
-    // SAFETY: the child makes calls that only look at memory, and ends without running anybody's code at its exit.
+    // SAFETY: the child makes calls that only look at memory, and ends without running any code at exit.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let is_refused =

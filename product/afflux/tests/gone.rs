@@ -1,4 +1,4 @@
-//! What a cache leaves behind when it is gone: nothing. The only test of its process, which is measured.
+//! A cache leaves nothing behind. This is the only test of its process, since it measures the process.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn use_a_cache(place: &std::path::Path, closed: bool) {
     for at in 0..60 {
         file.write_at(&bytes, at << 20).unwrap();
     }
-    // Blocking reads of what is not there: this thread gets a ring of its own.
+    // Blocking reads of uncached bytes give this thread a ring of its own.
     file.sync_data().unwrap();
     cache.drop_clean_pages();
     file.read_at(&mut [0; 4096], 0).unwrap();
@@ -41,13 +41,13 @@ fn use_a_cache(place: &std::path::Path, closed: bool) {
 #[cfg_attr(afflux_sanitizer = "address", ignore = "the sanitizer keeps freed memory for a while")]
 fn five_caches_in_a_row_leave_memory_threads_and_descriptors_as_they_were() {
     let place = tempfile::tempdir().unwrap();
-    // What the process has once stays, and the allocator keeps some of what it gave.
+    // The first uses warm up: some resources of the process stay, and the allocator keeps some memory.
     (0..3).for_each(|number| use_a_cache(place.path(), number == 1));
     let (memory, threads, fds) = (status("VmRSS:"), status("Threads:"), descriptors());
     for number in 0..5 {
         use_a_cache(place.path(), number % 2 == 0);
     }
-    // A thread that has ended is counted until the kernel has taken it away.
+    // A thread that has ended is counted until the kernel has removed it.
     let began = Instant::now();
     while status("Threads:") > threads && began.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(10));

@@ -1,8 +1,9 @@
-//! The example store, killed again and again: nothing that was synced is lost, nothing comes back, nothing is torn.
+//! The example store, killed again and again: no synced record is lost, no deleted one comes back, and none is torn.
 //!
-//! The child is this test's own program, told by its environment. It puts, deletes and compacts by a rule that the number
-//! of a step decides, syncs now and then, and says on its output up to which step all is synced. The parent kills it at
-//! some moment, opens the store, and looks whether that is the state after some step, no earlier than the last synced.
+//! The child is this test's own program, controlled by its environment. It puts, deletes and compacts by a rule that
+//! depends on the step's number, and syncs now and then. Its output reports up to which step all is synced. The parent
+//! kills it at some moment and opens the store. The contents must be the state after some step, no earlier than the
+//! last synced one.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, unreachable_pub, reason = "a test")]
 
 #[path = "../examples/store/log.rs"]
@@ -29,7 +30,7 @@ fn key(step: u64) -> Vec<u8> {
     format!("key-{}", mixed(step) % KEYS).into_bytes()
 }
 
-/// What a step sets its key to; nothing deletes it.
+/// The value that a step gives its key; none if it deletes the key.
 fn value(step: u64) -> Option<Vec<u8>> {
     let mixed = mixed(step) / KEYS;
     let len = 8 + mixed / 8 % if mixed % 16 == 1 { 60_000 } else { 500 };
@@ -53,7 +54,7 @@ fn cache() -> Cache {
     Cache::builder().memory(2 << 20).build().unwrap()
 }
 
-/// Goes on from `step` until it is killed.
+/// Continues from `step` until it is killed.
 #[test]
 fn child() {
     let Ok(told) = std::env::var(CHILD) else { return };
@@ -70,13 +71,13 @@ fn child() {
         }
         if mixed(step).is_multiple_of(5) || step % 500 == 499 {
             store.sync().unwrap();
-            // One write, so that a line is whole or not there.
+            // One write, so that a line is whole or missing.
             std::io::stderr().write_all(format!("synced {}\n", step + 1).as_bytes()).unwrap();
         }
     }
 }
 
-/// Lets a child go on from `step` and kills it; up to which step it said that all is synced.
+/// Lets a child continue from `step` and kills it. Returns the last step that it reported as synced.
 fn run_and_kill(directory: &Path, step: u64, lines_max: u64, pause: Duration) -> u64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture"])
@@ -122,7 +123,7 @@ fn kill_again_and_again(times: u64) {
             apply(&mut state, done);
         }
         step = synced;
-        // What came after the last sync may be there, up to some step.
+        // Steps after the last sync may be there, up to some step.
         let limit = synced + 10_000;
         while state != found {
             assert!(step < limit, "kill {kill}: this is no state after step {synced} or a later one");

@@ -1,4 +1,4 @@
-//! Running out of descriptors is told. The only test of its process, whose limit it lowers.
+//! A lack of descriptors is an error. This is the only test of its process, since it lowers the process's limit.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ fn running_out_of_descriptors_is_told() {
     let error = loop {
         match cache.create(place.path().join(open.len().to_string())) {
             Ok(file) => {
-                // Its tail takes another descriptor, that can be closed again.
+                // Its partial last block takes a second descriptor, which can be closed again.
                 if file.write_at(&[8; 5_000], 0).and_then(|()| file.sync_data()).is_ok() {
                     open.push(file);
                 }
@@ -40,7 +40,7 @@ fn running_out_of_descriptors_is_told() {
         (error.kind(), Error::of(&error).and_then(Error::errno)),
         (ErrorKind::QuotaExceeded, Some(libc::EMFILE))
     );
-    // What is open goes on; what is given back can be used.
+    // Open files go on, and a descriptor that is given back can be used.
     for file in &open {
         assert_eq!(file.read_at(&mut [0; 5_000], 0).unwrap(), 5_000);
     }

@@ -1,4 +1,5 @@
-//! The example store when its log cannot grow. The only test of its process, whose limit it lowers.
+//! The example store when its log cannot grow. This is the only test of its process, since it lowers the process's
+//! limit.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 #[path = "../examples/store/log.rs"]
@@ -25,7 +26,7 @@ fn what_comes_after_a_record_that_did_not_fit_is_found_again() {
     store.sync().unwrap();
     drop(store);
     cache.close().unwrap();
-    // How large a file may be is looked up with the first of a device.
+    // The cache asks for the largest file size at the first file of a device.
     setrlimit(Resource::Fsize, old).unwrap();
     let cache = Cache::builder().memory(2 << 20).build().unwrap();
     let mut store = Store::open(&cache, place.path()).unwrap();

@@ -1,5 +1,5 @@
-//! What is accepted can be carried out, however short descriptors are. The only test of its process, whose limit it
-//! lowers.
+//! Accepted writes can be carried out, however few descriptors there are. This is the only test of its process, since
+//! it lowers the process's limit.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use std::io::ErrorKind;
@@ -34,7 +34,7 @@ fn files(cache: &Cache, place: &std::path::Path) -> Vec<File> {
 fn a_write_that_is_accepted_can_be_carried_out_when_descriptors_are_short() {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::builder().memory(32 << 20).build().unwrap();
-    // The device opens what it needs for itself.
+    // The device opens its own descriptors first.
     cache.create(place.path().join("first")).unwrap().write_at(b"first", 0).unwrap();
     cache.drain().unwrap();
     let old = getrlimit(Resource::Nofile);
@@ -44,7 +44,7 @@ fn a_write_that_is_accepted_can_be_carried_out_when_descriptors_are_short() {
     short();
     let mut open = files(&cache, place.path());
     assert!(open.len() >= 30, "{} files were opened", open.len());
-    // Some are given back: that many ends can be written at a time.
+    // Some descriptors are given back: so many files with partial last blocks can be written at a time.
     open.truncate(open.len() - 10);
     let bytes = vec![7; BYTES];
     let mut accepted = Vec::new();
@@ -68,12 +68,12 @@ fn a_write_that_is_accepted_can_be_carried_out_when_descriptors_are_short() {
         assert_eq!(std::fs::read(place.path().join(number.to_string())).unwrap(), bytes);
     }
     short();
-    // What is durable needs its second descriptor no more: all others can be written in turn.
+    // A durable file no longer needs its second descriptor: all others can be written in turn.
     for file in &open {
         file.write_at(&bytes, 0).unwrap();
         file.sync_data().unwrap();
     }
-    // Whole blocks need no second descriptor: many are dirty at a time.
+    // Whole blocks need no second descriptor: many such files are dirty at a time.
     for file in &open {
         file.set_len(0).unwrap();
         file.write_at(&bytes[..65_536], 0).unwrap();

@@ -1,9 +1,8 @@
-//! The server as its clients see it: 1 GiB in and out in sequence, and steady loads of small calls.
+//! Measures the server as its clients see it: 1 GiB in and out in sequence, and steady loads of small calls.
 //!
-//! Starts `afflux serve` on a directory below the current one (or the one given), talks to it over
-//! loopback with one client, and prints rates, the server's CPU time and its peak memory. The cache
-//! has been written through once before anything is timed, so that no memory is touched for the
-//! first time. `--quick` uses 64 MiB and short loads.
+//! Starts `afflux serve` on a directory below the current one (or below the one given), talks to it over loopback with
+//! one client, and prints rates, the server's CPU time and its peak memory. Before any measurement, writes fill the
+//! cache once, so that no measured call touches memory for the first time. `--quick` uses 64 MiB and short loads.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::io::{BufRead, BufReader};
@@ -37,7 +36,7 @@ impl Server {
         Self { port: ready["port"].as_u64().unwrap() as u16, child }
     }
 
-    /// CPU time of all its threads so far. The kernel counts it in ticks of 10 ms.
+    /// CPU time of all threads of the server so far. The kernel counts it in ticks of 10 ms.
     fn cpu(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();

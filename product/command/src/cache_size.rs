@@ -1,9 +1,8 @@
-//! How much memory the cache gets.
+//! The memory that the cache gets.
 //!
 //! Owns: the default, the range, reading a size.
 //! Does not own: the memory (the arena takes it).
-//! Invariants: a size is a whole number of frames, at least [`BYTES_MIN`], at most what this
-//! process may use.
+//! Invariants: a size is a whole number of frames, at least [`BYTES_MIN`], at most what this process may use.
 
 #[cfg(test)]
 mod tests;
@@ -13,20 +12,19 @@ use afflux_linux::HostMemory;
 use afflux_report::units;
 use bytesize::ByteSize;
 
-/// Smallest cache that serves: some requests of the largest size on every connection fit beside the
-/// dirty part.
+/// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.
 pub(crate) const BYTES_MIN: u64 = 16 << 20;
 
-/// The default is at least this.
+/// Lower bound of the default.
 const DEFAULT_BYTES_MIN: u64 = 64 << 20;
 
-/// A quarter of memory, half of what is available if that is less, at least 64 MiB.
+/// A quarter of all memory or half of the available memory, whichever is less, but at least 64 MiB.
 pub(crate) fn default_bytes(host: HostMemory) -> u64 {
     let bytes = (host.total_bytes / 4).min(host.available_bytes / 2).max(DEFAULT_BYTES_MIN);
     whole_frames(bytes.min(host.total_bytes))
 }
 
-/// Reads a size such as `512MiB`; `origin` is where it was given.
+/// Reads a size such as `512MiB`. `origin` names its source in errors.
 pub(crate) fn bytes(host: HostMemory, origin: &str, text: &str) -> Result<u64, String> {
     let (min, max) = (BYTES_MIN, host.total_bytes);
     let range = format!("{} to {}", units::memory(min), units::memory(max));

@@ -2,10 +2,9 @@
 //!
 //! Owns: the names that each source knows, which source wins, reading the values.
 //! Does not own: knobs' ranges (the engine checks them) and the cache's (`cache_size`).
-//! Invariants: flags win over the environment, the environment over the file, the file over
-//! defaults; a name that nobody knows is an error on the command line and in the file, and a warning in the
-//! environment, which others fill, too (Kubernetes does, for a service called afflux); every error says where
-//! the value stands.
+//! Invariants: flags win over the environment, the environment over the file, the file over defaults. An unknown name
+//! is an error on the command line and in the file. In the environment it is a warning, since other programs set
+//! variables, too (Kubernetes does, for a service called afflux). Every error names the place of the value.
 
 mod callers;
 #[cfg(test)]
@@ -35,10 +34,10 @@ use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// Where `serve` listens unless told otherwise.
+/// The default address of `serve`.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
-/// The settings that are no knobs; `control` is also what the other subcommands need.
+/// The settings that are not knobs; the other subcommands also need `control`.
 const NAMES: &[&str] = &[
     "listen",
     "cache",
@@ -63,18 +62,18 @@ const NAMES: &[&str] = &[
     "subtree_check",
 ];
 
-/// The setting that is given without a name on the command line; its values are paths.
+/// The setting that has no flag: its values are the paths on the command line.
 const DIRECTORIES: &str = "directories";
 
-/// The settings that are on or off; in the file also `true` or `false`.
+/// The settings that are on or off; the file may also say `true` or `false`.
 const SWITCHES: &[&str] = &["any_port", "async_metadata", "prefault", "read_only", "shared", "subtree_check"];
 
-/// The table of the configuration file that holds knobs.
+/// The table of knobs in the configuration file.
 const KNOB_TABLE: &str = "knobs";
 
 const PREFIX: &str = "AFFLUX_";
 
-/// Most unknown variables that are named one by one.
+/// Most unknown variables that a warning names one by one.
 const UNKNOWN_NAMED_MAX: usize = 8;
 
 /// Largest configuration file that is read.
@@ -94,7 +93,7 @@ pub(crate) enum Io {
 /// How writers are throttled and dirty data is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Policy {
-    /// By the time that each device needs for it.
+    /// By the time that each device needs for its data.
     Budget,
     /// By shares of the dirty limit in bytes.
     EqualParts,
@@ -103,15 +102,15 @@ pub(crate) enum Policy {
 /// Whether memory is locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LockMemory {
-    /// Where the server listens on loopback, and may.
+    /// Locks if the server listens on loopback and has the right.
     Auto,
-    /// In any case, or fail.
+    /// Locks, or fails.
     On,
-    /// No.
+    /// Does not lock.
     Off,
 }
 
-/// What `serve` runs with.
+/// The settings that `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     /// At least one.
@@ -125,51 +124,51 @@ pub(crate) struct Configuration {
     pub(crate) eviction: EvictionKind,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
-    /// Which other machines are answered.
+    /// Other machines that are answered.
     pub(crate) networks: Vec<Network>,
-    /// Who is made nobody in particular.
+    /// Which callers become the anonymous user.
     pub(crate) squash: Squash,
-    /// User and group of whoever is that.
+    /// User and group of the anonymous user.
     pub(crate) anonymous: (u32, u32),
     /// Whether other machines may call from ports that every program there may use.
     pub(crate) any_port: bool,
-    /// Whether nobody may change anything.
+    /// Whether every change is refused.
     pub(crate) read_only: bool,
-    /// Whether files that are moved out of the directories are refused.
+    /// Whether handles of files that were moved out of the directories are refused.
     pub(crate) subtree_check: bool,
     pub(crate) shared: bool,
     /// Whether changes of names and attributes are answered before they are durable.
     pub(crate) async_metadata: bool,
-    /// Whether the server is to be safe to mount on its own host.
+    /// Whether the server must be safe to mount on its own host.
     pub(crate) lock_memory: LockMemory,
-    /// What is said of the server's own accord.
+    /// Level of the server's log.
     pub(crate) log: LevelFilter,
-    /// Where figures for Prometheus are given.
+    /// Where figures for Prometheus are served.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Where is kept what outlives the server.
+    /// Directory for state that outlives the server.
     pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
-    /// The other settings that were given, as they were written.
+    /// The other settings that were given, in their original text.
     pub(crate) given: BTreeMap<&'static str, String>,
-    /// What was passed over, and is to be told.
+    /// Ignored values, to be reported.
     pub(crate) warnings: Vec<String>,
 }
 
-/// A value as text, and where it was given.
+/// A value as text, with its source.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Given {
     origin: String,
     text: String,
 }
 
-/// What the sources say, later ones over earlier ones.
+/// The values of all sources, later ones over earlier ones.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Layers {
     values: BTreeMap<&'static str, Given>,
     knobs: BTreeMap<String, Given>,
     directories: Vec<PathBuf>,
-    /// Variables with our prefix that are no settings.
+    /// Variables with our prefix that are not settings.
     unknown: Vec<String>,
 }
 
@@ -185,12 +184,12 @@ pub(crate) fn load(args: &args::Serve, host: HostMemory) -> Outcome<Configuratio
     layers.checked(host)
 }
 
-/// The control socket that the environment names, for the commands that talk to a server.
+/// The control socket in the environment, for the commands that talk to a server.
 pub(crate) fn control_from_environment() -> Option<PathBuf> {
     env::var_os(format!("{PREFIX}CONTROL")).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The variables that start with our prefix.
+/// The environment variables with our prefix.
 fn variables() -> Vec<(String, OsString)> {
     env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
@@ -198,7 +197,7 @@ fn variables() -> Vec<(String, OsString)> {
         .collect()
 }
 
-/// The file to read: the one named, or the usual one if it is there.
+/// The configuration file: the one named, or the usual one if it exists.
 fn file_path(flag: Option<&Path>, variables: &[(String, OsString)]) -> Outcome<Option<PathBuf>> {
     let named = variables.iter().find(|(name, _)| name == "AFFLUX_CONFIG").map(|(_, value)| Path::new(value));
     if let Some(path) = flag.or(named) {
@@ -290,7 +289,7 @@ impl Layers {
             0 => String::new(),
             rest => format!(" and {rest} more"),
         };
-        let are = if self.unknown.len() == 1 { "is no setting and is" } else { "are no settings and are" };
+        let are = if self.unknown.len() == 1 { "is not a setting and is" } else { "are not settings and are" };
         vec![format!(
             "the environment: {}{rest} {are} ignored (settings: {}, and {PREFIX}KNOB for each knob of `afflux serve \
              --help`)",
@@ -416,7 +415,7 @@ impl Layers {
     }
 }
 
-/// The allowed name that `key` is, or an error naming them all.
+/// The allowed name that equals `key`, or an error that lists all allowed names.
 fn known(
     place: &str,
     key: &str,
@@ -430,7 +429,7 @@ fn known(
     })
 }
 
-/// A variable's value as text. Another value in its place would be another path.
+/// A variable's value as text. A lossy conversion could name another path.
 fn text_of<'a>(variable: &str, value: &'a OsStr) -> Outcome<&'a str> {
     value.to_str().ok_or_else(|| {
         let shown = output::shown(value.display());
@@ -438,7 +437,7 @@ fn text_of<'a>(variable: &str, value: &'a OsStr) -> Outcome<&'a str> {
     })
 }
 
-/// How a setting is written as a flag.
+/// The flag of a setting.
 fn flag(name: &str) -> String {
     format!("--{}", name.replace('_', "-"))
 }
@@ -453,14 +452,14 @@ fn texts(origin: &str, list: Vec<toml::Value>) -> Outcome<Vec<String>> {
         .map(|value| match value {
             toml::Value::String(text) => Ok(text),
             other => Err(Failure::wrong_use(format!(
-                "{origin}: a list of texts is expected, and a value of type {} stands in it",
+                "{origin}: a list of texts is expected, but one value has the type {}",
                 other.type_str()
             ))),
         })
         .collect()
 }
 
-/// One path, or a list of them. A file is read from anywhere, so each says where it is.
+/// One path, or a list of them. The file may be read from any directory, so that each path must be absolute.
 fn paths(origin: &str, value: toml::Value) -> Outcome<Vec<PathBuf>> {
     let list = match value {
         toml::Value::Array(list) => list,
@@ -468,10 +467,9 @@ fn paths(origin: &str, value: toml::Value) -> Outcome<Vec<PathBuf>> {
     };
     let paths: Vec<PathBuf> = texts(origin, list)?.into_iter().map(PathBuf::from).collect();
     match paths.iter().find(|path| !path.is_absolute()) {
-        Some(path) => Err(Failure::wrong_use(format!(
-            "{origin}: '{}' is not a whole path, from / on",
-            output::shown(path.display())
-        ))),
+        Some(path) => {
+            Err(Failure::wrong_use(format!("{origin}: '{}' is not an absolute path", output::shown(path.display()))))
+        }
         None => Ok(paths),
     }
 }
@@ -488,7 +486,7 @@ fn plain(origin: &str, value: toml::Value) -> Outcome<String> {
     }
 }
 
-/// The address that `text` is; `example` is shown where it is none.
+/// Parses an address and port. The error shows `example`.
 pub(crate) fn address(origin: &str, text: &str, example: &str) -> Outcome<SocketAddr> {
     let wrong = || {
         Failure::wrong_use(format!(

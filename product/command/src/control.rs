@@ -1,10 +1,9 @@
 //! The control socket: how the other subcommands talk to a running server.
 //!
-//! Owns: the messages, where sockets are, whom to trust there, listening and asking.
-//! Does not own: what a request leads to (`serve`), how an answer looks to people (`stat`, `set`,
-//! `drain`).
-//! Invariants: one JSON object a line each way; a line and the number of connections are bounded;
-//! only the serving user can connect.
+//! Owns: the messages, the sockets' places, the checks of trust, listening and asking.
+//! Does not own: the effects of a request (`serve`), how people see an answer (`stat`, `set`, `drain`).
+//! Invariants: each request and each reply is one JSON object on one line; the length of a line and the number of
+//! connections are bounded; only the serving user can connect.
 
 pub(crate) mod client;
 pub(crate) mod listener;

@@ -1,8 +1,10 @@
-//! `afflux delays`: who waited for a running server's devices, for what and how long, in the manner of `getdelays`.
+//! `afflux delays`: clients' waits for a running server's devices, with causes and durations, in the manner of
+//! `getdelays`.
 //!
-//! Owns: asking, the blocks that people read, the object of JSON; how somebody who waits is called.
-//! Does not own: the figures (the engine), whose they are (the server).
-//! Invariants: the longest waits come first; the number of blocks is bounded, and what is left out is said. JSON has all.
+//! Owns: asking, the blocks that people read, the object of JSON; the names of clients.
+//! Does not own: the figures (the engine), and the client of each (the server).
+//! Invariants: the longest waits come first. The number of blocks is bounded, and the last line counts the rest. JSON
+//! has all.
 
 #[cfg(test)]
 mod tests;
@@ -22,10 +24,10 @@ use afflux_report::{output, units};
 /// Between two reports of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Most clients of a device that are shown to people.
+/// Most clients of a device that people see.
 const SHOWN_MAX: usize = 16;
 
-/// What is told at a time.
+/// One report.
 #[derive(Serialize)]
 struct Delays {
     uptime_ns: u64,
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
         let delays = ask(&mut client)?;
         let text = if args.json { json(&delays)? } else { blocks(&delays) };
         let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        // Nobody reads any more: `delays --watch | head`.
+        // The reader has closed the pipe: `delays --watch | head`.
         if !print(&erase, &text) || !args.watch {
             return Ok(());
         }
@@ -88,7 +90,7 @@ fn json(delays: &Delays) -> Outcome<String> {
     Ok(format!("{line}\n"))
 }
 
-/// A client by address and user, a file by its path.
+/// Names a client by address and user, a file by its path.
 pub(crate) fn name(of: &DelayGauges) -> String {
     let user = of.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
     let name = of.client.as_ref().or(of.file.as_ref());
@@ -110,11 +112,11 @@ fn blocks(delays: &Delays) -> String {
         let more = device.clients.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
             let (more, name) = (units::count(more as u64), output::shown(&device.name));
-            text.push_str(&format!("and {more} more on {name} that waited less (--json has them)\n\n"));
+            text.push_str(&format!("and {more} more on {name} that waited less (--json shows them)\n\n"));
         }
         if device.others_count > 0 {
             let (others, name) = (units::count(device.others_count), output::shown(&device.name));
-            block(&mut text, &format!("{others} others on {name}, not told apart any more"), &device.others);
+            block(&mut text, &format!("{others} others on {name}, no longer told apart"), &device.others);
         }
     }
     if text.is_empty() {

@@ -1,8 +1,8 @@
-//! `afflux drain`: have a running server write everything now.
+//! `afflux drain`: has a running server write everything now.
 //!
 //! Owns: asking, showing progress, the verdict.
 //! Does not own: the writing (the server's engine).
-//! Invariants: success means that everything dirty at the call is durable.
+//! Invariants: success means that all pages that were dirty at the call are durable.
 
 use crate::args;
 use crate::control::client::Client;

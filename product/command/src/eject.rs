@@ -1,11 +1,11 @@
-//! `afflux eject`: one device's dirty pages written out, and when it is safe to unplug.
+//! `afflux eject`: writes out one device's dirty pages, and says when it is safe to unplug.
 //!
-//! Owns: which file systems are written, the progress, the verdict.
-//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers with
-//! dirty pages of it (`servers`), the display of progress (`progress`).
+//! Owns: the choice of the file systems to write, the progress, the verdict.
+//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers
+//! with dirty pages of it (`servers`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
-//! flushed. The disk is called safe only if nothing of it is mounted any more, no process has anything of it open, and
-//! the kernel has no claim on it.
+//! flushed. The disk is called safe only if none of its file systems is mounted any more, no process has any of its
+//! files open, and the kernel has no claim on it.
 
 mod holders;
 mod servers;
@@ -28,19 +28,19 @@ use crate::progress::DrainDisplay;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
-/// Between two looks at what is left.
+/// Between two looks at the remaining bytes.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// From when on a rate is one.
+/// Shortest time over which a rate is shown.
 const RATE_AFTER: Duration = Duration::from_secs(1);
-/// So often all is written before it is said that others keep writing.
+/// Rounds of writing before the command reports that others keep writing.
 const ROUNDS: u32 = 3;
 /// The kernel closes files, and gives up its claim on a disk, a moment after the last user ends.
 const CLAIM_MAX: Duration = Duration::from_secs(2);
-/// So often everything is unmounted.
+/// Most rounds of unmounting.
 const UNMOUNTS_MAX: usize = 16;
-/// Most processes that are named.
+/// Most processes that an error names.
 const NAMED_MAX: usize = 10;
-/// What may be dirty again at once though nobody writes: a file system's own.
+/// Bytes that may be dirty again at once though nobody writes: a file system's own metadata.
 const OWN_BYTES: u64 = 1 << 20;
 
 pub(crate) fn run(args: &args::Eject) -> Outcome {
@@ -63,7 +63,9 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
         }
         if round == ROUNDS {
             let (name, left) = (output::shown(&disk.name), units::data(left_bytes));
-            let why = format!("{name} is still written to by others ({left} dirty again): end them, then try again");
+            let why = format!(
+                "{name} is still being written by other programs ({left} dirty again): end them, then try again"
+            );
             return Err(Failure::failed(why));
         }
     }
@@ -100,7 +102,7 @@ fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Pro
     if holders.some_unseen {
         let name = output::shown(&disk.name);
         return Err(Failure::failed(format!(
-            "everything on {name} is written, but only root sees whether other users' programs use it: \
+            "everything on {name} is written, but only root can see whether other users' programs use it: \
              sudo afflux eject {name}"
         )));
     }
@@ -122,7 +124,7 @@ fn in_use(disk: &Disk, processes: &[Process], kernel: &[String]) -> String {
     text
 }
 
-/// Refuses if the kernel itself keeps the disk, or a process has opened it since.
+/// Refuses if the kernel itself claims the disk, or a process has opened it since.
 fn unclaimed(disk: &Disk, sought: &Sought<'_>) -> Outcome {
     let start = Instant::now();
     loop {
@@ -139,7 +141,7 @@ fn unclaimed(disk: &Disk, sought: &Sought<'_>) -> Outcome {
     }
 }
 
-/// The whole disk that is meant.
+/// The whole disk that `named` refers to.
 fn found(host: &Host, named: &str) -> Outcome<Disk> {
     let by_link = std::fs::canonicalize(named).ok().and_then(|path| path.to_str().map(str::to_owned));
     let number = host.whole(named).or_else(|| host.whole(&by_link?)).or_else(|| {
@@ -149,11 +151,11 @@ fn found(host: &Host, named: &str) -> Outcome<Disk> {
     let disk = number.filter(|number| !number.starts_with("0:")).and_then(|number| host.disk(&number));
     disk.ok_or_else(|| {
         let name = output::shown(named);
-        Failure::failed(format!("'{name}' is no disk, no part of one, and on none: lsblk lists them"))
+        Failure::failed(format!("'{name}' is not a disk, a partition or a file on one: lsblk lists them"))
     })
 }
 
-/// Has all file systems on a disk write everything, and shows how far that is; how much it was.
+/// Has all file systems on a disk write everything, and shows the progress. Returns the bytes written.
 fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_json: bool) -> Outcome<u64> {
     let first_bytes = dirty_bytes(host, disk);
     let writers: Vec<_> = mounts.iter().cloned().map(writer).collect();
@@ -162,7 +164,7 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_js
         thread::sleep(LOOK_EVERY);
         let Some((first_bytes, left_bytes)) = first_bytes.zip(dirty_bytes(host, disk)) else { continue };
         let elapsed_ns = start.elapsed().as_nanos() as u64;
-        // A moment's rate says nothing of the time that is left.
+        // A rate over a shorter time would not predict the time that is left.
         let is_early = start.elapsed() < RATE_AFTER;
         let written_bytes = if is_early { 0 } else { first_bytes.saturating_sub(left_bytes) };
         if as_json {
@@ -177,7 +179,7 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_js
         match written {
             Ok(()) => {}
             Err(_) if has_gone(host, disk) => return Err(gone(disk)),
-            // Others have unmounted it meanwhile, which writes everything.
+            // Another program has unmounted it meanwhile, which writes everything.
             Err(error) if error.kind() == ErrorKind::NotFound && !host.mounts_of(&disk.number).contains(&place) => {}
             Err(error) => {
                 let place = output::shown(place.display());
@@ -188,7 +190,7 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_js
     Ok(first_bytes.unwrap_or(0))
 }
 
-/// Whether the disk is no more, or another has its number.
+/// Whether the disk is gone, or another one has its number.
 fn has_gone(host: &Host, disk: &Disk) -> bool {
     host.disk(&disk.number).is_none_or(|now| now.sequence != disk.sequence)
 }
@@ -196,25 +198,25 @@ fn has_gone(host: &Host, disk: &Disk) -> bool {
 fn gone(disk: &Disk) -> Failure {
     let name = output::shown(&disk.name);
     Failure::failed(format!(
-        "{name} went before everything on it was written: what was written to it last may be missing"
+        "{name} went before everything on it was written: the last data written to it may be missing"
     ))
 }
 
-/// A thread that has the file system at a place write everything.
+/// Starts a thread that has the file system at a place write everything.
 fn writer(place: PathBuf) -> (PathBuf, JoinHandle<std::io::Result<()>>) {
     let from = place.clone();
     let writer = thread::spawn(move || Ok(rustix::fs::syncfs(File::open(&from)?)?));
     (place, writer)
 }
 
-/// What is dirty of a disk and of what is made from it; nothing where the kernel does not tell.
+/// Dirty bytes of a disk and of the devices made from it; none if the kernel does not report them.
 fn dirty_bytes(host: &Host, disk: &Disk) -> Option<u64> {
     let all = host.numbers_on(&disk.number);
     let known: Vec<u64> = all.iter().filter_map(|number| host.dirty_bytes(number)).collect();
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// Has the disk empty its own cache.
+/// Has the disk flush its own cache.
 fn flush(host: &Host, disk: &Disk) -> Outcome {
     let node = Path::new("/dev").join(&disk.name);
     let flushed = File::open(&node).and_then(|node| node.sync_all());
@@ -236,11 +238,11 @@ fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
     loop {
         let ran = Command::new("umount").arg(place).output();
         let output = ran.map_err(|error| failed(&error.to_string()))?;
-        // Others may have been faster.
+        // Another program may have unmounted it first.
         if output.status.success() || !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
             return Ok(());
         }
-        // A program that has just ended may have left the kernel to close its files.
+        // The kernel may not yet have closed the files of a program that has just ended.
         if start.elapsed() > CLAIM_MAX {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
         }

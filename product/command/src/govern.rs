@@ -1,8 +1,9 @@
-//! `afflux govern`: each disk of a stock kernel kept to a time budget.
+//! `afflux govern`: keeps each disk of a stock kernel to a time budget.
 //!
 //! Owns: the loop's clock and its signals, the budgets that were asked for, speeds kept between runs.
-//! Does not own: the decisions and the host's files (crate `govern`), the words of events (`words`), the table (`status`).
-//! Invariants: however the loop ends but by a kill, what was set is put back.
+//! Does not own: the decisions and the host's files (crate `govern`), the words of events (`words`), the table
+//! (`status`).
+//! Invariants: unless the loop is killed, its end puts all settings back.
 
 mod status;
 #[cfg(test)]
@@ -30,7 +31,8 @@ use afflux_report::{duration, output};
 
 /// Between two looks at the counters.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
-/// In looks at the counters: between two at the devices, two notes for `--status`, two times that speeds are kept.
+/// In looks at the counters: between two searches for devices, between two notes for `--status`, between two saves of
+/// speeds.
 const LOOK_EVERY: u64 = 2;
 const NOTE_EVERY: u64 = 10;
 const KEEP_EVERY: u64 = 120;
@@ -84,7 +86,7 @@ impl args::Govern {
     }
 }
 
-/// Where a governor keeps what has to be put back.
+/// The directory with the settings that must be put back.
 fn run_directory(root: &Path) -> PathBuf {
     root.join("run/afflux")
 }
@@ -96,7 +98,7 @@ fn failed(error: JournalError) -> Failure {
 fn put_back(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
     let restored = restore(host, directory).map_err(failed)?;
     if restored.is_empty() && !args.json {
-        output::say("Nothing is set that would have to be put back.");
+        output::say("There is nothing to put back.");
     }
     restored.into_iter().for_each(|it| words::say(&Event::from(it), args.json));
     Ok(())
@@ -135,16 +137,16 @@ fn budget(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// A governor, its clock, and what is kept of its disks.
+/// A governor, its clock, and the saved state of its disks.
 struct Running<'a> {
     args: &'a args::Govern,
     governor: Governor,
     kept: KeptPrices,
-    /// For those who ask for figures.
+    /// Publishes events to the log and the figures.
     telling: Telling,
 }
 
-/// What is asked for once is answered; what happens to a governor that stays is its log.
+/// A single look answers on standard output; a governor that stays running writes its events to the log.
 fn say(args: &args::Govern, telling: &Telling, events: &[Event]) {
     let answers = args.looks_once() || args.json;
     for event in events {
@@ -162,7 +164,7 @@ impl Running<'_> {
         say(self.args, &self.telling, events);
     }
 
-    /// A name that nothing has now may be plugged in later; it may also be mistyped.
+    /// A name without a device may be plugged in later; it may also be a typing error.
     fn check_names(&self) {
         let host = Host::new(&self.args.root);
         let entries = std::fs::read_dir(self.args.root.join("sys/block")).into_iter().flatten();
@@ -170,7 +172,7 @@ impl Running<'_> {
         let names = self.args.devices.iter().filter_map(|text| Some(text.split_once('=')?.0));
         for name in names.filter(|name| host.whole(name).is_none() && host.disk(name).is_none()) {
             let near = output::shown(did_you_mean(name, disks.iter().map(String::as_str)));
-            info!("there is no disk {} now{near}; it counts once there is", output::shown(name));
+            info!("there is no disk {} now{near}; its budget applies once it is there", output::shown(name));
         }
     }
 
@@ -195,7 +197,7 @@ impl Running<'_> {
                 _ => (format!("{unknown} disks are"), "they write"),
             };
             output::remark(format_args!(
-                "{what} left alone: how fast {writes} is not known yet. Without --once that is measured, and kept."
+                "{what} left alone: how fast {writes} is not known yet. A run without --once measures and keeps that."
             ));
         }
         Ok(())
@@ -221,7 +223,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// Keeps what is known of disks until the next start. Without a place for it the next start learns anew.
+    /// Saves the disks' speeds for the next start. If that fails, the next start measures anew.
     fn keep(&mut self) {
         if self.args.dry_run {
             return;

@@ -1,13 +1,13 @@
-//! What the commands that stay running say of their own accord, with levels.
+//! The log of the commands that stay running, with levels.
 //!
-//! Under systemd a line begins with its priority (`<4>`), which the journal takes off again: so it is told there whatever
-//! the unit says, with no library and no second connection to the journal. On a terminal, and where the reader has a
-//! clock of its own (a pipe), a line begins with the word for its level; in a file also with the time.
+//! Under systemd a line begins with its priority (`<4>`), which the journal removes. This works whatever the unit says,
+//! without a library and without a second connection to the journal. On a terminal, and for a reader with a clock of
+//! its own (a pipe), a line begins with the word for its level; in a file also with the time.
 //!
-//! Owns: the forms, which one fits standard error, the levels by name.
-//! Does not own: the messages; what a user has asked for, which is no log (`output`).
-//! Invariants: one event, one or more whole lines. As in `output`, nothing that strangers named controls a terminal, and
-//! what nobody reads is left unsaid.
+//! Owns: the forms, the choice for standard error, the levels by name.
+//! Does not own: the messages; answers to users' requests, which are no log (`output`).
+//! Invariants: an event is one or more whole lines. As in `output`, no name that strangers chose controls a terminal,
+//! and a reader that is gone is no error.
 
 use std::env;
 use std::fmt::{self, Write as _};
@@ -35,39 +35,39 @@ const LEVELS: [(&str, LevelFilter); 6] = [
     ("trace", LevelFilter::TRACE),
 ];
 
-/// Unless another is asked for.
+/// The default level.
 pub(crate) const DEFAULT: LevelFilter = LevelFilter::INFO;
 
-/// The level of that name; `origin` says where it was given.
+/// The level called `name`; `origin` is its source, for errors.
 pub(crate) fn level(origin: &str, name: &str) -> Outcome<LevelFilter> {
     let found = LEVELS.iter().find(|(known, _)| *known == name);
     found.map(|(_, level)| *level).ok_or_else(|| {
         let names = LEVELS.map(|(name, _)| name).join(", ");
-        Failure::wrong_use(format!("{origin}: '{name}' is no level; there are {names}"))
+        Failure::wrong_use(format!("{origin}: '{name}' is not a level; the levels are {names}"))
     })
 }
 
-/// How lines look.
+/// Forms of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// With the journal's priorities.
     Journal,
     /// With the time.
     File,
-    /// For who reads along.
+    /// For a terminal, or a reader with its own clock.
     Reader,
 }
 
 impl Form {
-    /// What fits standard error.
+    /// The form that suits standard error.
     fn of_stderr() -> Self {
         let Ok(stderr) = fstat(io::stderr()) else { return Self::Reader };
         let kind = FileType::from_raw_mode(stderr.st_mode);
         Self::of(env::var("JOURNAL_STREAM").ok().as_deref(), (stderr.st_dev, stderr.st_ino), kind)
     }
 
-    /// `stream` is what systemd says of the journal's end: the numbers of its device and inode. A child that has its
-    /// output elsewhere inherits the variable.
+    /// `stream` holds the device and inode numbers of the journal's end, from systemd. A child whose output goes
+    /// elsewhere inherits the variable.
     fn of(stream: Option<&str>, (device, inode): (u64, u64), kind: FileType) -> Self {
         match stream {
             Some(stream) if stream == format!("{device}:{inode}") => Self::Journal,
@@ -76,7 +76,7 @@ impl Form {
         }
     }
 
-    /// What stands before each line of an event.
+    /// The text before each line of an event.
     fn begins(self, level: Level) -> String {
         let (priority, word) = match level {
             Level::ERROR => (3, "error"),
@@ -90,7 +90,7 @@ impl Form {
             Self::Reader => format!("{word}: "),
             Self::File => {
                 let mut time = String::new();
-                // A clock that cannot be told is no reason to be silent.
+                // A failure to format the time does not suppress the event.
                 let _ = SystemTime.format_time(&mut Writer::new(&mut time));
                 format!("{time} {word}: ")
             }
@@ -103,14 +103,14 @@ impl Form {
     }
 }
 
-/// From now on what has this level, or a graver one, goes to standard error.
+/// From now on, events of at least this severity go to standard error.
 pub(crate) fn start(level: LevelFilter) {
     let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(Stderr::default);
-    // That somebody logs already is no harm.
+    // An error means that a subscriber is already set, which does no harm.
     let _ = tracing::subscriber::set_global_default(subscriber.event_format(Form::of_stderr()).finish());
 }
 
-/// Says why the command failed, which no level silences.
+/// Prints why the command failed; no level suppresses this.
 pub(crate) fn failed(failure: &Failure) {
     match Form::of_stderr() {
         Form::Journal => output::remark(Form::Journal.lines(Level::ERROR, &failure.to_string()).trim_end()),
@@ -118,7 +118,7 @@ pub(crate) fn failed(failure: &Failure) {
     }
 }
 
-/// Standard error, if anybody reads it.
+/// Standard error. A reader that is gone is no error.
 #[derive(Default)]
 struct Stderr;
 

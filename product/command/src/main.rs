@@ -1,8 +1,8 @@
 //! The `afflux` command.
 //!
-//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use).
-//! Does not own: caching, files, protocols: it wires the crates that do, and nobody imports it.
-//! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
+//! Owns: the dispatch to subcommands, the exit code (0 done, 1 failed, 2 wrong use).
+//! Does not own: caching, files, protocols: it wires the crates that do, and no crate imports it.
+//! Invariants: an error names the failure, its object, and the next step for the user; nothing panics on bad input.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,9 +1,9 @@
-//! Figures for Prometheus: which there are, and where each comes from.
+//! Figures for Prometheus, and the source of each.
 //!
-//! Owns: the addresses that `--metrics` takes, why one cannot be listened on, the rate at which figures are read.
+//! Owns: the addresses that `--metrics` takes, the errors of listening on one, the rate at which figures are read.
 //! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::figures`) and of a governor.
-//! Invariants: figures are read when somebody asks, from what the server keeps anyway: a call of a client does nothing for
-//! them. No label is a client's or a file's name: their number has no bound. `afflux top` tells of these.
+//! Invariants: a request reads figures that the server keeps anyway: a client's call does no extra work for them. No
+//! label is a client's or a file's name, since their number has no bound. `afflux top` shows those.
 
 pub(crate) mod governor;
 pub(crate) mod names;
@@ -18,10 +18,10 @@ use crate::port_holder::{self, Holder};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// Shown where an address is no address.
+/// The example in the error for an invalid address.
 pub(crate) const EXAMPLE: &str = "127.0.0.1:9464";
 
-/// Listens where `--metrics` says. Nobody is answered yet.
+/// Listens at the address of `--metrics`, without answering yet.
 pub(crate) fn bind(address: Option<SocketAddr>) -> Outcome<Option<Listener>> {
     let Some(address) = address else { return Ok(None) };
     Listener::bind(address).map(Some).map_err(|error| cannot_listen(address, &error))
@@ -39,7 +39,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
                 SocketAddr::new(ip, 0)
             )
         }
-        ErrorKind::AddrNotAvailable => format!("--metrics: {ip} is no address of this machine"),
+        ErrorKind::AddrNotAvailable => format!("--metrics: {ip} is not an address of this machine"),
         ErrorKind::PermissionDenied => {
             format!("--metrics: this user may not listen on {address}; ports from 1024 up need no privilege")
         }
@@ -47,7 +47,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
     })
 }
 
-/// Answers who asks for figures, and gives the address.
+/// Answers requests for figures, and returns the address.
 pub(crate) fn start(listener: Listener, figures: impl Fn() -> String + Send + 'static) -> Outcome<SocketAddr> {
     let failed = |error: io::Error| Failure::failed(format!("--metrics: {error}"));
     let address = listener.address().map_err(failed)?;

@@ -1,8 +1,8 @@
-//! Which program listens where we cannot.
+//! Finds the program that keeps us from listening on a port.
 //!
-//! Owns: finding it in /proc.
-//! Does not own: what to do about it.
-//! Invariants: what /proc does not show to this user is not guessed at.
+//! Owns: the search in /proc.
+//! Does not own: the reaction.
+//! Invariants: nothing is guessed that /proc does not show to this user.
 
 #[cfg(test)]
 mod tests;
@@ -13,13 +13,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Holder {
-    /// Its number.
     pub(crate) process: u32,
-    /// Its name, as the kernel knows it: up to 15 bytes.
+    /// Its name in the kernel: up to 15 bytes.
     pub(crate) program: String,
 }
 
-/// The program that keeps others from listening at `wanted`, as far as this user may know.
+/// The program that keeps others from listening at `wanted`, as far as this user can see it.
 pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> =
@@ -42,7 +41,7 @@ fn holds(process: u32, sockets: &[String]) -> bool {
     })
 }
 
-/// The inodes of the sockets in a table of /proc/net that listen where `wanted` is.
+/// The inodes of the sockets in a table of /proc/net that occupy `wanted`.
 fn in_the_way(table: &str, wanted: SocketAddr) -> Vec<u64> {
     const LISTEN: &str = "0A";
     let lines = table.lines().filter_map(|line| {
@@ -56,7 +55,7 @@ fn in_the_way(table: &str, wanted: SocketAddr) -> Vec<u64> {
     lines.collect()
 }
 
-/// An address as these tables have it: words of 32 bits in the machine's order, then the port.
+/// An address in the form of these tables: words of 32 bits in the machine's order, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.split_once(':')?;
     let word = |at: usize| Some(u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes());

@@ -1,7 +1,7 @@
-//! How a drain looks: a bar on a terminal, plain lines at long intervals otherwise.
+//! The display of a drain: a bar on a terminal, plain lines at long intervals otherwise.
 //!
 //! Owns: the bar, the rate and the time left, the words for the end.
-//! Does not own: the figures; whoever drains measures them.
+//! Does not own: the figures, which the draining code measures.
 //! Invariants: no escape sequences unless standard error is a terminal; the bar is erased at the end.
 
 #[cfg(test)]
@@ -34,7 +34,7 @@ enum Form {
 }
 
 impl DrainDisplay {
-    /// A display, or none if not `wanted`. `hint` is what the user can do meanwhile.
+    /// A display, or none if not `wanted`. `hint` tells the user what to do meanwhile.
     pub(crate) fn new(wanted: bool, hint: &'static str) -> Self {
         let form = match wanted {
             false => Form::Nothing,
@@ -44,7 +44,7 @@ impl DrainDisplay {
         Self { form, hint }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress so far.
     pub(crate) fn show(&mut self, progress: Progress) {
         let text = sentence(progress);
         let elapsed = Duration::from_nanos(progress.elapsed_ns);
@@ -64,7 +64,7 @@ impl DrainDisplay {
         }
     }
 
-    /// Takes the bar away.
+    /// Erases the bar.
     pub(crate) fn finish(&mut self) {
         if let Form::Bar(bar) = &self.form {
             bar.finish_and_clear();
@@ -79,7 +79,7 @@ fn bar() -> ProgressBar {
     ProgressBar::new(0).with_style(style)
 }
 
-/// `7.3 MB left   25.1 MB/s   0.3 s left`.
+/// `7.30 MB to write 25.1 MB/s 0.3 s left`.
 fn sentence(progress: Progress) -> String {
     let Progress { left_bytes, written_bytes, elapsed_ns } = progress;
     let elapsed = Duration::from_nanos(elapsed_ns);
@@ -92,7 +92,7 @@ fn sentence(progress: Progress) -> String {
     format!("{left} to write   {}   {} left", units::rate(written_bytes, elapsed), units::time(time))
 }
 
-/// What to say when everything is written.
+/// The text for a complete drain.
 pub(crate) fn done(drained: &Drained) -> String {
     let elapsed = Duration::from_nanos(drained.elapsed_ns);
     match drained.written_bytes {
@@ -103,7 +103,7 @@ pub(crate) fn done(drained: &Drained) -> String {
     }
 }
 
-/// A first line, and one for each file that has unwritten bytes.
+/// A first line, and one for each file with unwritten bytes.
 pub(crate) fn unwritten(first: &str, files: &[Unwritten]) -> String {
     let mut text = first.to_owned();
     for Unwritten { file, bytes, reason } in files.iter().take(NAMED_MAX) {

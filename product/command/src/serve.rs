@@ -2,8 +2,8 @@
 //!
 //! Owns: the order in which the parts start and stop, the wiring between them.
 //! Does not own: any part: the engine, the volume, the front end and the world are crates.
-//! Invariants: nothing is served before everything that can be refused has been checked; the
-//! process ends with 0 only when everything acknowledged is durable.
+//! Invariants: all checks come before the first answer to a client. The exit code is 0 only if everything acknowledged
+//! is durable.
 
 mod admission;
 mod banner;
@@ -66,20 +66,21 @@ use signals::{Asked, Hangup};
 use state::StateDirectory;
 use upkeep::Upkeep;
 
-/// How long calls in progress may take to be answered once the server is stopping.
+/// Longest time for answering calls in progress once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
 
-/// How often it is said that connections are refused.
+/// Shortest time between two reports of refused connections.
 const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// How long a client's bytes may lie unread because there is no room for them before its connection is reset: clients
-/// give up after a minute, those with short patience earlier.
+/// Time that a client's bytes may stay unread for want of room before the server resets the connection. Clients give up
+/// after a minute, impatient ones earlier.
 const UNREAD_NS: u64 = 15 * Nanos::SECOND;
 
-/// How often files that nobody uses are looked after: space that others freed, programs to close.
+/// Interval of the upkeep of unused files. It frees the space of files that others have deleted, and closes written
+/// programs, so that the host can run them.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
-/// What is said at the start to those who asked for it.
+/// The note at the start of a server with `--async-metadata`.
 const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
     (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
 
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let configuration = configuration::load(args, host)?;
     if args.check {
         configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
-        output::say("The settings make sense.");
+        output::say("The settings are valid.");
         return Ok(());
     }
     log::start(configuration.log);
@@ -108,12 +109,12 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let prepared = own_clients.then(own_clients::prepare);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
-    // Modes are the clients' to choose, and default access control lists bound them. What the server makes for itself
-    // has modes of its own.
+    // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
-    // Before the first thread is started; addresses that take a privilege are there by now.
+    // This comes before the first thread, and after binding the addresses that take a privilege.
     if let Err(error) = give_up_privileges() {
-        notes.push(format!("privileges that are not needed could not be given up: {}", io::Error::from(error)));
+        notes
+            .push(format!("the server could not give up privileges that it does not need: {}", io::Error::from(error)));
     }
     if let Err(error) = refuse_foreign_calls() {
         notes.push(format!("the kernel does not take a filter of system calls: {error}"));
@@ -144,7 +145,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     say_ready(&running, &rules, &ways, host, &notes, args.json);
     service::tell_ready(&format!("Serving on {}", running.listen));
     let mut loaded = Reload { args, host, in_force: configuration };
-    // An error is a signal thread that is gone: then there is nothing to wait for.
+    // An error means that the signal thread is gone: then there is nothing to wait for.
     while signalled.recv() == Ok(Asked::Reload) {
         loaded.again(&running);
     }
@@ -154,7 +155,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         && let Err(error) = kept_verifier::keep(&path, running.volume.write_verifier())
     {
         info!(
-            "clients will send again what they have not committed, though it was written: {}: {error}",
+            "clients will send uncommitted writes again, although they are durable: {}: {error}",
             output::shown(path.display())
         );
     }
@@ -162,7 +163,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     stopped
 }
 
-/// What was learned of disks before; that it cannot be kept is said, and no more.
+/// The disks' prices from earlier runs. A failure to keep them is only reported.
 fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
     let (kept, warnings) = KeptPrices::read(state.prices_path());
     for warning in warnings {
@@ -170,7 +171,7 @@ fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
     }
     if let Some(why) = state.unwritable() {
         warn!(
-            "what is learned of the disks' speed is not kept until the next start ({}); --state names another place",
+            "the disks' measured speeds are not kept until the next start ({}); --state names another place",
             output::shown(why)
         );
     }
@@ -199,7 +200,7 @@ fn policies(configuration: &Configuration) -> Policies {
     }
 }
 
-/// Everything from the engine up to the first accepted connection.
+/// Starts everything from the engine up to the first accepted connection.
 fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
@@ -250,14 +251,14 @@ fn start(
     Ok((running, handle))
 }
 
-/// Has the volume remember where objects were seen, for the next start. Without, clients' handles take a walk then.
+/// Has the volume save the places of objects for the next start. Without them, clients' handles take a walk then.
 fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
     let Some(path) = state.places_path() else { return };
     match kept_places(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {
                 info!(
-                    "a part of {} cannot be read, as after a crash; what is missing is searched for when it is asked for",
+                    "a part of {} cannot be read, as after a crash; the server searches for missing objects when clients use them",
                     output::shown(path.display())
                 );
             }
@@ -270,7 +271,7 @@ fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
     }
 }
 
-/// What is served at most, by the knobs as they are when it is asked for.
+/// The current limits of the server, from the knobs in force at the call.
 fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {
     let (engine, connections_max) = (Arc::clone(engine), connections_max());
     move || {
@@ -285,7 +286,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
     }
 }
 
-/// Says that connections are refused, and which limit that is; not more often than somebody can read.
+/// Reports refused connections and the limit that refused them, but not more often than a person can read.
 fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
     let last: Mutex<Option<Instant>> = Mutex::new(None);
     move |refused| {
@@ -310,7 +311,7 @@ fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mute
     })
 }
 
-/// What was kept; nobody panics with it in hand.
+/// No thread panics while it holds this lock.
 fn lock(kept: &Mutex<KeptPrices>) -> MutexGuard<'_, KeptPrices> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -334,7 +335,7 @@ fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
             }
         }
         ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
-            format!("{address} is no address of this machine; choose one with --listen")
+            format!("{address} is not an address of this machine; choose one with --listen")
         }
         ListenError::Host { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             format!("this user may not listen on {listen}; ports from 1024 up need no privilege")
@@ -374,7 +375,7 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
 struct Ways<'a> {
     control: &'a Path,
     control_is_named: bool,
-    /// For Prometheus.
+    /// The address of the figures for Prometheus.
     figures: Option<SocketAddr>,
 }
 
@@ -405,8 +406,8 @@ fn say_json(reply: &Reply) {
     }
 }
 
-/// Has the calls in progress answered and the connections closed, while the drain goes on; peers
-/// that are slow to take their last replies would keep it waiting.
+/// Has the calls in progress answered and the connections closed in a thread, while the drain goes on. Peers that are
+/// slow to take their last replies would delay the drain.
 fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
     let (told, finished) = mpsc::channel();
     let (platform, handle) = (Arc::clone(running.engine.platform()), handle.clone());
@@ -417,9 +418,9 @@ fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
     finished
 }
 
-/// Takes no more calls, writes everything, and says how that went.
+/// Takes no more calls, writes everything, and reports the outcome.
 fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
-    output::remark("Stopping: writing what is not on disk yet (again to give up).");
+    output::remark("Stopping: writing all dirty pages (a second signal gives up).");
     service::tell_stopping();
     let finished = finish_connections(running, handle);
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
@@ -429,7 +430,7 @@ fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome 
         display.show(progress);
     };
     let first = running.drain(&mut show);
-    // What the last calls have written since; mostly nothing.
+    // Writes the pages that the last calls have dirtied since; mostly none.
     let _ = finished.recv();
     let mut drained = running.drain(&mut show);
     display.finish();

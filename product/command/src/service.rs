@@ -1,9 +1,9 @@
-//! What a service manager (systemd, podman) is told.
+//! Messages to a service manager (systemd, podman).
 //!
-//! Owns: the messages of sd_notify(3), and for how long each progress of a stop is good.
-//! Does not own: stopping and reloading (`serve`), what signals mean there (`serve::signals`).
-//! Invariants: without a service manager nothing is said, and nothing fails. A stop is given more time only when
-//! something was written since the last time, so that a disk that hangs cannot hold it up for ever.
+//! Owns: the messages of sd_notify(3), and the extra time for each progress of a stop.
+//! Does not own: stopping and reloading (`serve`), the meaning of signals there (`serve::signals`).
+//! Invariants: without a service manager nothing is sent, and nothing fails. A stop gets more time only if it wrote
+//! something since the last time, so that a disk that hangs cannot delay it for ever.
 
 use std::time::{Duration, Instant};
 
@@ -12,42 +12,42 @@ use sd_notify::NotifyState;
 use crate::control::messages::Progress;
 use afflux_report::units;
 
-/// For so long a stop may go on after something was written.
+/// A stop may go on for this long after each write.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Between two messages about a stop.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether somebody wants to be told.
+/// Whether there is a service manager.
 pub(crate) fn is_there() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty())
 }
 
-/// It runs, and does this.
+/// The service runs, with this status.
 pub(crate) fn tell_ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// It reads its configuration again; [`tell_ready`] ends that.
+/// The service reads its configuration again; [`tell_ready`] ends that.
 pub(crate) fn tell_reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         tell(&[NotifyState::Reloading, now]);
     }
 }
 
-/// It has begun to stop.
+/// The service has begun to stop.
 pub(crate) fn tell_stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// How far a stop is, as far as that was told.
+/// The progress of a stop that was last reported.
 #[derive(Default)]
 pub(crate) struct Stopping {
     told: Option<(Instant, u64)>,
 }
 
 impl Stopping {
-    /// Tells how far it is, and asks for more time if that is more than last time.
+    /// Reports the progress, and asks for more time if it is greater than last time.
     pub(crate) fn show(&mut self, progress: Progress) {
         let Some(got_on) = self.next(Instant::now(), progress.written_bytes) else { return };
         let status = format!("Stopping: {} to write", units::data(progress.left_bytes));
@@ -58,7 +58,7 @@ impl Stopping {
         tell(&states);
     }
 
-    /// Whether there is something to tell, and then whether something was written since the last time.
+    /// Whether there is something to report, and if so, whether something was written since the last report.
     fn next(&mut self, now: Instant, written_bytes: u64) -> Option<bool> {
         if self.told.is_some_and(|(at, _)| now.duration_since(at) < TELL_EVERY) {
             return None;
@@ -69,7 +69,7 @@ impl Stopping {
     }
 }
 
-/// That it cannot be told is no reason to do anything else.
+/// A failure to report changes nothing.
 fn tell(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }

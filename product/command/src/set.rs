@@ -1,8 +1,8 @@
-//! `afflux set`: change a knob of a running server.
+//! `afflux set`: changes a knob of a running server.
 //!
-//! Owns: asking and saying what is in force.
-//! Does not own: checking the value: the server does, against what is in force there.
-//! Invariants: on success the value acts already.
+//! Owns: asking, and printing the value in force.
+//! Does not own: checking the value: the server does that, against its knobs in force.
+//! Invariants: on success the value is already in force.
 
 use crate::args;
 use crate::control::client::Client;

@@ -1,10 +1,9 @@
-//! `afflux stat`: what a running server does.
+//! `afflux stat`: the state of a running server.
 //!
-//! Owns: the lines that people read, the intervals of `--watch`. What the policy has in force stands in `law`, what is
-//! waited for in `waits`.
+//! Owns: the lines that people read, the intervals of `--watch`. `law` has a policy's figures, `waits` the waits.
 //! Does not own: the figures (the server's report).
-//! Invariants: a rate is the difference of two reports over the time between them; nothing is
-//! redrawn unless standard output is a terminal.
+//! Invariants: a rate is the difference of two reports over the time between them; nothing is redrawn unless standard
+//! output is a terminal.
 
 mod law;
 #[cfg(test)]
@@ -21,10 +20,10 @@ use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
-/// Between the two reports that rates are taken from.
+/// Time between the two reports behind a rate.
 const ONCE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What the cache counts in.
+/// Size of a page of the cache.
 const PAGE_BYTES: u64 = 4096;
 
 /// Between the reports of `--watch`.
@@ -62,7 +61,7 @@ fn json(client: &mut Client, watch: bool) -> Outcome {
     }
 }
 
-/// Prints, after a sequence for the terminal; false once nobody reads any more (`stat --watch | head`).
+/// Prints `text` after a control sequence for the terminal. False once the reader is gone (`stat --watch | head`).
 fn print(erase: &str, text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     write!(stdout, "{erase}{}", output::harmless(text, &[])).and_then(|()| stdout.flush()).is_ok()
@@ -76,7 +75,7 @@ fn report(client: &mut Client) -> Outcome<Report> {
     }
 }
 
-/// One line a device with what is in force and waited for below it, one for the cache, one for NFS.
+/// One line for each device, followed by lines for the policy and the waits; one line for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
     let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());
@@ -130,7 +129,7 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     parts.join("   ")
 }
 
-/// What `/sys/kernel/debug/bdi/*/stats` says of a device, under the same names, sizes in kB as there.
+/// A device's figures as in `/sys/kernel/debug/bdi/*/stats`, under the same names, with sizes in kB.
 fn bdi_line(cache: &CacheGauges, now: &DeviceGauges) -> String {
     let kb = |name: &str, bytes: u64| format!("{name} {} kB", units::count(bytes / 1024));
     let reclaimable = now.dirty_bytes.saturating_sub(now.writeback_bytes);
@@ -188,7 +187,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     if weak > 0 {
-        parts.push(format!("{} of others refused (--help of `serve` says who is answered)", plural(weak, "call")));
+        parts.push(format!("{} of unauthorized callers refused (see `afflux serve --help`)", plural(weak, "call")));
     }
     if nfs.closed_for_room > 0 {
         let (closed, max) = (plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
@@ -205,15 +204,15 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
         parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
     }
     if nfs.closed_unread > 0 {
-        parts.push(format!("{} reset that could not be read", plural(nfs.closed_unread, "connection")));
+        parts.push(format!("{} reset for want of room for their data", plural(nfs.closed_unread, "connection")));
     }
     if nfs.closed_stalled > 0 {
-        parts.push(format!("{} closed that held it up", plural(nfs.closed_stalled, "connection")));
+        parts.push(format!("{} closed for blocking others", plural(nfs.closed_stalled, "connection")));
     }
     parts.join("   ")
 }
 
-/// Calls of all procedures: the rows that are procedures, not statuses or refusals.
+/// Calls of all procedures; the rows for statuses and refusals are left out.
 fn calls(report: &Report) -> u64 {
     let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
     report.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
@@ -224,7 +223,7 @@ fn plural(number: u64, thing: &str) -> String {
     format!("{} {thing}{ending}", units::count(number))
 }
 
-/// How far a counter moved between the reports.
+/// The change of a counter between the reports.
 fn moved(before: &Report, now: &Report, counter: &str) -> u64 {
     let value = |report: &Report| report.counters.get(counter).copied().unwrap_or(0);
     value(now).saturating_sub(value(before))

@@ -1,8 +1,8 @@
-//! `afflux top`: what a running server does, all the time.
+//! `afflux top`: the continuous view of a running server.
 //!
-//! Owns: which of the three ways it is shown: on a full screen, as plain lines, as JSON.
-//! Does not own: asking (`follow`), what the figures come to (`model`), the picture (`screen`), the terminal (`terminal`).
-//! Invariants: all three show the same rows. The server is asked for what `stat` and `trace` ask for, and nothing more.
+//! Owns: the choice among three forms: a full screen, plain lines, JSON.
+//! Does not own: asking (`follow`), rates and sums (`model`), the picture (`screen`), the terminal (`terminal`).
+//! Invariants: all three forms show the same rows. The server gets only the requests of `stat` and `trace`.
 
 mod follow;
 mod keys;
@@ -23,7 +23,7 @@ use afflux_report::output;
 use follow::Following;
 use model::Model;
 
-/// What plain lines fill where nobody says how wide they may be.
+/// Columns of plain lines if the width is unknown.
 const COLUMNS: usize = 120;
 
 /// Most rows of each table in plain lines.
@@ -44,12 +44,12 @@ pub(crate) fn run(args: &args::Top) -> Outcome {
     terminal::run(&following)
 }
 
-/// Prints what each second comes to, until nobody reads any more (`top | head`).
+/// Prints the text of each second until the reader is gone (`top | head`).
 fn print(following: &Following, once: bool, mut text: impl FnMut(&Model) -> Outcome<String>) -> Outcome {
     let mut model = Model::default();
     loop {
         model.take(following.next()?);
-        // The first report is what rates are taken from.
+        // The first report has no predecessor for rates.
         if !model.has_rates() {
             continue;
         }

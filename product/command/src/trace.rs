@@ -1,8 +1,8 @@
-//! `afflux trace`: what happens inside a running server, event by event.
+//! `afflux trace`: the events inside a running server, one by one.
 //!
 //! Owns: asking, events as lines for people. Recorded calls are in `recorded`.
-//! Does not own: the events (the engine), whose they are (the server).
-//! Invariants: an event is one line, in the order in which they happened; what was lost is said where it is missing.
+//! Does not own: the events (the engine), their owners (the server).
+//! Invariants: an event is one line, in the order of events; a loss is reported at its place.
 
 mod recorded;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use crate::control::messages::{Happened, Reply, Request, TraceEvent};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{duration, output, units};
 
-/// The line of JSON that stands for events that are missing.
+/// The line of JSON for lost events.
 #[derive(Serialize)]
 struct Lost {
     event: &'static str,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
             other => return Err(client.unexpected(&other)),
         };
         let text = if args.json { json(&events, lost)? } else { lines(&events, lost) };
-        // Nobody reads any more: `trace | head`.
+        // The reader is gone: `trace | head`.
         if !print(&text) {
             return Ok(());
         }
@@ -77,7 +77,7 @@ fn lines(events: &[TraceEvent], lost: u64) -> String {
     text
 }
 
-/// Time, device, what happened, the file and for whom.
+/// Time, device, event, file and client.
 fn line(event: &TraceEvent) -> String {
     let (seconds, micros) = (event.at_ns / 1_000_000_000, event.at_ns / 1000 % 1_000_000);
     let device = output::shown(event.device.as_deref().unwrap_or("all"));

@@ -1,12 +1,12 @@
-//! A governor's steps: looking at counters, looking for devices, setting limits, putting all back.
+//! A governor's steps: sampling counters, looking for devices, setting limits, putting everything back.
 //!
-//! New devices are looked for in `/sys/class/bdi` at each look, once a second, and not told by uevents: a look has to be
-//! taken anyway to notice what others change, a list of names costs 20 µs, and uevents are lost when a socket overflows
-//! and never reach a container. A stick is not even mounted a second after it was plugged in.
+//! Each look, once a second, searches `/sys/class/bdi` for new devices instead of relying on uevents. A look is needed
+//! anyway to notice changes by other programs, and a list of names costs 20 µs. Uevents are lost when a socket
+//! overflows, and never reach a container. A second after a stick is plugged in, it is not even mounted.
 //!
-//! Owns: which devices there are, their seats and speeds, what has happened.
+//! Owns: the list of devices, their seats and speeds, the events.
 //! Does not own: clocks and sleep, which are the caller's; the decisions (`law`).
-//! Invariants: what is to be written stands in the journal first. One device's trouble is not another's.
+//! Invariants: every value is in the journal before it is written. An error with one device does not affect the others.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,79 +17,79 @@ use crate::host::{Backlogs, CounterFile, Disk, Host, HostError, Kind, NO_MEDIUM}
 use crate::journal::{Entry, Journal, JournalError, Locked, Restored, restore_locked};
 use crate::law::{Choice, Machine, Seat, Speed, Step, Values, Wanted, choose};
 
-/// What a governor is asked to do.
+/// The options of a governor.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Budget of each device; nothing: only those named are governed.
+    /// Budget of each device; none if only the devices named below are governed.
     pub budget_ns: Option<u64>,
-    /// Devices with a budget of their own, or none, by name.
+    /// Devices, by name, with their own budget, or with none.
     pub devices: Vec<(String, Option<u64>)>,
-    /// Change nothing, only say what would be.
+    /// Change nothing, only report the limits that would be set.
     pub dry_run: bool,
-    /// Leave devices alone whose speed is not known yet: for one look only.
+    /// Leave devices alone whose speed is not known yet; for a single look.
     pub known_only: bool,
 }
 
-/// Something that happened to a device.
+/// An event of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its bdi.
+    /// The bdi of the device.
     pub bdi: String,
-    /// What it is called.
+    /// The name of the device.
     pub device: String,
-    /// What.
+    /// The kind of event.
     pub what: What,
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    /// Its limit is this now.
+    /// The device has a new limit.
     Limited {
-        /// Bytes that may be dirty of it.
+        /// Limit of the device's dirty bytes.
         limit_bytes: u64,
-        /// As a share of the machine's limit.
+        /// The limit as a share of the machine's dirty limit, in millionths.
         ratio_ppm: u32,
-        /// What it writes, if that is known.
+        /// The device's write speed, if known.
         bytes_per_second: Option<u64>,
-        /// Its budget.
+        /// The device's budget.
         budget_ns: u64,
     },
-    /// It has its own values again: it is fast enough.
+    /// The device has its own values again, since it is fast enough.
     Released,
-    /// It has its own values again, at the end or after a governor that died.
+    /// The device has its own values again: at the end, or after a governor that died.
     PutBack,
-    /// Others have set it, to this; it is left so.
+    /// Another program has set these values; the governor leaves them.
     Foreign(Values),
-    /// It is not governed.
+    /// The device is not governed, for this reason.
     Alone(String),
-    /// It has gone.
+    /// The device is gone.
     Gone,
-    /// Its limit could not be set; it is left as it is.
+    /// The limit could not be set; the device is left as it is.
     Refused(String),
 }
 
-/// A device as it stands.
+/// The current state of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its bdi.
+    /// The bdi of the device.
     pub bdi: String,
-    /// Its disk.
+    /// The block device.
     pub disk: Disk,
-    /// What it writes.
+    /// The write speed, if known.
     pub bytes_per_second: Option<u64>,
-    /// Its budget.
+    /// The budget.
     pub budget_ns: u64,
-    /// Its limit.
+    /// The limit, if one is set.
     pub limit_bytes: Option<u64>,
-    /// What to keep of it.
+    /// The prices to keep until the next start.
     pub remembered: Option<RememberedPrices>,
 }
 
 /// A device that can be governed.
 struct Device {
     disk: Disk,
-    /// Which bdi it has: a drive's outlives its medium, a loop device's its file.
+    /// The identity of its bdi: a drive's bdi outlives the medium, a loop device's the file.
     bdi_identity: Option<u64>,
     counters: Option<CounterFile>,
     speed: Speed,
@@ -104,7 +104,7 @@ struct Alone {
     sequence: Option<u64>,
 }
 
-/// What is known of devices from before, by their disk.
+/// Returns the prices of a disk from earlier runs.
 pub type Known<'a> = &'a dyn Fn(&Disk) -> Option<RememberedPrices>;
 
 /// Keeps devices to their budgets.
@@ -115,14 +115,15 @@ pub struct Governor {
     backlogs: Backlogs,
     devices: BTreeMap<String, Device>,
     alone: BTreeMap<String, Alone>,
-    /// What a dry run would have set.
+    /// The values that a dry run would have set.
     imagined: BTreeMap<String, Values>,
-    /// What stands in the journal.
+    /// The current contents of the journal.
     noted: BTreeMap<String, Entry>,
 }
 
 impl Governor {
-    /// Begins; what one that died has left set is put back first. Nothing else is changed yet.
+    /// Starts a governor. It first puts back the values that a dead governor has left set, and changes nothing else
+    /// yet.
     ///
     /// # Errors
     /// When another governor runs, or limits may not be set here.
@@ -154,7 +155,7 @@ impl Governor {
         Ok((governor, events, warning))
     }
 
-    /// Looks at the counters of all devices.
+    /// Reads the counters of all devices.
     pub fn sample(&mut self, now_ns: u64) {
         for (bdi, device) in &mut self.devices {
             if let Some(counters) = device.counters.as_ref().and_then(CounterFile::read) {
@@ -163,10 +164,10 @@ impl Governor {
         }
     }
 
-    /// Looks which devices there are, what they are set to, and sets what has to be.
+    /// Searches for devices, reads their values, and sets the limits that have changed.
     ///
     /// # Errors
-    /// When nothing can be set any more, or written down.
+    /// When no limit can be set any more, or the journal cannot be written.
     pub fn look(&mut self, known: Known<'_>) -> Result<Vec<Event>, HostError> {
         let mut events = Vec::new();
         self.meet(known, &mut events)?;
@@ -177,7 +178,7 @@ impl Governor {
             let before = self.imagined.get(&bdi).copied();
             match before.map_or_else(|| self.host.values(&bdi), |values| Ok(Some(values))) {
                 Ok(Some(found)) => self.decide(&bdi, found, machine, &mut writes, &mut events),
-                // It went between two reads; the next look will not find it.
+                // The device went between two reads; the next look will not find it.
                 Ok(None) => {}
                 Err(error) => self.leave(&bdi, &error, &mut events),
             }
@@ -190,7 +191,7 @@ impl Governor {
         Ok(events)
     }
 
-    /// Which devices have come, and which gone.
+    /// Adds new devices and removes those that are gone.
     fn meet(&mut self, known: Known<'_>, events: &mut Vec<Event>) -> Result<(), HostError> {
         let names = self.host.names()?;
         self.alone.retain(|bdi, _| names.contains(bdi));
@@ -205,7 +206,8 @@ impl Governor {
             self.let_go(bdi, &device, events)?;
         }
         for bdi in names {
-            // Of those that are left alone only whether there is another device now is looked at: a look has to be cheap.
+            // A look must be cheap: of a device that is left alone it only checks the sequence number, which tells of
+            // another device.
             let sequence = self.host.sequence_of(&bdi);
             let is_known = self.alone.get(&bdi).is_some_and(|alone| alone.sequence == sequence);
             if is_known || self.devices.contains_key(&bdi) {
@@ -221,7 +223,7 @@ impl Governor {
                         }
                         continue;
                     }
-                    (None, _) => (disk.name, "no budget was asked for it"),
+                    (None, _) => (disk.name, "it has no budget"),
                 },
                 Some(Kind::Alone { name, why }) => (name, why),
                 None => continue,
@@ -231,7 +233,8 @@ impl Governor {
         Ok(())
     }
 
-    /// Of a medium that was taken out the drive is still there, and what was set of it: whatever is put in is not held to it.
+    /// A drive whose medium was taken out keeps its bdi, with the limit that was set. The limit is put back, so that it
+    /// does not hold the next medium.
     fn let_go(&self, bdi: String, device: &Device, events: &mut Vec<Event>) -> Result<(), HostError> {
         let name = || device.disk.name.clone();
         let is_ours = device.seat.ours().is_some() && device.seat.foreign().is_none();
@@ -267,7 +270,8 @@ impl Governor {
         self.devices.insert(bdi.to_owned(), device);
     }
 
-    /// Said once, and again when the reason is another. Drives without anything in them are no news.
+    /// Reports why a device is left alone: once, and again if the reason changes. Drives without a medium are not
+    /// reported.
     fn say_alone(&mut self, bdi: &str, name: &str, why: &str, events: &mut Vec<Event>) {
         let alone = Alone { why: why.to_owned(), sequence: self.host.sequence_of(bdi) };
         let before = self.alone.insert(bdi.to_owned(), alone);
@@ -276,7 +280,7 @@ impl Governor {
         }
     }
 
-    /// The budget of a device, and whether it was asked for by name.
+    /// The budget of a device, and whether the user named the device.
     fn budget_of(&self, bdi: &str, disk: &Disk) -> (Option<u64>, bool) {
         let is_named = |name: &str| {
             name == bdi
@@ -331,7 +335,7 @@ impl Governor {
         }
     }
 
-    /// Writes down what is to be written, then writes it.
+    /// Writes the new values into the journal, then into the device.
     fn carry_out(&mut self, writes: &[(String, Values)], events: &mut Vec<Event>) -> Result<(), HostError> {
         let Some(locked) = &self.locked else {
             self.imagined.extend(writes.iter().cloned());
@@ -339,7 +343,7 @@ impl Governor {
         };
         let mut entries = self.entries();
         for (bdi, _) in writes {
-            // What is in force until it is written is ours, too.
+            // Until the new share is written, the old one is in force, and must count as ours.
             let (Some(entry), Some(old)) = (entries.get_mut(bdi), self.noted.get(bdi)) else { continue };
             let known: Vec<u32> = old.ours_ppm.iter().copied().filter(|ppm| !entry.ours_ppm.contains(ppm)).collect();
             entry.ours_ppm.extend(known);
@@ -351,7 +355,7 @@ impl Governor {
                 Ok(()) | Err(HostError::Gone { .. }) => {}
                 Err(error) if error.is_general() => return Err(error),
                 Err(error) => {
-                    // The first of its two files may have been written.
+                    // The first of the device's two files may have been written.
                     if let Some(device) = self.devices.get(bdi) {
                         let _ = self.host.set(bdi, device.seat.original());
                     }
@@ -362,7 +366,7 @@ impl Governor {
         self.note()
     }
 
-    /// A device with which something is wrong that is not the others' concern.
+    /// Gives up a device after an error that concerns only this device.
     fn leave(&mut self, bdi: &str, error: &HostError, events: &mut Vec<Event>) {
         let Some(device) = self.devices.get_mut(bdi).filter(|device| device.seat.foreign().is_none()) else { return };
         device.limit_bytes = None;
@@ -389,7 +393,7 @@ impl Governor {
         self.devices.iter().map(|(bdi, device)| (bdi.clone(), entry(device))).collect()
     }
 
-    /// The devices as they stand.
+    /// The current state of all devices.
     pub fn rows(&self) -> Vec<Row> {
         let row = |(bdi, device): (&String, &Device)| Row {
             bdi: bdi.clone(),
@@ -402,7 +406,7 @@ impl Governor {
         self.devices.iter().map(row).collect()
     }
 
-    /// Writes down what is known of devices now, for who asks.
+    /// Writes the devices' current state into the journal, for `--status`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -415,10 +419,10 @@ impl Governor {
         Ok(())
     }
 
-    /// Puts all back that is still as it was set.
+    /// Puts all values back that nobody else has changed.
     ///
     /// # Errors
-    /// When that may not be done any more; what was set stays written down.
+    /// When values cannot be put back any more; they stay in the journal.
     pub fn end(self) -> Result<Vec<Event>, JournalError> {
         let Some(locked) = &self.locked else { return Ok(Vec::new()) };
         Ok(restore_locked(&self.host, locked)?.into_iter().map(Event::from).collect())

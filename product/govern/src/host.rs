@@ -1,11 +1,13 @@
-//! The host's files: which devices there are, what they have done, what their bdi is set to.
+//! The host's files: the list of devices, their counters, the values of their bdis.
 //!
-//! Limits are read and written in `max_ratio_fine`, not in `max_bytes`: the kernel keeps the share, and what `max_bytes`
-//! shows moves with free memory, so that nobody could tell whether others have changed it.
+//! Limits are read and written in `max_ratio_fine` instead of `max_bytes`, since the kernel stores the share. The value
+//! of `max_bytes` moves with free memory, which would look like a change by another program.
 //!
-//! Owns: paths and the form of what stands there. Does not own: what is decided.
-//! Invariants: all lies below one root, so that a made-up tree does in its place. A device may go between two reads:
-//! that is a value, not a failure. What may not be written is said with the file and with what to run.
+//! Owns: paths and formats of these files.
+//! Does not own: decisions.
+//! Invariants: all paths lie below one root, so that tests can use a made-up tree. A device may go between two reads:
+//! that is a value, not a failure. An error about a file that cannot be written names the file and the command that
+//! helps.
 
 mod backlog;
 mod block;
@@ -26,10 +28,10 @@ pub use block::{Disk, Kind};
 pub use error::HostError;
 
 const PAGE_BYTES: u64 = 4096;
-/// A line of counters, or a value.
+/// Size of the buffer for a line of counters, or a value.
 const SHORT_BYTES: usize = 1024;
 
-/// Where the kernel's files are.
+/// The root of the kernel's files.
 #[derive(Clone, Debug)]
 pub struct Host {
     root: PathBuf,
@@ -40,7 +42,7 @@ pub struct Host {
 pub(crate) struct CounterFile(File);
 
 impl Host {
-    /// Files below this directory: `/`, or one with a made-up `sys` and `proc` in it.
+    /// Uses the files below this directory: `/`, or one with a made-up `sys` and `proc` in it.
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
@@ -49,12 +51,12 @@ impl Host {
         self.root.join(path)
     }
 
-    /// Where the bdi's of all devices are.
+    /// The directory with the bdis of all devices.
     pub fn bdi_directory(&self) -> PathBuf {
         self.path("sys/class/bdi")
     }
 
-    /// The names of all of them.
+    /// The names of all bdis.
     ///
     /// # Errors
     /// Without sysfs.
@@ -67,10 +69,10 @@ impl Host {
         Ok(names)
     }
 
-    /// What a device's bdi is set to; nothing if it has gone.
+    /// The values of a device's bdi; none if the device is gone.
     ///
     /// # Errors
-    /// When the kernel has no such files, or they say nonsense.
+    /// When the kernel has no such files, or their contents make no sense.
     pub fn values(&self, name: &str) -> Result<Option<Values>, HostError> {
         let directory = self.bdi_directory().join(name);
         let number = |file: &str| {
@@ -85,27 +87,28 @@ impl Host {
         };
         let (Some(strict), Some(ratio_ppm)) = (number("strict_limit")?, number("max_ratio_fine")?) else {
             let is_there = directory.join("max_ratio").exists();
-            // The files of a device that comes appear one after another.
+            // The files of a new device appear one after another.
             return if is_there && !self.has_limits() { Err(HostError::TooOld { path: directory }) } else { Ok(None) };
         };
         Ok(Some(Values { strict: strict != 0, ratio_ppm }))
     }
 
-    /// Whether the kernel has limits of devices at all: one of them has such a file.
+    /// Whether this kernel has limits for devices at all: then at least one bdi has this file.
     fn has_limits(&self) -> bool {
         let directory = self.bdi_directory();
         self.names().is_ok_and(|names| names.iter().any(|name| directory.join(name).join("max_ratio_fine").exists()))
     }
 
-    /// Which of all bdi's of this boot has that name now: another one has another number.
+    /// The identity of the bdi that has the name now; unique within this boot.
     pub(crate) fn bdi_identity(&self, name: &str) -> Option<u64> {
         fs::metadata(self.bdi_directory().join(name)).ok().map(|found| found.ino())
     }
 
-    /// Sets a device's bdi. The limit is there before it is strict, and is strict no more before it is lifted.
+    /// Sets a device's values. The limit is written before it becomes strict, and stops being strict before it is
+    /// lifted.
     ///
     /// # Errors
-    /// When it may not be written, or the kernel refuses a value.
+    /// When a file cannot be written, or the kernel refuses a value.
     pub fn set(&self, name: &str, values: Values) -> Result<(), HostError> {
         let directory = self.bdi_directory().join(name);
         let strict = ("strict_limit", u32::from(values.strict));
@@ -119,10 +122,10 @@ impl Host {
         Ok(())
     }
 
-    /// Says what would keep any limit from being written, before one is.
+    /// Checks in advance whether limits can be written.
     ///
     /// # Errors
-    /// Without the right to, on a read-only sysfs, on a kernel that is too old.
+    /// Without the right to write them, on a read-only sysfs, on a kernel that is too old.
     pub fn may_write(&self) -> Result<(), HostError> {
         for name in self.names()? {
             if let Err(error) = self.values(&name)
@@ -140,7 +143,7 @@ impl Host {
         Ok(())
     }
 
-    /// What the kernel lets be dirty on the whole machine now.
+    /// The machine's current dirty limits.
     ///
     /// # Errors
     /// Without `/proc/vmstat`.
@@ -158,7 +161,7 @@ impl Host {
         Ok(Machine { dirty_bytes, background_bytes })
     }
 
-    /// By what this boot is known: what was set before another is gone.
+    /// The identity of this boot: values that were set before a reboot are gone.
     pub fn boot_id(&self) -> String {
         fs::read_to_string(self.path("proc/sys/kernel/random/boot_id")).unwrap_or_default().trim().to_owned()
     }
@@ -169,14 +172,14 @@ impl Host {
     }
 }
 
-/// Whether that says that the device is no more.
+/// Whether the error means that the device is gone.
 fn is_gone(error: &std::io::Error) -> bool {
     const ENODEV: i32 = 19;
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(ENODEV)
 }
 
 impl CounterFile {
-    /// What they say now; nothing once the device has gone, or where they say nonsense.
+    /// The current counters; none if the device is gone, or the text makes no sense.
     pub(crate) fn read(&self) -> Option<Counters> {
         let mut bytes = [0; SHORT_BYTES];
         let len = self.0.read_at(&mut bytes, 0).ok()?;

@@ -1,11 +1,13 @@
-//! What is to be put back, written down before it is changed.
+//! The original values of devices, written down before they change.
 //!
-//! The file stands in `/run`, which a reboot empties as it does the kernel's values; the boot's id says so once more.
+//! The file is in `/run`, which a reboot empties, as it resets the kernel's values. The boot's id in the file confirms
+//! it.
 //!
-//! Owns: the file, the lock that keeps a second governor out, putting back what one left that could not.
-//! Does not own: what is set, and when.
-//! Invariants: a value is put back only where it is one that a governor wrote: what others have set since stays. The file
-//! is replaced whole or not at all.
+//! Owns: the file, the lock that keeps a second governor out, putting back the values of a governor that could not do
+//! so.
+//! Does not own: the values, and when they are set.
+//! Invariants: a value is put back only if it is one that a governor wrote: later changes by others stay. The file is
+//! replaced whole or not at all.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -23,34 +25,35 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 const NAME: &str = "govern.json";
 const LOCK: &str = "govern.lock";
 
-/// A device in it.
+/// The entry of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    /// What it is called.
+    /// The device's name.
     pub name: String,
     /// Its disk's number.
     pub number: String,
-    /// Which of all devices that the kernel has met it is.
+    /// The kernel's sequence number of the disk.
     pub sequence: Option<u64>,
-    /// Which of all bdi's it has, that keeps what was set when the medium in a drive is another.
+    /// The identity of its bdi. The bdi of a drive keeps its values when the medium changes.
     #[serde(default)]
     pub bdi_identity: Option<u64>,
-    /// What to put back.
+    /// The values to put back.
     pub original: Values,
-    /// Shares that were written, in millionths: the one in force, or the one to come beside it. None: nothing is ours.
+    /// Shares that the governor wrote, in millionths: the one in force, and possibly the next one. Empty if the
+    /// governor has set none.
     pub ours_ppm: Vec<u32>,
-    /// Others have set it meanwhile: these values.
+    /// Values that others have set meanwhile.
     pub foreign: Option<Values>,
     /// The budget in force for it.
     pub budget_ns: u64,
-    /// What it was last found to write.
+    /// Its last measured write speed.
     pub bytes_per_second: Option<u64>,
-    /// Its limit.
+    /// The limit, if one is set.
     pub limit_bytes: Option<u64>,
 }
 
-/// What is written down.
+/// The contents of the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
@@ -62,45 +65,45 @@ pub struct Journal {
     pub devices: BTreeMap<String, Entry>,
 }
 
-/// Why there is no journal to be had.
+/// Errors of the journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// Another governor runs.
     #[error("another governor runs{}: stop that one first, or see what it does with --status", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     Taken {
-        /// Its process, if it says.
+        /// Its process, if known.
         pid: Option<u32>,
     },
     /// The file makes no sense.
     #[error(
-        "{path} makes no sense ({why}), so what was set before cannot be put back by itself. A device whose strict_limit is \
+        "{path} makes no sense ({why}), so the governor cannot put back the earlier values. A device whose strict_limit is \
          1 has its own way again after: echo 0 > /sys/class/bdi/NAME/strict_limit; echo 100 > /sys/class/bdi/NAME/max_ratio"
     )]
     Nonsense {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect in it.
         why: String,
     },
-    /// It cannot be used.
+    /// A file of the host cannot be used.
     #[error(transparent)]
     Host(#[from] HostError),
 }
 
-/// A device that was looked at to be put back.
+/// The outcome of putting a device back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// Its bdi.
+    /// The device's bdi.
     pub bdi: String,
-    /// What it is called.
+    /// The device's name.
     pub name: String,
-    /// What others have set it to, if they have: it was left so.
+    /// Values that others have set; these were left.
     pub foreign: Option<Values>,
 }
 
 impl Journal {
-    /// What stands in the directory. A file of an earlier boot counts as none.
+    /// Reads the file in the directory. A file of an earlier boot counts as none.
     ///
     /// # Errors
     /// When it makes no sense, or cannot be read.
@@ -120,20 +123,20 @@ impl Journal {
         let journal: Self = serde_json::from_str(&text)
             .map_err(|error| JournalError::Nonsense { path: path.clone(), why: error.to_string() })?;
         if journal.version != VERSION {
-            let why = format!("version {}, and {VERSION} is what this program knows", journal.version);
+            let why = format!("version {}, and this program knows {VERSION}", journal.version);
             return Err(JournalError::Nonsense { path, why });
         }
         Ok(if journal.boot_id == host.boot_id() { journal } else { empty() })
     }
 
-    /// Puts a file that makes no sense aside, so that a new one can be begun.
+    /// Renames a file that makes no sense, so that a new one can begin.
     pub(crate) fn put_aside(directory: &Path) {
         let path = directory.join(NAME);
-        // It may be gone; then there is nothing to do.
+        // A missing file needs no renaming.
         let _ = fs::rename(&path, path.with_extension("json.bad"));
     }
 
-    /// Whether anything is set that is to be put back.
+    /// Whether any device has values that must be put back.
     pub fn is_in_force(&self) -> bool {
         self.devices.values().any(|entry| !entry.ours_ppm.is_empty())
     }
@@ -147,7 +150,7 @@ pub(crate) struct Locked {
 }
 
 impl Locked {
-    /// Takes the lock. The directory is made if need be.
+    /// Takes the lock, and makes the directory if needed.
     pub(crate) fn new(directory: &Path) -> Result<Self, JournalError> {
         let path = directory.join(LOCK);
         let failed = |error: std::io::Error| JournalError::Host(HostError::of(&path, &error));
@@ -173,7 +176,7 @@ impl Locked {
         &self.directory
     }
 
-    /// Puts a whole new file in the place of the old one.
+    /// Replaces the old file with a whole new one.
     pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, Entry>) -> Result<(), HostError> {
         let journal = Journal { version: VERSION, boot_id: host.boot_id(), pid: std::process::id(), devices };
         let path = self.directory.join(NAME);
@@ -186,17 +189,17 @@ impl Locked {
     }
 }
 
-/// The process of the governor that runs with this directory.
+/// The process of the governor that uses this directory, if one runs.
 pub fn running(directory: &Path) -> Option<u32> {
     let path = directory.join(LOCK);
     let is_taken = matches!(File::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
     is_taken.then(|| fs::read_to_string(&path).ok()?.trim().parse().ok()).flatten()
 }
 
-/// Puts back what a governor has set and could not put back itself.
+/// Puts back the values that a governor has set and could not put back itself.
 ///
 /// # Errors
-/// When another governor runs, when what was set cannot be told, or may not be changed.
+/// When another governor runs, or when the old values are unknown or cannot be written.
 pub fn restore(host: &Host, directory: &Path) -> Result<Vec<Restored>, JournalError> {
     let locked = Locked::new(directory)?;
     restore_locked(host, &locked)
@@ -208,7 +211,7 @@ pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restore
     for (bdi, entry) in journal.devices {
         match put_back(host, &bdi, &entry) {
             Ok(restored) => all.extend(restored),
-            // The others are put back all the same, and this one stays written down.
+            // The other devices are still put back; this device's entry stays.
             Err(error) => {
                 first_error.get_or_insert(error);
                 left.insert(bdi, entry);
@@ -219,7 +222,7 @@ pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restore
     first_error.map_or(Ok(all), |error| Err(error.into()))
 }
 
-/// Puts one device back, where it is that device and has what a governor set; nothing if there was nothing to be done.
+/// Puts one device back, if it is the same device and still has a governor's values. None if there was nothing to do.
 fn put_back(host: &Host, bdi: &str, entry: &Entry) -> Result<Option<Restored>, HostError> {
     if entry.ours_ppm.is_empty() {
         return Ok(None);
@@ -230,8 +233,8 @@ fn put_back(host: &Host, bdi: &str, entry: &Entry) -> Result<Option<Restored>, H
         None => is_same_disk(),
     };
     let Some(found) = host.values(bdi)?.filter(|_| is_same) else { return Ok(None) };
-    // It may have died between the two files of a device, so the share alone says whose they are; and strictness
-    // alone is the last thing that can be left of ours.
+    // The governor may have died between the two files of a device. `Host::set` writes the share first and lifts
+    // strictness first, so that our share is there as long as any value is ours.
     let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
     if is_ours {
         match host.set(bdi, entry.original) {

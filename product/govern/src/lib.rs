@@ -1,14 +1,15 @@
 //! A time budget for every disk of a stock kernel.
 //!
-//! The kernel bounds what is dirty by memory, so a slow disk owes minutes of writing. It can hold a device to a limit of
-//! its own (`strict_limit` and `max_ratio_fine` of its bdi, Linux 6.2 and later), but does not know which: here each
-//! device's speed is measured, and its limit kept at what it writes in its budget.
+//! The kernel bounds dirty memory in bytes, so that a slow disk may owe minutes of writing. It can hold a device to a
+//! limit of its own (`strict_limit` and `max_ratio_fine` of its bdi, Linux 6.2 and later), but does not know the right
+//! one. This crate measures each device's speed, and keeps the limit at the bytes that the device writes within its
+//! budget.
 //!
-//! Owns: the decisions (`law`), the host's files (`host`), what is to be put back (`journal`), the loop's steps
+//! Owns: the decisions (`law`), the host's files (`host`), the values to put back (`journal`), the loop's steps
 //! (`governor`).
-//! Does not own: clocks, signals, the command line (the command); what a device costs (`budget`).
-//! Invariants: every value that is changed is written down before, and put back unless somebody else changed it since.
-//! Nothing is ever set above what the kernel has by itself.
+//! Does not own: clocks, signals, the command line (the command); a device's prices (`budget`).
+//! Invariants: every changed value is in the journal before the change, and is put back unless another program has
+//! changed it since. No limit is ever above the kernel's own.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
 //! A made-up `sys` and `proc`, for tests.
 //!
-//! Owns: the files. Does not own: what is done with them.
+//! Owns: the files.
+//! Does not own: their use.
 //! Invariants: the tree is removed with the value.
 
 use std::fs;
@@ -67,14 +68,14 @@ impl Tree {
         self.bdi(number, Values::KERNELS);
     }
 
-    /// Puts another medium into it, or with no size none: its bdi stays.
+    /// Exchanges the medium, or takes it out if `size` is 0; the bdi stays.
     pub(crate) fn medium(&self, name: &str, sequence: u64, size: u64) {
         self.write(&format!("sys/devices/{name}/size"), &format!("{size}\n"));
         self.write(&format!("sys/devices/{name}/diskseq"), &format!("{sequence}\n"));
         self.written(name, 0, 0);
     }
 
-    /// A part of it.
+    /// Adds a partition to it.
     pub(crate) fn partition(&self, disk: &str, name: &str, number: &str) {
         let directory = format!("sys/devices/{disk}/{name}");
         self.write(&format!("{directory}/partition"), "1\n");
@@ -89,7 +90,7 @@ impl Tree {
         self.write(&format!("sys/class/bdi/{name}/strict_limit"), &format!("{}\n", u32::from(values.strict)));
     }
 
-    /// It has written so much in so many seconds of work, since it was there.
+    /// Sets the counters: all bytes written so far, and the busy time for them.
     pub(crate) fn written(&self, name: &str, megabytes: u64, busy_ms: u64) {
         let (writes, sectors) = (megabytes * 8, megabytes * MB / 512);
         let text = format!("0 0 0 0 {writes} 0 {sectors} {} 4 {busy_ms} 0 0 0 0 0 0 0\n", busy_ms * 32);

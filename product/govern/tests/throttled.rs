@@ -1,5 +1,5 @@
-//! A limit above a disk, as a cgroup or a cloud sets one: the speed that is told is the limit, not the disk's. On a loop
-//! device behind the kernel's throttle, as root.
+//! With a limit above a disk, such as a cgroup's or a cloud's, the reported speed is the limit, not the disk's own. The
+//! test runs as root, on a loop device behind the kernel's throttle.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a test")]
 
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 const LIMIT: u64 = 25_000_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// A file system on a loop device that lets through so many bytes a second.
+/// A file system on a loop device that lets a given number of bytes a second through.
 struct Throttled {
     device: String,
     number: String,
@@ -52,7 +52,7 @@ impl Throttled {
 
 impl Drop for Throttled {
     fn drop(&mut self) {
-        // What is dirty is written quickly then.
+        // Without the throttle the dirty pages are written quickly.
         let _ = self.lets_through(0);
         let _ = Command::new("umount").arg(&self.path).output();
         let _ = Command::new("losetup").args(["-d", &self.device]).output();
@@ -97,12 +97,12 @@ fn a_limit_above_the_disk_is_the_speed_that_is_told() {
             std::thread::sleep(Duration::from_millis(500));
         }
         over.store(true, Ordering::Relaxed);
-        // Else the writer waits for the disk.
+        // With the throttle in force, the writer would wait for the disk.
         disk.lets_through(0).unwrap();
         told
     });
     governor.end().unwrap();
     let last = told.last().copied().unwrap();
-    assert!(last.abs_diff(LIMIT) < LIMIT / 5, "{last} bytes a second were told of {LIMIT}: {told:?}");
-    assert!(told.iter().all(|speed| *speed < 4 * LIMIT), "it was told to be fast first: {told:?}");
+    assert!(last.abs_diff(LIMIT) < LIMIT / 5, "{last} bytes a second were reported instead of {LIMIT}: {told:?}");
+    assert!(told.iter().all(|speed| *speed < 4 * LIMIT), "it was reported as fast at first: {told:?}");
 }

@@ -1,4 +1,4 @@
-//! How much memory this host has for one process.
+//! The memory that this host has for one process.
 
 #[cfg(test)]
 mod tests;
@@ -6,20 +6,20 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A host that tells of less is taken for one of this size.
+/// Lower bound of what is believed of a host.
 const TOTAL_BYTES_MIN: u64 = 16 << 20;
 
-/// What the machine has for this process.
+/// The host's memory, as far as this process may use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostMemory {
-    /// All of it, or the control group's limit if that is lower.
+    /// All memory, or the control group's limit if that is lower.
     pub total_bytes: u64,
-    /// What can be taken without pushing others out.
+    /// Memory that can be taken without evicting other processes' pages.
     pub available_bytes: u64,
 }
 
 impl HostMemory {
-    /// Asks the host. Where it says nothing, 1 GiB is assumed.
+    /// Asks the host. Assumes 1 GiB for a figure that the host does not give.
     pub fn measured() -> Self {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -36,8 +36,8 @@ impl HostMemory {
     }
 }
 
-/// Where the limits on memory stand of the control group that a process is in, as `/proc/self/cgroup` says, and of those
-/// above that: a service's own, a container's.
+/// The files with the memory limits of a process's control group, as `/proc/self/cgroup` names it, and of the groups
+/// above: a service's own, a container's.
 fn limit_files(membership: &str) -> Vec<PathBuf> {
     let files = membership.lines().filter_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

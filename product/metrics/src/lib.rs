@@ -1,9 +1,9 @@
 //! Figures for Prometheus.
 //!
-//! Owns: the text format, the HTTP by which it is fetched (one kind of request, one thread, bounds on all that a
+//! Owns: the text format, and the HTTP that serves it (one kind of request, one thread, bounds on everything that a
 //! stranger can send or leave unread).
-//! Does not own: the figures and their names: who has some makes an [`Exposition`] of them when it is asked to.
-//! Invariants: nothing is made while nobody asks, and however often somebody does, it is made a few times a second.
+//! Does not own: the figures and their names: their owner makes an [`Exposition`] of them on request.
+//! Invariants: nothing is made without a request, and at most a few times a second, however many requests come.
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,14 @@
-//! Answering who connects.
+//! Answers connections.
 //!
-//! Everybody who reaches the address may connect, send what and as slowly as it likes, and read nothing: one thread
-//! polls a bounded number of connections, each of which has a bounded time. Where there are too many, the one that has
-//! been open longest goes: a scraper asks at once and is answered at once, so that is never one.
+//! Every peer that reaches the address may connect, send any bytes as slowly as it likes, and read nothing. So one
+//! thread polls a bounded number of connections, each of which has a bounded time. If there are too many, the one that
+//! has been open longest is closed. A scraper sends its request at once and is answered at once, so that its connection
+//! is never the one.
 //!
 //! Owns: the socket, the thread, the connections, the last text.
-//! Does not own: what is asked and answered (`request`), the figures.
-//! Invariants: at most [`Bounds::connections`] connections, none for longer than [`Bounds::lasting`]; of each no more is
-//! kept than a head and an answer. Without connections the thread sleeps.
+//! Does not own: requests and answers (`request`), the figures.
+//! Invariants: at most [`Bounds::connections`] connections, none for longer than [`Bounds::lasting`]; each keeps no
+//! more than a head and an answer. Without connections the thread sleeps.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -19,19 +20,19 @@ use rustix::io::Errno;
 
 use crate::request::{Asked, HEAD_BYTES_MAX, answer, asked};
 
-/// Before the host is asked again that had no descriptor for a connection.
+/// Time before another attempt after a failure of the host, such as a lack of descriptors.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Most that is read of what nobody asked for.
+/// Most bytes that are read after a request.
 const UNASKED_BYTES_MAX: usize = 256 << 10;
 
-/// What strangers may take.
+/// Bounds on strangers' use.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     connections: usize,
     /// From its first byte to the last of its answer.
     lasting: Duration,
-    /// For so long figures are not made anew.
+    /// Time for which a text is used again.
     reuse: Duration,
 }
 
@@ -44,29 +45,29 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at the address; port 0 takes a free one. Nobody is answered yet.
+    /// Listens at the address; port 0 takes a free one. No connection is answered yet.
     ///
     /// # Errors
-    /// When the host refuses: the port is in use, say.
+    /// When the host refuses, for example because the port is in use.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = TcpListener::bind(address)?;
         socket.set_nonblocking(true)?;
         Ok(Self { socket })
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     ///
     /// # Errors
-    /// When the host does not say.
+    /// When the host does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// Answers on a thread of its own for as long as the process runs. `figures` makes the text; it is called by that
-    /// thread, a few times a second at most.
+    /// Answers on a thread of its own for as long as the process runs. `figures` makes the text; that thread calls it,
+    /// a few times a second at most.
     ///
     /// # Errors
-    /// When there is no thread for it.
+    /// When the thread cannot start.
     pub fn start(self, figures: impl Fn() -> String + Send + 'static) -> io::Result<()> {
         self.start_within(BOUNDS, figures)
     }
@@ -81,16 +82,16 @@ struct Service<F> {
     socket: TcpListener,
     bounds: Bounds,
     figures: F,
-    /// The figures, and when they were made.
+    /// The text, and when it was made.
     last: Option<(Instant, String)>,
-    /// The one that has been open longest first.
+    /// The connections, the one open longest first.
     connections: Vec<Connection>,
 }
 
 impl<F: Fn() -> String> Service<F> {
     fn run(mut self) {
         loop {
-            // What fails here fails again: nothing to poll with is no reason to take a CPU.
+            // A failure of poll may persist; the pause keeps it from taking a whole CPU.
             if self.wait().is_err() {
                 thread::sleep(SHORTAGE_PAUSE);
             }
@@ -99,7 +100,7 @@ impl<F: Fn() -> String> Service<F> {
         }
     }
 
-    /// Until there is something to do, or a connection's time is over.
+    /// Waits until there is something to do, or a connection's time is over.
     fn wait(&self) -> io::Result<()> {
         let listener = PollFd::new(&self.socket, PollFlags::IN);
         let connections = self.connections.iter().map(|it| PollFd::new(&it.stream, it.waits_for()));
@@ -114,7 +115,7 @@ impl<F: Fn() -> String> Service<F> {
     }
 
     fn accept(&mut self) {
-        // No more at a time than there is room for.
+        // At most as many at a time as there are slots.
         for _ in 0..self.bounds.connections {
             match self.socket.accept() {
                 Ok((stream, _)) => {
@@ -127,7 +128,7 @@ impl<F: Fn() -> String> Service<F> {
                     self.connections.push(Connection::new(stream));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                // One that has gone again, or a host without descriptors.
+                // The connection is gone again, or the host has no descriptors.
                 Err(_) => return thread::sleep(SHORTAGE_PAUSE),
             }
         }
@@ -152,14 +153,14 @@ struct Connection {
     stream: TcpStream,
     since: Instant,
     head: Vec<u8>,
-    /// What is still to be sent; none while the request is incomplete.
+    /// The bytes to send; none while the request is incomplete.
     answer: Option<Vec<u8>>,
     sent: usize,
-    /// What came after the request.
+    /// Bytes that came after the request.
     unasked: usize,
 }
 
-/// A connection is over.
+/// The connection must be closed.
 struct Over;
 
 impl Connection {
@@ -174,7 +175,7 @@ impl Connection {
         }
     }
 
-    /// Does what can be done without waiting.
+    /// Does all work that needs no waiting.
     fn goes_on(&mut self, figures: &mut impl FnMut() -> String) -> Result<(), Over> {
         while self.answer.is_none() {
             let mut bytes = [0; 2048];
@@ -192,7 +193,7 @@ impl Connection {
         self.send()
     }
 
-    /// How many bytes came; none if there are none now.
+    /// The number of bytes that came; none if there are none now.
     fn received(&mut self, into: &mut [u8]) -> Result<usize, Over> {
         match self.stream.read(into) {
             Ok(0) => Err(Over),
@@ -202,8 +203,8 @@ impl Connection {
         }
     }
 
-    /// Sends, and then reads what else comes until the peer closes: to close before would be a reset, and could take
-    /// the answer with it.
+    /// Sends, and then reads further bytes until the peer closes. An earlier close would be a reset, which could
+    /// discard the answer.
     fn send(&mut self) -> Result<(), Over> {
         let Some(answer) = &mut self.answer else { return Ok(()) };
         while self.sent < answer.len() {

@@ -1,32 +1,32 @@
 //! One request and its answer.
 //!
-//! Owns: which request is answered, the head of the answer.
+//! Owns: the decision whether a request is answered, the head of the answer.
 //! Does not own: the bytes' way in and out (`listener`).
-//! Invariants: a function of the bytes so far and of the name of this machine. What is longer than [`HEAD_BYTES_MAX`], or makes no sense, is
-//! answered as such at once.
+//! Invariants: a function of the bytes so far and of this machine's name. A head longer than [`HEAD_BYTES_MAX`], or one
+//! that makes no sense, is answered with an error at once.
 
 use std::net::IpAddr;
 
 /// Longest head of a request, line and headers.
 pub(crate) const HEAD_BYTES_MAX: usize = 8 << 10;
 
-/// What has been asked.
+/// The kinds of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
-    /// The rest of the head is still to come.
+    /// The head is still incomplete.
     More,
-    /// The figures; `head_only`: their head alone.
+    /// The figures.
     Metrics {
-        /// Without the figures themselves.
+        /// Whether only the head of the answer is wanted.
         head_only: bool,
     },
-    /// Where the figures are.
+    /// The page that says where the figures are.
     Index,
-    /// Something that is not here, or no such request.
+    /// A missing page, or an invalid request.
     Refused(Refusal),
 }
 
-/// Why there is no answer.
+/// Why a request is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     NotHttp,
@@ -36,7 +36,7 @@ pub(crate) enum Refusal {
     OtherHost,
 }
 
-/// What the bytes so far ask for.
+/// The request in the bytes so far.
 pub(crate) fn asked(bytes: &[u8]) -> Asked {
     let head = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
     let line_end = head.iter().position(|byte| *byte == b'\n');
@@ -71,8 +71,8 @@ fn host(headers: &[u8]) -> Option<&[u8]> {
     Some(colon.map_or(value, |at| &value[..at]))
 }
 
-/// Whether a name is an address, or a name that this machine has given itself. A page in a browser on this machine can have
-/// any other name lead here, and would read the figures as its own.
+/// Whether a name is an address, or this machine's own name. A page in a browser on this machine could make any other
+/// name lead here, and would read the figures as its own.
 fn is_this_machine(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
@@ -82,7 +82,7 @@ fn is_this_machine(host: &[u8]) -> bool {
     let own = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     let (host, own) = (host.trim_end_matches('.').to_lowercase(), own.trim_end_matches('.'));
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
-    // With its domain, or without: as a scraper in the same network names it.
+    // With its domain, or without, as a scraper in the same network names it.
     !own.is_empty() && (host == own || host == first(own) || !own.contains('.') && first(&host) == own)
 }
 
@@ -103,7 +103,7 @@ fn first_line(line: &[u8]) -> Asked {
     }
 }
 
-/// The whole answer. `figures` are asked for only if they are wanted.
+/// The whole answer. `figures` is called only if they are wanted.
 pub(crate) fn answer(asked: Asked, figures: impl FnOnce() -> String) -> Vec<u8> {
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match asked {

@@ -1,12 +1,12 @@
 //! The text that Prometheus reads (exposition format 0.0.4).
 //!
-//! Samples are written by the crate prometheus-client, in the OpenMetrics format, where a counter's name ends with
-//! `_total` in its samples and not in its description. In the older format, which everybody reads, it does in both: so
-//! the two lines of a description are written here.
+//! The crate prometheus-client writes samples in the OpenMetrics format, where a counter's name ends with `_total` in
+//! its samples but not in its description. In the older format, which every reader accepts, it does so in both. So this
+//! module writes the two lines of a description itself.
 //!
 //! Owns: families, samples, the lines.
-//! Does not own: escapes and numbers in samples (prometheus-client), which families there are.
-//! Invariants: a family without samples is left out; samples of a family stand together.
+//! Does not own: escapes and numbers in samples (prometheus-client), the list of families.
+//! Invariants: a family without samples is left out; the samples of a family come together.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,19 +19,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
-/// What the figures of a family are.
+/// The kind of a family's figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Only grows; its name ends with `_total`.
     Counter,
     /// Rises and falls.
     Gauge,
-    /// How many were how large.
+    /// A distribution of sizes.
     Histogram,
 }
 
 impl Kind {
-    /// As the format calls it.
+    /// Its name in the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -41,19 +41,19 @@ impl Kind {
     }
 }
 
-/// Figures of one name.
+/// Figures with the same name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Family {
-    /// The name, with its unit, and of a counter with `_total`.
+    /// The name, with its unit, and `_total` for a counter.
     pub name: Cow<'static, str>,
-    /// What its figures are.
+    /// The kind of its figures.
     pub kind: Kind,
-    /// What it tells, on one line.
+    /// The description, on one line.
     pub help: Cow<'static, str>,
 }
 
 impl Family {
-    /// A family that is known from the start.
+    /// A family whose text is constant.
     pub const fn new(name: &'static str, kind: Kind, help: &'static str) -> Self {
         Self { name: Cow::Borrowed(name), kind, help: Cow::Borrowed(help) }
     }
@@ -62,11 +62,11 @@ impl Family {
 /// A figure.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value {
-    /// How many.
+    /// A whole number.
     Count(u64),
-    /// How much.
+    /// A fraction.
     Number(f64),
-    /// How many were at most how large, and more than the bound before; the last bound is infinite.
+    /// A distribution. Each count is of values up to its bound and above the bound before; the last bound is infinite.
     Histogram {
         /// Bounds and counts, in ascending order.
         buckets: Vec<(f64, u64)>,
@@ -83,7 +83,7 @@ struct Sample {
     value: Value,
 }
 
-/// All figures of a moment.
+/// All figures at one moment.
 #[derive(Debug, Default)]
 pub struct Exposition {
     families: BTreeMap<Cow<'static, str>, (Family, Vec<Sample>)>,
@@ -151,7 +151,7 @@ fn sample(encoder: &mut MetricEncoder<'_>, kind: Kind, value: &Value) -> Result<
             let count = buckets.iter().map(|(_, count)| count).sum();
             encoder.encode_histogram::<NoLabelSet>(*sum, count, buckets, None)
         }
-        // A figure that is no such kind of figure says nothing.
+        // A value of the wrong kind writes no sample.
         (Kind::Histogram, _) | (_, Value::Histogram { .. }) => Ok(()),
     }
 }

@@ -1,8 +1,8 @@
 //! `read_instructions KIND TOGETHER COUNT`: cached READs of 4 KiB, for callgrind to count.
 //!
-//! KIND is `plain` or `recorded`: whether somebody records the calls. COUNT times a connection's protocol machine is given
-//! TOGETHER calls as bytes, and asked for the replies. What is to be counted is [`batches`], on its thread: there is no
-//! socket, nothing is dirty by then, and what other threads do meanwhile depends on the time.
+//! KIND is `plain` or `recorded`: without or with a recording of the calls. COUNT times, a connection's protocol
+//! machine gets TOGETHER calls as bytes, and is asked for the replies. The count that matters is that of [`batches`],
+//! on its thread: no socket takes part, no page is dirty by then, and the work of other threads depends on the time.
 #![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "a measured program, and modules of a test")]
 
 #[path = "../tests/protocol/peer.rs"]
@@ -19,7 +19,7 @@ use nfs3_types::xdr_codec::Opaque;
 
 const PAGE: u32 = 4096;
 const PAGES: u32 = 64;
-/// Before what is counted: buffers come, and pages count as used often.
+/// Batches before the count, in which buffers are made and pages come to count as often used.
 const UNCOUNTED: u64 = 16;
 
 fn main() {
@@ -50,7 +50,7 @@ fn main() {
     }
     batches(&mut peer, &calls, together, count);
     if let Some(reader) = &mut reader {
-        // To take them all is another thread's work.
+        // In a server another thread takes the recorded calls.
         assert_eq!(reader.take(usize::MAX).0.len() as u64, (UNCOUNTED + count) * u64::from(together));
     }
 }

@@ -1,11 +1,11 @@
-//! Which peers are answered, and as whom their calls may be carried out.
+//! The rules of which peers are answered, and as which user their calls are carried out.
 //!
-//! Owns: the rules, by what the world knows of a peer: its address and port, whose its socket is.
-//! Does not own: finding that out, users' groups (worlds), the refusal's form (`rpc`), what single calls claim and
-//! what becomes of that (`callers`).
-//! Invariants: a peer of which too little is known is refused. A process of this host is itself, whatever its calls
-//! claim, unless it is root's. Somebody on another host is whom that host says; so only hosts that are named are
-//! believed, and only programs there that may use a port below 1,024, unless that is lifted.
+//! Owns: the rules, by the world's knowledge of a peer: its address and port, the owner of its socket.
+//! Does not own: that knowledge and users' groups (worlds), the refusal's form (`rpc`), the claims of single calls and
+//! their effect (`callers`).
+//! Invariants: a peer of which too little is known is refused. A process of this host is the owner of its socket,
+//! whatever its calls claim, unless that owner is root. A user of another host is the user that the host names. So only
+//! hosts in the list are believed, and only programs there that may use a port below 1,024, unless that rule is lifted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,22 +17,22 @@ use afflux_frontend::{Origin, Peer};
 const ROOT: u32 = 0;
 /// The first port that every program may use.
 const UNRESERVED_PORT_MIN: u16 = 1024;
-/// User and group of callers that are nobody on the host, as by custom.
+/// The customary user and group of callers without an identity on the host.
 const NOBODY: u32 = 65_534;
 
-/// Which callers are made nobody in particular, whatever they claim.
+/// Which callers become the anonymous user, independent of their claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Squash {
-    /// Root of other hosts. Root of this one could do without the server whatever it does here.
+    /// Root of other hosts. Root of this host could do everything here without the server.
     #[default]
     Root,
-    /// Everybody.
+    /// Every caller.
     All,
-    /// Nobody.
+    /// No caller.
     None,
 }
 
-/// Some addresses that have their first bits in common.
+/// Addresses whose first bits are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Network {
     address: IpAddr,
@@ -54,7 +54,7 @@ impl Network {
     }
 }
 
-/// `ADDRESS`, `ADDRESS/BITS`, and either with `=ro` behind it.
+/// `ADDRESS` or `ADDRESS/BITS`, optionally followed by `=ro`.
 impl FromStr for Network {
     type Err = String;
 
@@ -76,7 +76,7 @@ impl FromStr for Network {
         let width = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = match bits {
             None => width,
-            // Those of an IPv4 address in IPv6's form are counted as they are written.
+            // The bits of an IPv4 address in IPv6's form count from the start of that form.
             Some(bits) => {
                 let bits: u8 = bits.parse().map_err(|_| wrong())?;
                 let lead = if given.is_ipv6() && address.is_ipv4() { 96 } else { 0 };
@@ -108,32 +108,31 @@ impl fmt::Display for Network {
     }
 }
 
-/// The groups of a user of this host: the first one, and the further ones.
+/// The groups of a user of this host: the first one, and the others.
 pub type GroupsOf = Arc<dyn Fn(u32) -> (u32, Vec<u32>) + Send + Sync>;
 
-/// How peers are treated.
+/// The treatment of peers.
 #[derive(Clone)]
 pub struct Rules {
-    /// As which user all calls are carried out, where the server cannot act as others; none where they are carried out
-    /// as those who make them.
+    /// The user that all calls are carried out as, if the server cannot act as others; none if each call is carried out
+    /// as its caller.
     pub serving_user: Option<u32>,
-    /// Who is made nobody in particular.
+    /// Which callers become the anonymous user.
     pub squash: Squash,
-    /// User and group of whoever is nobody in particular.
+    /// User and group of the anonymous user.
     pub anonymous: (u32, u32),
-    /// From where, beside this host, calls are answered.
+    /// Networks whose calls are answered, beside this host's.
     pub networks: Vec<Network>,
-    /// Whether they are whatever port they come from.
+    /// Whether these calls may come from any port.
     pub any_port: bool,
-    /// Whether nobody may change anything.
+    /// Whether every change is refused.
     pub read_only: bool,
-    /// Asked for processes of this host.
+    /// Returns the groups of users of this host.
     pub groups_of: GroupsOf,
 }
 
 impl Rules {
-    /// Calls carried out as those who make them, of this host's processes alone. Users have the groups that
-    /// `groups_of` says.
+    /// Carries out each call as its caller, for processes of this host only. `groups_of` returns users' groups.
     pub fn of_callers(groups_of: GroupsOf) -> Self {
         Self {
             serving_user: None,
@@ -146,7 +145,7 @@ impl Rules {
         }
     }
 
-    /// All calls carried out as the serving user, of its own processes and root's on this host alone.
+    /// Carries out all calls as the serving user, for that user's and root's processes on this host only.
     pub fn of_serving_user(uid: u32) -> Self {
         Self { serving_user: Some(uid), ..Self::of_callers(Arc::new(|_| (NOBODY, Vec::new()))) }
     }
@@ -154,20 +153,20 @@ impl Rules {
     fn standing(&self, peer: &Peer) -> Standing {
         match peer.origin {
             Origin::User(owner) => self.standing_here(owner),
-            // It may have been a process of any user here.
+            // Its socket may have belonged to any user of this host.
             Origin::Orphan => Standing::Refused,
             Origin::Elsewhere => self.standing_elsewhere(peer),
         }
     }
 
-    /// Of a process of this host.
+    /// The standing of a process of this host.
     fn standing_here(&self, owner: u32) -> Standing {
         let acts = match (self.serving_user, self.squash) {
-            // It gains nothing that it could not do without the server, or that was meant for everybody.
+            // The process gains nothing: its user could do the same without the server, or all users have access.
             (Some(uid), squash) if owner == uid || owner == ROOT || squash == Squash::All => Acts::AsServer,
             (Some(_), _) => return Standing::Refused,
             (None, Squash::All) => Acts::Anonymously,
-            // A kernel's NFS client, or who could be anybody anyway.
+            // Root's process is a kernel's NFS client, or could act as any user anyway.
             (None, _) if owner == ROOT => Acts::AsClaimed { squash: Squash::None },
             (None, _) => {
                 let (gid, groups) = (self.groups_of)(owner);
@@ -180,7 +179,7 @@ impl Rules {
     fn standing_elsewhere(&self, peer: &Peer) -> Standing {
         let address = peer.address.to_canonical();
         let allowing = self.networks.iter().filter(|network| network.has(address));
-        // The narrowest counts; of two that say different things the one that allows less.
+        // The narrowest network counts; of two equally narrow ones the stricter.
         let Some(network) = allowing.max_by_key(|network| (network.prefix_bits, network.read_only)) else {
             return Standing::Refused;
         };
@@ -196,12 +195,12 @@ impl Rules {
     }
 }
 
-/// Which peers are answered, and as whom.
+/// Which peers are answered, and as which user.
 #[derive(Clone)]
 pub enum Admission {
-    /// Everybody who reaches the server, with all that the serving user may do: where those who reach it are known.
+    /// Every peer that reaches the server, with all rights of the serving user; for worlds that know all peers.
     AnyPeer,
-    /// As the rules say.
+    /// Peers that the rules admit.
     Rules(Arc<Rules>),
 }
 
@@ -212,7 +211,7 @@ impl From<Rules> for Admission {
 }
 
 impl Admission {
-    /// What a peer's calls may do.
+    /// The rights of a peer's calls.
     pub(crate) fn standing(&self, peer: &Peer) -> Standing {
         match self {
             Self::AnyPeer => Standing::Admitted { acts: Acts::AsServer, read_only: false },
@@ -220,7 +219,7 @@ impl Admission {
         }
     }
 
-    /// User and group of whoever is nobody in particular.
+    /// User and group of the anonymous user.
     pub(crate) fn anonymous(&self) -> (u32, u32) {
         match self {
             Self::AnyPeer => (NOBODY, NOBODY),
@@ -229,39 +228,39 @@ impl Admission {
     }
 }
 
-/// What a peer's calls may do.
+/// The rights of a peer's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
-    /// They are not looked at.
+    /// The calls are refused without a look at them.
     Refused,
-    /// They are carried out.
+    /// The calls are carried out.
     Admitted {
-        /// As whom.
+        /// The user that they are carried out as.
         acts: Acts,
-        /// Unless they change something.
+        /// Whether calls that change something are refused.
         read_only: bool,
     },
 }
 
-/// As whom calls are carried out.
+/// The user that calls are carried out as.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Acts {
     /// As the server's own user.
     AsServer,
-    /// As nobody in particular.
+    /// As the anonymous user.
     Anonymously,
-    /// As this user, whatever they claim.
+    /// As this user, for any claim.
     AsUser {
         /// The user.
         uid: u32,
-        /// Its first group.
+        /// The user's first group.
         gid: u32,
-        /// Its further groups.
+        /// The user's other groups.
         groups: Vec<u32>,
     },
-    /// As whom they claim, but for these.
+    /// As the user that they claim, except for squashed ones.
     AsClaimed {
-        /// Who is made nobody in particular.
+        /// Which callers become the anonymous user.
         squash: Squash,
     },
 }

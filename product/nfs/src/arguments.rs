@@ -1,10 +1,9 @@
-//! The arguments of the 22 procedures of NFSv3 (RFC 1813, section 3.3), as they come in.
+//! The arguments of the 22 procedures of NFSv3 (RFC 1813, section 3.3), as received.
 //!
-//! Owns: which bytes are arguments of a procedure at all; the rest is refused as garbage.
-//! Does not own: whether a well-formed call makes sense (the procedures).
-//! Invariants: names and data are slices of the received record, never copies; bytes after the last
-//! argument are ignored, as other servers do. Of a WRITE that was too long to be received whole the data
-//! is what there is of it.
+//! Owns: the check that bytes are arguments of a procedure at all; others are refused as garbage.
+//! Does not own: the meaning of a well-formed call (the procedures).
+//! Invariants: names and data are slices of the received record, never copies. Bytes after the last argument are
+//! ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its data.
 
 use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
 use bytes::Bytes;
@@ -101,21 +100,21 @@ pub(crate) enum Stability {
     FileSync = 2,
 }
 
-/// How CREATE treats a file that is there.
+/// How CREATE treats an existing file.
 pub(crate) enum Creation {
     Unchecked(AttributeChange),
     Guarded(AttributeChange),
     Exclusive([u8; 8]),
 }
 
-/// What MKNOD makes.
+/// The node that MKNOD makes.
 pub(crate) enum Node {
     Special(SpecialKind, AttributeChange),
-    /// A kind that has a procedure of its own.
+    /// A kind that another procedure makes.
     OtherKind,
 }
 
-/// A range of bytes that READ, WRITE or COMMIT is about.
+/// The range of bytes of a READ, WRITE or COMMIT.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub(crate) object: Handle,
@@ -123,7 +122,7 @@ pub(crate) struct Extent {
     pub(crate) count: u32,
 }
 
-/// What a listing asks for. Sizes are bytes.
+/// The request for a listing. Sizes are bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct ListingRequest {
     pub(crate) directory: Handle,
@@ -132,7 +131,7 @@ pub(crate) struct ListingRequest {
     pub(crate) directory_bytes_max: u32,
     /// Most bytes of the results, status not counted.
     pub(crate) result_bytes_max: u32,
-    /// READDIRPLUS.
+    /// Whether the procedure is READDIRPLUS.
     pub(crate) with_attributes: bool,
 }
 
@@ -162,9 +161,9 @@ pub(crate) enum Arguments {
 }
 
 impl Arguments {
-    /// Whether running the call twice may do or answer something else than running it once, so that
-    /// its reply is kept for a client that asks again. Every SETATTR and CREATE but the exclusive one
-    /// is among them, not only the guarded: a truncation repeated late would cut off newer data.
+    /// Whether a second run of the call could have another effect or answer than the first, so that its reply must be
+    /// kept for a client that sends the call again. Every SETATTR and every CREATE but the exclusive one counts, not
+    /// only the guarded ones: a late repetition of a truncation would cut off newer data.
     pub(crate) fn changes_once(&self) -> bool {
         match self {
             Self::Create { creation, .. } => !matches!(creation, Creation::Exclusive(_)),
@@ -180,7 +179,7 @@ impl Arguments {
         }
     }
 
-    /// Asks for no more than `bytes_max` bytes of data in the reply.
+    /// Limits the data in the reply to `bytes_max` bytes.
     pub(crate) fn shorten(&mut self, bytes_max: u32) {
         match self {
             Self::Read(extent) => extent.count = extent.count.min(bytes_max),
@@ -204,7 +203,7 @@ impl Arguments {
     /// Reads the arguments of `procedure`, a number below 22, which start at `at` of `record`.
     ///
     /// # Panics
-    /// When there is no such procedure; the caller has answered that.
+    /// When there is no such procedure; the caller must have refused such a call.
     pub(crate) fn decode(procedure: u32, record: &Bytes, at: usize) -> Result<Self, XdrError> {
         let fields = &mut Fields { record, reader: Reader::new(&record[at..]) };
         Ok(match procedure {
@@ -235,7 +234,7 @@ impl Arguments {
     }
 }
 
-/// Reads what the arguments are made of.
+/// Reads the fields of arguments.
 struct Fields<'a> {
     record: &'a Bytes,
     reader: Reader<'a>,
@@ -249,7 +248,7 @@ impl Fields<'_> {
         Ok(handle)
     }
 
-    /// A counted run of bytes whose only limit here is the record; what it is for may know another.
+    /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
     fn rest(&mut self) -> Result<Bytes, XdrError> {
         Ok(self.record.slice_ref(self.reader.opaque(usize::MAX)?))
     }
@@ -354,7 +353,7 @@ impl Fields<'_> {
 
     fn listing(&mut self, with_attributes: bool) -> Result<Arguments, XdrError> {
         let (directory, cookie) = (self.handle()?, self.reader.u64()?);
-        // The verifier sent back to us is not looked at: cookies stay valid while entries come and go.
+        // The client's copy of the verifier is ignored: cookies stay valid while entries come and go.
         let _verifier: [u8; 8] = self.reader.fixed()?;
         let first = self.reader.u32()?;
         let second = if with_attributes { self.reader.u32()? } else { first };

@@ -1,12 +1,12 @@
-//! The replies of one poll, and how much of what was handed out has not been sent.
+//! The replies of one poll, and the count of bytes that were handed out but not sent.
 //!
-//! Owns: one buffer for the headers of all replies of a poll, the order of data between them, the buffers that
-//! came back, and the count of reply bytes that the world still holds.
-//! Does not own: what replies say.
-//! Invariants: bytes of a reply are counted from when it is written until the world has let go of the
-//! headers of its poll; when they are let go, a connection that waits for room is woken. At most
-//! [`BUFFERS_KEPT`] buffers are kept, none larger than [`KEPT_BYTES_MAX`], so that a connection in use asks for no memory
-//! to answer short calls, and a silent one holds little.
+//! Owns: one buffer for the headers of all replies of a poll, the order of data between them, the buffers that came
+//! back, and the count of reply bytes that the world still holds.
+//! Does not own: the contents of replies.
+//! Invariants: a reply's bytes count from the moment when it is written until the world has released the headers of its
+//! poll; that release wakes a connection that waits for room. At most [`BUFFERS_KEPT`] buffers are kept, none larger
+//! than [`KEPT_BYTES_MAX`]. So a connection in use allocates nothing to answer short calls, and a silent one holds
+//! little.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::record::MARK_BYTES;
 use crate::reply::{Data, Reply};
 use crate::xdr::Writer;
 
-/// Reply records from this length on are handed out as they are; shorter ones are copied together.
+/// Records of this length or more are handed out as they are; shorter ones are copied into the buffer.
 const COPY_BYTES_MAX: usize = 4096;
 const BUFFER_BYTES_MIN: usize = 1024;
 const BUFFER_BYTES_MAX: usize = 64 << 10;
-/// One is being sent while the next is written.
+/// Two: one is being sent while the next is written.
 const BUFFERS_KEPT: usize = 2;
 const KEPT_BYTES_MAX: usize = 16 << 10;
 
@@ -36,12 +36,12 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// How many bytes.
+    /// Number of these bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Whom to wake when they become fewer.
+    /// Registers the task to wake when the number falls.
     pub(crate) fn wake_when_fewer(&self, waker: &std::task::Waker) {
         self.waker.register(waker);
     }
@@ -51,7 +51,7 @@ impl Outstanding {
 struct Sent {
     buffer: Vec<u8>,
     reply_bytes: u64,
-    /// Parts that the world has not let go of, and one more while they are handed out.
+    /// Parts that the world has not released, plus one while they are handed out.
     parts: AtomicUsize,
     outstanding: Arc<Outstanding>,
 }
@@ -78,20 +78,21 @@ fn lend(buffer: &Arc<Sent>, range: Range<usize>) -> Segment {
 /// Replies that wait for the end of the poll.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// The replies but for their data. Whole records are appended here.
+    /// The replies without their data. Whole records are appended here.
     pub(crate) writer: Writer,
-    /// What goes between the bytes before and those after a place in the buffer.
+    /// Segments, each with its position in the buffer.
     inserts: Vec<(usize, Segment)>,
     insert_bytes: usize,
-    /// What the last poll wrote: the best guess at what the next will.
+    /// Bytes that the last poll wrote: the best guess for the next.
     capacity: usize,
-    /// Buffers that were handed out; those that nobody else has are used again.
+    /// Buffers that were handed out; a buffer without another owner is used again.
     kept: Vec<Arc<Sent>>,
     outstanding: Arc<Outstanding>,
 }
 
 impl Batch {
-    /// Makes room for the replies of a poll. Not before there is one: an idle connection has no buffer.
+    /// Reserves memory for the replies of a poll. This waits for the first reply, since an idle connection should have
+    /// no buffer.
     pub(crate) fn begin(&mut self) {
         if self.writer.len() > 0 {
             return;
@@ -104,7 +105,7 @@ impl Batch {
         self.writer.reserve(self.capacity);
     }
 
-    /// What is handed out now: a buffer that came back, or another.
+    /// The buffer to hand out now: one that came back, or a new one.
     fn sent(&mut self, buffer: Vec<u8>, reply_bytes: u64) -> Arc<Sent> {
         let may_keep = buffer.capacity() <= KEPT_BYTES_MAX;
         let back = self.kept.iter().position(|kept| Arc::strong_count(kept) == 1);
@@ -122,12 +123,12 @@ impl Batch {
         sent
     }
 
-    /// How many bytes the replies are.
+    /// Number of bytes of the replies.
     pub(crate) fn len(&self) -> usize {
         self.writer.len() + self.insert_bytes
     }
 
-    /// What the world holds of earlier batches.
+    /// The bytes of earlier batches that the world holds.
     pub(crate) fn outstanding(&self) -> &Arc<Outstanding> {
         &self.outstanding
     }
@@ -150,7 +151,7 @@ impl Batch {
         }
     }
 
-    /// Appends a reply that was written elsewhere. Returns the buffer that it was written in if that is free and small.
+    /// Appends a finished reply. Returns the buffer in which it was written, if that is free and small.
     pub(crate) fn reply(&mut self, reply: Reply) -> Vec<u8> {
         let mut buffer = Vec::new();
         if reply.record.len() < COPY_BYTES_MAX {
@@ -167,12 +168,12 @@ impl Batch {
         buffer
     }
 
-    /// Appends bytes of a reply that were written elsewhere.
+    /// Appends a finished reply's bytes.
     pub(crate) fn record(&mut self, record: Bytes) {
         if record.len() < COPY_BYTES_MAX {
             self.writer.raw(&record);
         } else {
-            // Its mark goes before it, into the buffer that says how much the world still holds.
+            // Its mark goes into the batch's buffer; the release of that buffer ends the count of the record's bytes.
             self.writer.raw(&record[..MARK_BYTES]);
             self.insert(Segment::Bytes(record.slice(MARK_BYTES..)));
         }
@@ -201,7 +202,7 @@ impl Batch {
         }
         headers.given_back();
         self.insert_bytes = 0;
-        // Records carry their own lengths: those of one poll leave together.
+        // Records carry their own lengths, so that all records of a poll can leave together.
         output.end_reply();
     }
 }

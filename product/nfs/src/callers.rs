@@ -1,9 +1,10 @@
-//! For whom the calls of one connection are carried out.
+//! The users that the calls of one connection are carried out for.
 //!
-//! Owns: what becomes of what a call claims, by its peer's standing; the callers of the connection's last credentials.
-//! Does not own: peers' standing (`admission`), reading credentials (`rpc`), what callers may do (the volume).
-//! Invariants: the same bytes of a credential mean the same caller on one connection. Whoever is made nobody in
-//! particular keeps nothing of what was claimed. At most [`KNOWN_MAX`] credentials are kept.
+//! Owns: the user that follows from a call's claim and its peer's standing; the callers of the connection's last
+//! credentials.
+//! Does not own: peers' standing (`admission`), reading credentials (`rpc`), callers' rights (the volume).
+//! Invariants: on one connection, equal bytes of a credential mean the same caller. The anonymous user keeps no part of
+//! a claim. At most [`KNOWN_MAX`] credentials are kept.
 
 use afflux_frontend::Claim;
 use afflux_volume::{Caller, Client};
@@ -11,24 +12,24 @@ use afflux_volume::{Caller, Client};
 use crate::admission::{Acts, Squash, Standing};
 use crate::rpc::{self, Refusal};
 
-/// Most credentials that are kept: of users who use one mount at the same time.
+/// Most credentials that are kept, for users who use one mount at the same time.
 const KNOWN_MAX: usize = 8;
 
-/// Nobody's number: hosts take it for 'no change'.
+/// Not a user's number: hosts take it for 'no change'.
 const NO_ONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
-/// For whom a call is.
+/// A credential, and the caller that it stands for.
 pub(crate) struct Known {
     credential: Box<[u8]>,
-    /// As whom it is carried out.
+    /// The user that its calls are carried out as.
     pub(crate) caller: Caller,
-    /// For whom its writes are counted.
+    /// The client that its writes count for.
     pub(crate) client: Client,
 }
 
 impl Known {
-    /// As which user of the host it is carried out, if not as the server's own.
+    /// The host's user that its calls are carried out as; none for the server's own.
     pub(crate) fn uid(&self) -> Option<u32> {
         self.caller.credentials().map(|user| user.uid)
     }
@@ -44,12 +45,13 @@ pub(crate) struct Callers {
 }
 
 impl Callers {
-    /// None yet. Writes of the connection are `client`'s.
+    /// Begins without callers. Writes of the connection count for `client`.
     pub(crate) fn new(standing: Standing, anonymous: (u32, u32), client: Client) -> Self {
         Self { standing, anonymous, client, known: Vec::new(), last: 0 }
     }
 
-    /// Which of the known callers a credential stands for; `user` makes a caller of a user, its group and further ones.
+    /// The index of the known caller with this credential. `user` makes a caller of a user, its group and its other
+    /// groups.
     #[inline]
     pub(crate) fn find(
         &mut self,
@@ -89,7 +91,7 @@ impl Callers {
         };
         let client = uid.map_or_else(|| self.client.clone(), |uid| self.client.of_user(uid));
         let known = Known { credential: credential.into(), caller, client };
-        // The one after the last goes: those before it were used since.
+        // Replaces the slot after the last: the slots before it were used since.
         self.last = if self.known.len() < KNOWN_MAX { self.known.len() } else { (self.last + 1) % KNOWN_MAX };
         match self.known.get_mut(self.last) {
             Some(replaced) => *replaced = known,
@@ -99,7 +101,7 @@ impl Callers {
     }
 }
 
-/// User, group and further groups as whom a call is carried out that claims something; none: as the server's own user.
+/// User, group and other groups that a call with this claim is carried out as; none for the server's own user.
 fn identity(acts: &Acts, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
     let nobody = (anonymous.0, anonymous.1, Vec::new());
     let squash = match acts {
@@ -120,7 +122,7 @@ fn identity(acts: &Acts, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u
     Some((*uid, gid, groups.filter(|group| !squashed(*group)).collect()))
 }
 
-/// The group of what a user of this host makes: the one that its call names if the user is in it, as after newgrp(1).
+/// The group of new objects of a user of this host: the claimed one if the user is in it, as after newgrp(1).
 fn first_group(claim: &Claim, user: u32, first: u32, groups: &[u32]) -> u32 {
     match claim {
         Claim::User { uid, gid, .. } if *uid == user && groups.contains(gid) => *gid,

@@ -1,9 +1,9 @@
-//! How many calls of each procedure there were, and how they ended.
+//! Counts of calls by procedure, and by outcome.
 //!
 //! Owns: the rows (procedures, refusals, statuses other than OK), a connection's tally, their sum.
-//! Does not own: what is done with the figures (the command shows them).
-//! Invariants: a call answered is counted once under its procedure or its refusal, and once more
-//! under its status if that is not OK. A connection's tally is added to the sum after each poll.
+//! Does not own: the display of the figures (the command).
+//! Invariants: an answered call is counted once under its procedure or its refusal, and once more under its status if
+//! that is not OK. A connection's tally is added to the sum after each poll.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use crate::mount;
 use crate::rpc::Refusal;
 use crate::status::Status;
 
-/// Refusals and what else can become of a record, after the procedures.
+/// Refusals and other outcomes of a record, after the procedures.
 const OTHERS: [&str; 11] = [
     "rpc_mismatch",
     "rpc_auth_rejected",
@@ -35,7 +35,7 @@ const ROWS: usize = STATUSES_AT + Status::ALL.len();
 /// The rows in use are marked in a word this wide.
 const _: () = assert!(ROWS <= u128::BITS as usize);
 
-/// What is counted.
+/// An event that is counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Event {
     Nfs(u32),
@@ -83,7 +83,7 @@ impl Calls {
         Self { rows: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// Each row's name and count. The row of the status OK is left out: it is the rest.
+    /// Each row's name and count. The row of the status OK is left out, since it follows from the others.
     pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
         let names = arguments::PROCEDURES
             .into_iter()
@@ -103,8 +103,8 @@ impl Calls {
     }
 }
 
-/// What one connection counted since it last added it to the sum: plain stores, so that two
-/// reactors do not pass the sum's cache lines to and fro with every call.
+/// A connection's counts since it last added them to the sum. These are plain stores, so that two reactors do not pass
+/// the sum's cache lines to and fro with every call.
 pub(crate) struct Tally {
     rows: [u32; ROWS],
     used: u128,
@@ -122,7 +122,7 @@ impl Tally {
         self.used |= 1 << row;
     }
 
-    /// Counts how a call ended.
+    /// Counts a call's status.
     pub(crate) fn ended(&mut self, status: Status) {
         if status != Status::Ok {
             self.count(Event::Ended(status));

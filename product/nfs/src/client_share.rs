@@ -1,9 +1,9 @@
-//! What all connections of one client hold together.
+//! The memory that all connections of one client hold together.
 //!
-//! Owns: the sum, one for each party that has connections; the tasks to wake when it becomes less.
-//! Does not own: what each connection holds, and the bound (`connection`).
-//! Invariants: a connection's part is given back with it. The list has no more entries than there are connections,
-//! and those that went since the last one came.
+//! Owns: the sum, one for each party with connections; the tasks to wake when it falls.
+//! Does not own: each connection's memory, and the bound (`connection`).
+//! Invariants: a connection's part is given back when the connection ends. The list has no more entries than there are
+//! connections now and connections that ended since the last one came.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,15 +12,15 @@ use std::task::Waker;
 
 use afflux_frontend::Party;
 
-/// The clients that have connections.
+/// The clients with connections.
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<BTreeMap<Party, Weak<Held>>>);
 
-/// What the connections of one client hold.
+/// The memory of one client's connections.
 #[derive(Default)]
 struct Held {
     bytes: AtomicU64,
-    /// Connections that wait until it is less.
+    /// Connections that wait until the sum falls.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -43,7 +43,7 @@ impl Clients {
 }
 
 impl Share {
-    /// The connection holds so many bytes now.
+    /// Sets the number of bytes that the connection holds.
     pub(crate) fn hold(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.own, bytes);
         if bytes > before {
@@ -54,12 +54,12 @@ impl Share {
         }
     }
 
-    /// What the client's other connections hold.
+    /// The bytes of the client's other connections.
     pub(crate) fn others(&self) -> u64 {
         self.client.bytes.load(Ordering::SeqCst).saturating_sub(self.own)
     }
 
-    /// Has a task woken when another connection of the client holds less. It looks again after this.
+    /// Has a task woken when another connection of the client holds less. The caller must check again after this call.
     pub(crate) fn wake_when_less(&self, waker: &Waker) {
         let mut waiting = lock(&self.client.waiting);
         if !waiting.iter().any(|known| known.will_wake(waker)) {

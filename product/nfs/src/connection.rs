@@ -1,13 +1,13 @@
-//! One connection: which calls start when, which run at once, in what order replies leave.
+//! One connection: when calls start, which run at once, and the order of replies.
 //!
-//! Owns: the records received, the calls running, the replies not yet handed out, and the decision
-//! whether more input is wanted.
-//! Does not own: what calls do (`procedures`), sockets (the world).
-//! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or
-//! waits in `records`). No call is turned away for want of room: it is not read yet. A poll starts and
-//! finishes a bounded number of calls. What a call costs is charged when it starts and given back
-//! when its reply is written; from then on its reply counts, until the world has let go of it. A call for
-//! which the world leaves no room waits, unless it is alone; READs and listings are cut short then.
+//! Owns: the records received, the calls running, the replies not yet handed out, and the decision whether more input
+//! is wanted.
+//! Does not own: the work of calls (`procedures`), sockets (the world).
+//! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or waits in
+//! `records`). Lack of room turns no call away: the call is not read yet. A poll starts and finishes a bounded number
+//! of calls. A call's cost is charged when it starts and given back when its reply is written; from then on its reply
+//! counts, until the world has released it. A call for which the world has no room waits, unless it is alone; then
+//! READs and listings are cut short.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -43,7 +43,7 @@ const NFS: u32 = 100_003;
 const NFS_VERSION: u32 = 3;
 const MOUNT: u32 = 100_005;
 
-/// A call that runs, and what it is charged with.
+/// A running call, and its charge.
 struct Charged<F> {
     call: F,
     charge: u64,
@@ -61,39 +61,39 @@ impl<F: Future + Unpin> Future for Charged<F> {
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
-    /// Who is at the other end.
+    /// The other end.
     origin: Peer,
-    /// From which address, in its one form.
+    /// The other end's address in canonical form.
     peer: IpAddr,
-    /// For whom its calls are.
+    /// The callers of its calls.
     callers: Callers,
-    /// As of which change of the server's admission.
+    /// The count of the server's admission changes that these callers are based on.
     admitted_as_of: u64,
     records: record::Records,
-    /// Calls that may be dropped: the client will ask again.
+    /// Calls that may be dropped: the client will send them again.
     running: Workers<P>,
-    /// Calls that are run once and to their end, connection or not.
+    /// Calls that run once and to their end, even if the connection closes.
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Bytes of requests and expected replies of the calls in both.
     charged_bytes: u64,
-    /// What it holds, beside the client's other connections.
+    /// Its part of the client's memory.
     share: Share,
-    /// How many bytes may be held in all, by the world.
+    /// The world's bound on the bytes that the connection may hold.
     room_bytes: u64,
-    /// A call waits for room.
+    /// Whether a call waits for room.
     lacks_room: bool,
     batch: Batch,
     tally: Tally,
-    /// Calls are recorded: looked at once a poll.
+    /// Whether calls are recorded; checked once a poll.
     records_calls: bool,
-    /// Those of the poll.
+    /// The recorded calls of this poll.
     recorded: Vec<RecordedCall>,
 }
 
 impl<P: Platform> Connection<P> {
     pub(crate) fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
         let peer = origin.address.to_canonical();
-        // Before the rules are read: a change between the two is then met twice, and not missed.
+        // This comes before reading the rules: a change in between is then seen twice instead of missed.
         let admitted_as_of = server.admission_changes();
         Self {
             share: server.clients.share(origin.party()),
@@ -115,7 +115,7 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Has the next calls be answered as the server's rules are by now. Calls that run have their callers.
+    /// Applies the server's current rules to the next calls. Running calls keep their callers.
     fn notice_admission(&mut self) {
         let changes = self.server.admission_changes();
         if changes != self.admitted_as_of {
@@ -128,14 +128,14 @@ impl<P: Platform> Connection<P> {
         self.running.len() + self.changing.len()
     }
 
-    /// Request and reply bytes in progress, records not looked at aside.
+    /// Bytes of requests and replies in progress, without records that were not looked at.
     fn bytes_in_progress(&self) -> u64 {
         self.charged_bytes + self.batch.len() as u64 + self.batch.outstanding().bytes()
     }
 
-    /// How many bytes of data the reply to a call may have whose reply has at most `wanted`; none if the call
-    /// has to wait for room, with `waiting` bytes of the chunk that it is in. The first call of a poll is
-    /// told all the room there is; one that is alone never waits.
+    /// The bytes of data for a call's reply, which may have up to `wanted`; none if the call must wait for room.
+    /// `waiting` counts the bytes left in the chunk with the call. The first call of a poll gets all available room,
+    /// and a call that is alone never waits.
     fn reply_room(&self, wanted: u32, waiting: usize, first: bool) -> Option<u32> {
         let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
         let room = self.room_bytes.saturating_sub(held);
@@ -149,25 +149,26 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Whether nothing is in progress but records that wait.
+    /// Whether nothing is in progress, apart from waiting records.
     fn is_alone(&self) -> bool {
         self.bytes_in_progress() == 0
     }
 
-    /// Whether a further call may start. A call that is alone always may.
+    /// Whether another call may start. A call that is alone always may.
     fn has_room(&self, inflight_bytes_max: u64) -> bool {
         self.calls_running() < CALLS_MAX
             && self.bytes_in_progress() <= inflight_bytes_max
             && self.client_has_room(self.bytes_in_progress())
     }
 
-    /// Whether the connection may hold more than so many bytes beside the client's others. One that holds none may.
+    /// Whether the connection may hold more than `bytes` bytes beside the client's others. A connection that holds none
+    /// may.
     fn client_has_room(&self, bytes: u64) -> bool {
         bytes == 0 || self.share.others() + bytes <= self.server.client_bytes_max()
     }
 
-    /// Tells the client's other connections what this one holds, and has it polled when they hold less if it waits
-    /// for that.
+    /// Publishes the bytes of this connection to the client's others. If it waits for memory, has it polled when they
+    /// hold less.
     fn share_with_others(&mut self, cx: &Context<'_>) {
         self.share.hold(self.held_bytes());
         if !self.client_has_room(self.held_bytes()) {
@@ -178,7 +179,7 @@ impl<P: Platform> Connection<P> {
         }
     }
 
-    /// Starts calls while there is room. True when it stopped only because it is another's turn.
+    /// Starts calls while there is room. True if it stopped only because its turn is over.
     fn start_calls(&mut self) -> bool {
         self.lacks_room = false;
         let inflight_bytes_max = self.server.inflight_bytes_max();
@@ -204,7 +205,7 @@ impl<P: Platform> Connection<P> {
         false
     }
 
-    /// Starts the call in a record, the first of a poll or not, or refuses it. False if it has to wait.
+    /// Starts or refuses the call in a record. `first` is true for the first of a poll. False if the call has to wait.
     fn start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
         let waiting = chunk.left() + record.len();
@@ -235,7 +236,7 @@ impl<P: Platform> Connection<P> {
         true
     }
 
-    /// For which of the known callers a call is, and the program that has the procedure called.
+    /// The index of the call's caller, and the program that it calls.
     fn caller_and_program(&mut self, call: &Call, record: &[u8]) -> Result<(usize, u32), Refusal> {
         let (from, to) = call.credential;
         let volume = &self.server.volume;
@@ -243,7 +244,7 @@ impl<P: Platform> Connection<P> {
         Ok((caller, self.route(call)?))
     }
 
-    /// The program that has the procedure called.
+    /// The program that the call's procedure belongs to.
     fn route(&self, call: &Call) -> Result<u32, Refusal> {
         let (known, (low, high)) = match call.program {
             NFS => ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, NFS_VERSION)),
@@ -264,7 +265,7 @@ impl<P: Platform> Connection<P> {
         self.batch.writer.refuse(xid, refusal);
     }
 
-    /// Answers the calls that matter most, if what they need is cached.
+    /// Answers calls of the most important procedures, if their data is cached.
     fn try_answer(&mut self, call: &Call, caller: usize, record: &[u8]) -> bool {
         let (volume, batch, caller) = (&self.server.volume, &mut self.batch, &self.callers.get(caller).caller);
         let bytes = &record[call.arguments_at..];
@@ -335,7 +336,7 @@ impl<P: Platform> Connection<P> {
         self.running.begin(worker, work, charge);
     }
 
-    /// Runs a call unless it is running or has been run: then its reply is this one's too.
+    /// Runs a call unless it is running or has run; then it gets that call's reply.
     fn run_once(&mut self, key: Key, xid: u32, on_behalf: OnBehalf, arguments: Arguments, charge: u64) {
         let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
@@ -355,7 +356,7 @@ impl<P: Platform> Connection<P> {
         self.changing.push(Charged { call, charge });
     }
 
-    /// Goes on with the calls that run and takes the replies of those that end.
+    /// Continues running calls and takes the replies of finished ones.
     fn finish_calls(&mut self, cx: &mut Context<'_>) {
         for _ in 0..CALLS_PER_POLL_MAX {
             if self.batch.len() >= REPLY_BYTES_PER_POLL_MAX {
@@ -412,8 +413,8 @@ impl<P: Platform> Machine for Connection<P> {
         }
         let outstanding = self.batch.outstanding().bytes();
         if self.records.waiting() > 0 && !turn_over {
-            // Room may come from the world letting go of replies, which polls nobody. Registered
-            // first and looked at again after, so that it cannot happen unseen in between.
+            // The world makes room by releasing replies, which polls no connection. The waker is registered first and
+            // the room checked again after, so that no release in between is missed.
             self.batch.outstanding().wake_when_fewer(cx.waker());
             let may_start = match self.lacks_room {
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
@@ -457,7 +458,7 @@ impl<P: Platform> Machine for Connection<P> {
     }
 }
 
-/// What is recorded of a call, if it moves bytes or asks for a sync.
+/// The recorded form of a call that moves bytes or asks for a sync.
 fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
     let operation = match procedure {
         arguments::READ => RecordedOperation::Read,
@@ -473,8 +474,8 @@ fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
 }
 
 impl<P: Platform> Drop for Connection<P> {
-    /// A change that has begun may be done on the host already; its reply is kept for the client that
-    /// comes back. It is not left half-way either: it may hold what others wait for.
+    /// A change that has begun may be done on the host already; its reply is kept for the client that comes back. A
+    /// call must not stop half-way either, since it may hold a lock that others wait for.
     fn drop(&mut self) {
         if !self.changing.is_empty() {
             let mut changing = std::mem::take(&mut self.changing);

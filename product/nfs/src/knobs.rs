@@ -1,8 +1,9 @@
 //! The knobs of the NFS front end.
 //!
-//! Owns: their table. Does not own: values (the engine's settings, to which who makes an engine adds the table); what
-//! of them the transport obeys, which the command hands to it.
-//! Invariants: each is read where it acts, so that a change needs no restart.
+//! Owns: their table.
+//! Does not own: values (the engine's settings; the code that makes an engine adds the table); the knobs that the
+//! transport obeys, which the command passes to it.
+//! Invariants: the code reads each knob when it needs the value, so that a change needs no restart.
 
 afflux_volume::knobs! {
     /// A knob of the NFS front end.

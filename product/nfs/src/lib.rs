@@ -2,12 +2,11 @@
 //!
 //! Owns: the protocol, the calls in progress of each connection, the replies kept against repetition.
 //! Does not own: sockets, threads, clocks (worlds move the bytes and poll); files (the volume).
-//! Invariants: whatever bytes arrive, nothing panics, nothing grows beyond its bound, and every call
-//! that can be read is answered once. Where it cannot keep up it stops wanting input; it never
-//! answers a call with "come back later".
+//! Invariants: for any bytes, nothing panics, nothing grows beyond its bound, and every call that can be read is
+//! answered once. A machine that cannot keep up stops wanting input; it never answers a call with "come back later".
 //!
-//! Both programs are served on one connection, so that one port without a port mapper is enough. A
-//! [`Server`] is what all connections share; [`Server::connection`] gives the [`Machine`] of one.
+//! Both programs are served on one connection, so that one port without a port mapper is enough. A [`Server`] has the
+//! state of all connections; [`Server::connection`] returns the [`Machine`] of one.
 //!
 //! [`Machine`]: afflux_frontend::Machine
 
@@ -41,9 +40,8 @@ pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;
 pub use server::Server;
 
-/// Reads `record`, one record without its mark, as far as that needs no volume: header, credentials
-/// and arguments. Tells whether a call with readable arguments was in it. For fuzzers: whatever the
-/// bytes, it returns.
+/// Reads `record`, one record without its mark, as far as that needs no volume: header, credentials and arguments.
+/// Returns whether it contains a call with readable arguments. For fuzzers: it returns for any bytes.
 pub fn decodes(record: &bytes::Bytes) -> bool {
     let rpc::Incoming::Call(call) = rpc::parse(record) else {
         return false;

@@ -1,9 +1,9 @@
-//! The MOUNT program (RFC 1813, appendix I): where clients get their first handle.
+//! The MOUNT program (RFC 1813, appendix I), which gives clients their first handle.
 //!
-//! Owns: its procedures, and the list of who has mounted what, which is for people to look at.
+//! Owns: its procedures, and the list of mounts, which is only for people.
 //! Does not own: exports and paths (the volume).
-//! Invariants: the list has at most [`MOUNTS_MAX`] lines and is never relied on; handles stay valid
-//! whether or not they are in it.
+//! Invariants: the list has at most [`MOUNTS_MAX`] lines, and no code relies on it: a handle is valid whether or not it
+//! is in the list.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -23,15 +23,15 @@ pub(crate) const PROCEDURES: [&str; 6] =
 /// Most lines that the list of mounts has; the oldest go first.
 pub const MOUNTS_MAX: usize = 256;
 
-/// Versions that are answered. The first two have handles of 32 bytes for NFSv2, which is not here:
-/// they are for tools that list mounts and exports.
+/// Versions that are answered. The first two have handles of 32 bytes for NFSv2, which this server lacks; they are for
+/// tools that list mounts and exports.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
 const VERSION_WITH_HANDLES: u32 = 3;
 
 const MNT: u32 = 1;
 const DUMP: u32 = 2;
 const UMNT: u32 = 3;
-/// Most bytes of a path that are read at all; above [`MOUNT_PATH_BYTES_MAX`] it is refused by status.
+/// Most bytes of a path that are read at all; a path above [`MOUNT_PATH_BYTES_MAX`] is refused by status.
 const PATH_BYTES_READ_MAX: usize = 4096;
 
 /// A call of MOUNT.
@@ -71,7 +71,7 @@ struct Line {
     path: Vec<u8>,
 }
 
-/// Most bytes that a line takes in a reply beside its path.
+/// Most bytes of a line in a reply beside its path.
 const LINE_BYTES_MAX: usize = 64;
 
 /// Most bytes of data that the reply to a call will have.
@@ -82,7 +82,7 @@ pub(crate) fn reply_bytes_max(procedure: u32) -> u32 {
     }
 }
 
-/// Who has mounted what, as far as they said.
+/// The clients' mounts, as far as the clients reported them.
 #[derive(Default)]
 pub(crate) struct Mounts {
     lines: Mutex<VecDeque<Line>>,
@@ -105,7 +105,7 @@ impl Mounts {
     }
 }
 
-/// Answers a call that is made for `caller`; of the list of mounts with as much as fits into `bytes_max`.
+/// Answers a call of `caller`. A reply with the list of mounts has as many lines as fit into `bytes_max`.
 pub(crate) async fn answer<P: Platform>(
     server: Arc<Server<P>>,
     client: IpAddr,
@@ -157,7 +157,7 @@ fn dump<P: Platform>(server: &Server<P>, draft: &mut Draft, bytes_max: usize) {
     draft.writer.bool(false);
 }
 
-/// The exports, each open to everybody that can reach the port: no groups.
+/// The exports, each without groups, since every client that can reach the port may mount it.
 fn export<P: Platform>(server: &Server<P>, draft: &mut Draft) {
     for name in server.volume.exports() {
         draft.writer.bool(true);

@@ -1,12 +1,11 @@
 //! Record marking (RFC 5531, section 11): whole records out of a stream of bytes.
 //!
 //! Owns: the fragments of a record that has not ended, and the records not yet looked at.
-//! Does not own: what is in a record.
-//! Invariants: a record is of [`FRAGMENTS_MAX`] fragments at most. Of one that is longer than
-//! [`RECORD_BYTES_MAX`] the beginning is kept, up to there, and the rest thrown away as it comes in, so
-//! that a client which sends larger WRITEs than it was told gets an answer and not a broken connection.
-//! One that claims more than [`SENT_BYTES_MAX`] is refused before its bytes are waited for. What comes
-//! in one fragment, and is not too long, is never copied.
+//! Does not own: the contents of a record.
+//! Invariants: a record has at most [`FRAGMENTS_MAX`] fragments. Of a longer record than [`RECORD_BYTES_MAX`] only the
+//! beginning up to there is kept, and the rest is thrown away as it comes in. So a client that sends larger WRITEs than
+//! announced gets an answer instead of a broken connection. A record that claims more than [`SENT_BYTES_MAX`] is
+//! refused before its bytes arrive. A record in one fragment that is not too long is never copied.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,19 +15,19 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::limits::WRITE_BYTES_MAX;
 
-/// Most bytes a record may have: the largest WRITE, and room for its header (928 bytes at most).
+/// Most bytes of a record: the largest WRITE, and room for its header (928 bytes at most).
 pub const RECORD_BYTES_MAX: usize = WRITE_BYTES_MAX as usize + 4096;
-/// Most bytes of a record that are received at all, those thrown away included.
+/// Most bytes of a record that are received at all, including those thrown away.
 pub(crate) const SENT_BYTES_MAX: usize = 64 << 20;
-/// Most fragments a record may come in, empty ones included.
+/// Most fragments of a record, including empty ones.
 pub const FRAGMENTS_MAX: u32 = 1024;
 
 /// Bytes of a record mark.
 pub(crate) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
-/// The buffers that worlds receive into have at most this size, or what a record in them needs.
+/// Worlds receive into buffers of at most this size, or of the size that a record in them needs.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Records up to this length are copied to memory that is used again.
+/// Records up to this length are copied to reused memory.
 const SHORT_BYTES_MAX: usize = 16 << 10;
 /// Bytes that are thrown away are received in pieces of this size.
 const UNWANTED_STEP: usize = 64 << 10;
@@ -45,15 +44,15 @@ pub(crate) fn mark(len: usize) -> u32 {
 /// Several whole records as they were received, each with its mark.
 pub(crate) struct Chunk {
     bytes: Bytes,
-    /// How large the memory may be that they are a part of.
+    /// Upper bound of the memory block that they are a part of.
     memory_bytes: usize,
     at: usize,
-    /// How many records start at `at` or later.
+    /// Number of records that start at `at` or later.
     records: usize,
 }
 
 impl Chunk {
-    /// Where the next record's bytes are, its mark not included. None after the last.
+    /// The position of the next record's bytes, without its mark. None after the last.
     pub(crate) fn next_record(&mut self) -> Option<Range<usize>> {
         let rest = self.bytes.get(self.at..)?;
         let (len, _) = fragment(rest)?;
@@ -68,9 +67,9 @@ impl Chunk {
         &self.bytes[record]
     }
 
-    /// The bytes of a record for as long as somebody needs them. Shares the memory that they were received in
-    /// if the record is a good part of it, so that a small call that waits does not hold a large buffer. Otherwise it
-    /// is copied, a short one to `buffer`, whose memory is used again if nobody has what was kept there before.
+    /// The bytes of a record, for longer use. Shares the memory of the received bytes if the record is at least half of
+    /// it, so that a small call that waits does not hold a large buffer. Otherwise copies the record. A short one goes
+    /// to `buffer`, and reuses its memory if the bytes kept there before are released.
     pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
         const SHARE_MAX: usize = 2;
         if record.len() * SHARE_MAX >= self.memory_bytes {
@@ -84,7 +83,7 @@ impl Chunk {
         }
     }
 
-    /// Takes back that the last record was looked at.
+    /// Marks the last record as not looked at.
     pub(crate) fn unlook(&mut self, record: &Range<usize>) {
         self.at = record.start - MARK_BYTES;
         self.records += 1;
@@ -96,7 +95,7 @@ impl Chunk {
     }
 }
 
-/// Length and whether it is a record's last, of the fragment whose mark starts `bytes`.
+/// The length of the fragment whose mark starts `bytes`, and whether it is a record's last.
 fn fragment(bytes: &[u8]) -> Option<(usize, bool)> {
     let mark = u32::from_be_bytes(*bytes.first_chunk()?);
     Some(((mark & !LAST_FRAGMENT) as usize, mark & LAST_FRAGMENT != 0))
@@ -108,12 +107,12 @@ pub(crate) struct Records {
     chunks: VecDeque<Chunk>,
     chunk_bytes: usize,
     chunk_records: usize,
-    /// The fragments so far of a record in several, after room for a mark. Empty: no such record.
+    /// The fragments so far of a record in several, after room for a mark. Empty if there is no such record.
     assembly: BytesMut,
     assembly_fragments: u32,
-    /// Bytes of the record in `assembly` that were thrown away, or are to be.
+    /// Bytes of the record in `assembly` that were or will be thrown away.
     cut_bytes: usize,
-    /// What is still to come of a fragment whose beginning was taken, and whether it is the last one.
+    /// The rest of a fragment whose beginning was kept, and whether it is the last fragment.
     unwanted: usize,
     unwanted_ends: bool,
 }
@@ -187,7 +186,7 @@ impl Records {
         len.min(RECORD_BYTES_MAX - self.assembled())
     }
 
-    /// Throws away what is there of the unwanted rest of a fragment. False if more of it is to come.
+    /// Throws away the received part of the unwanted rest of a fragment. False if more of it is to come.
     fn throw_away(&mut self, input: &mut BytesMut) -> bool {
         let count = self.unwanted.min(input.len());
         input.advance(count);
@@ -198,7 +197,7 @@ impl Records {
         self.unwanted == 0
     }
 
-    /// What a mark claims is refused before any of it is waited for.
+    /// Checks a fragment's claimed length before its bytes arrive.
     fn check(&self, len: usize, last: bool) -> Result<(), ProtocolError> {
         let total = self.assembled() + self.cut_bytes + len;
         if total > SENT_BYTES_MAX {
@@ -239,16 +238,16 @@ impl Records {
         }
     }
 
-    /// Takes so many records, of so many bytes in all, off the front of the received bytes.
+    /// Takes `records` records, of `whole` bytes in all, off the front of the received bytes.
     fn take(&mut self, input: &mut BytesMut, whole: usize, records: usize) {
         if whole == 0 {
-            // A piece of a record: what splits it off would cost more than to look at it.
+            // There is only a piece of a record; splitting it off would cost more than looking at it again.
             return;
         }
         self.push(input.split_to(whole).freeze(), records, whole.max(BUFFER_BYTES));
     }
 
-    /// Takes the records received longest ago.
+    /// Takes the records that were received first.
     pub(crate) fn pop(&mut self) -> Option<Chunk> {
         let chunk = self.chunks.pop_front()?;
         self.chunk_bytes -= chunk.left();
@@ -256,12 +255,12 @@ impl Records {
         Some(chunk)
     }
 
-    /// Puts back what was not looked at of a chunk just taken.
+    /// Puts back the rest of a chunk that was just taken.
     pub(crate) fn put_back(&mut self, mut chunk: Chunk) {
         const SHARE_MAX: usize = 2;
         if chunk.records > 0 {
             if chunk.left() * SHARE_MAX < chunk.bytes.len() {
-                // What waits does not hold the memory of what is done.
+                // Waiting records do not keep the memory of finished ones.
                 chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
                 (chunk.at, chunk.memory_bytes) = (0, chunk.bytes.len());
             }
@@ -281,8 +280,8 @@ impl Records {
         self.chunk_records
     }
 
-    /// How many bytes the fragment at the front of `input` still lacks before something can be done with
-    /// it; its mark if that is not there.
+    /// Number of bytes that the fragment at the front of `input` still lacks; only those of the mark if the mark is
+    /// incomplete.
     pub(crate) fn lacking(&self, input: &[u8]) -> usize {
         match fragment(input) {
             _ if self.unwanted > 0 => self.unwanted.min(UNWANTED_STEP),

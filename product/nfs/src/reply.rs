@@ -1,8 +1,8 @@
-//! A reply while it is being written, and how file attributes look in it.
+//! A reply while it is being written, and the encoding of file attributes.
 //!
 //! Owns: the encoding of `fattr3`, of optional attributes, of weak cache consistency data and handles.
-//! Does not own: what a procedure answers; the header before its results (`rpc`).
-//! Invariants: a reply is one whole record, its mark patched when its length is known.
+//! Does not own: a procedure's answer; the header before its results (`rpc`).
+//! Invariants: a reply is one whole record. Its mark is patched when the length is known.
 
 use afflux_volume::PinnedPages;
 use afflux_volume::{Attributes, Before, Consistency, Kind, ReadBytes, Timestamp};
@@ -15,7 +15,7 @@ use crate::xdr::{Writer, padding};
 
 /// Bytes of `fattr3`.
 const ATTRIBUTES_BYTES: usize = 84;
-/// Bytes of optional attributes that are there.
+/// Bytes of optional attributes that are present.
 pub(crate) const POST_OP_BYTES: usize = 4 + ATTRIBUTES_BYTES;
 /// Room for most replies: two handles or one with all its attributes and consistency data.
 const REPLY_BYTES_USUAL: usize = 384;
@@ -29,7 +29,7 @@ pub(crate) enum Data {
 }
 
 impl Data {
-    /// How many bytes.
+    /// Number of bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Pages(pages) => pages.len(),
@@ -47,7 +47,7 @@ impl From<ReadBytes> for Data {
     }
 }
 
-/// A finished reply: a whole record, but for the data that follows it and its padding.
+/// A finished reply: a whole record, without the data that follows it and the padding.
 pub(crate) struct Reply {
     pub(crate) record: Vec<u8>,
     pub(crate) data: Option<Data>,
@@ -61,7 +61,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An accepted call's reply, up to its results, in a buffer that was used before or is empty.
+    /// The reply to an accepted call, up to its results, in a buffer that is empty or was used before.
     pub(crate) fn accepted(xid: u32, buffer: Vec<u8>) -> Self {
         let mut writer = Writer::reusing(buffer);
         writer.reserve(REPLY_BYTES_USUAL);
@@ -69,30 +69,30 @@ impl Draft {
         Self { writer, status: Status::Ok }
     }
 
-    /// Writes the status, which every NFS procedure's results but those of NULL start with.
+    /// Writes the status, which starts the results of every NFS procedure except NULL.
     pub(crate) fn status(&mut self, status: Status) -> &mut Writer {
         self.status = status;
         self.writer.u32(status.code());
         &mut self.writer
     }
 
-    /// Notes how a call ended whose results write it in another form.
+    /// Notes the status of a call whose results have it in another form.
     pub(crate) fn note(&mut self, status: Status) {
         self.status = status;
     }
 
-    /// The reply, with nothing after what was written.
+    /// The reply, without data after it.
     pub(crate) fn finish(self) -> Reply {
         self.finish_with(None)
     }
 
-    /// The reply, followed by `data`, whose length has been written.
+    /// The reply, followed by `data`; the length of `data` has been written.
     pub(crate) fn finish_with(mut self, data: Option<Data>) -> Reply {
         self.writer.end_record(0, data.as_ref().map_or(0, Data::len));
         Reply { record: self.writer.into_bytes(), data, status: self.status }
     }
 
-    /// The reply to a call that failed with nothing to add but absent attributes: `flags` of them.
+    /// The reply to a failed call whose results have only `flags` absent attributes.
     pub(crate) fn failed(mut self, status: Status, flags: usize) -> Reply {
         let writer = self.status(status);
         for _ in 0..flags {
@@ -117,7 +117,7 @@ impl Writer {
         self.end_record(start, 0);
     }
 
-    /// Patches the mark of the record that starts at `start`; `data_bytes` and their padding follow it.
+    /// Patches the mark of the record that starts at `start`; `data_bytes` bytes of data and their padding follow it.
     pub(crate) fn end_record(&mut self, start: usize, data_bytes: usize) {
         let len = self.len() - start - record::MARK_BYTES + data_bytes + padding(data_bytes);
         self.patch_u32(start, record::mark(len));
@@ -195,7 +195,7 @@ fn kind_code(kind: Kind) -> u32 {
     }
 }
 
-/// `nfstime3`: 32 bits of seconds (what does not fit wraps, as with other servers), 32 of nanoseconds.
+/// `nfstime3`: 32 bits of seconds (larger values wrap, as in other servers), 32 of nanoseconds.
 fn time_words(time: Timestamp) -> u64 {
     u64::from(time.seconds as u32) << 32 | u64::from(time.nanos)
 }

@@ -1,17 +1,18 @@
-//! Replies kept for clients that ask again: a call that changes something is run once.
+//! Replies kept for clients that send a call again: a call that changes something runs once.
 //!
-//! Owns: the last calls of that kind of all connections, running or answered; how many of them are whose.
-//! Does not own: which calls are of that kind (`arguments`), the running (`connection`), the parties (`frontend`).
-//! Invariants: at most [`ENTRIES_MAX`] calls, and [`USER_ENTRIES_MAX`] of one user of one party. A call is forgotten
-//! for a later one of its own user, or because its party has most, and its user most in that party. So a user who makes
-//! many calls has no call of another user forgotten. Up to [`ROOT_ENTRIES`] of this host's root stay whoever asks. A call that
-//! runs is not forgotten while one of the oldest of the same user is answered. A call that comes
-//! twice runs once, and both get its reply. Numbers and bytes that clients choose are hashed with a key that they do not know.
+//! Owns: the last such calls of all connections, running or answered; the number of each user's calls.
+//! Does not own: the choice of these calls (`arguments`), running them (`connection`), the parties (`frontend`).
+//! Invariants: at most [`ENTRIES_MAX`] calls are kept, and at most [`USER_ENTRIES_MAX`] of one user of one party. A
+//! call is forgotten for a later one of its own user. If the cache is full, the victim is a call of the party with the
+//! most calls, and of that party's user with the most. So a user who makes many calls does not evict another user's
+//! call. The last [`ROOT_ENTRIES`] calls of this host's root stay, however many calls others make. A running call is
+//! not forgotten if one of the same user's oldest calls is answered. A call that comes twice runs once, and both get
+//! its reply. Numbers and bytes that clients choose are hashed with a key that clients do not know.
 //!
-//! A client that lost its connection sends its unanswered calls again over a new one, from another
-//! port; so the key is the peer's address without the port, the user, the call's number, and a hash of all of
-//! the call's bytes (credentials with their stamp included), which keeps two clients of one host
-//! apart unless they number their calls alike and send the same bytes.
+//! A client that lost its connection repeats its unanswered calls over a new connection, from another port. So the key
+//! is the peer's address without the port, the user, the call's number, and a hash of all bytes of the call
+//! (credentials with their stamp included). Two clients of one host thus stay apart, unless both number their calls
+//! alike and send the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
@@ -27,14 +28,14 @@ use siphasher::sip::SipHasher13;
 
 use crate::status::Status;
 
-/// Most calls that are remembered: what a client can have unanswered (its window, and the replies
-/// that fit the socket buffers), several times over.
+/// Most calls that are kept: several times the calls that a client can have unanswered (its window, and the replies
+/// that fit the socket buffers).
 pub const ENTRIES_MAX: usize = 16_384;
 /// Most calls of one user of one party.
 const USER_ENTRIES_MAX: usize = ENTRIES_MAX / 4;
-/// So many of this host's root are not forgotten for others.
+/// This many calls of this host's root are not forgotten for others.
 const ROOT_ENTRIES: usize = ENTRIES_MAX / 4;
-/// How many of the oldest calls are looked at for one that is answered.
+/// Number of oldest calls among which an answered one is searched.
 const EVICTION_TRIES: usize = 64;
 
 /// A reply that can be sent more than once.
@@ -44,7 +45,7 @@ pub(crate) struct KeptReply {
     pub(crate) status: Status,
 }
 
-/// A call that is running or answered; whoever awaits it drives it. Must not own the cache.
+/// A running or answered call; any task that awaits it drives it. Must not own the cache.
 pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Send>>>;
 
 /// The party that a call comes from, and the user that the server carries it out for.
@@ -54,11 +55,11 @@ pub(crate) struct Whose {
     pub(crate) user: Option<u32>,
 }
 
-/// What two sendings of the same call have in common.
+/// The identity of a call, equal for all its transmissions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     peer: IpAddr,
-    /// Two of one host may send the same bytes.
+    /// Two users of one host may send the same bytes.
     whose: Whose,
     xid: u32,
     bytes: usize,
@@ -79,13 +80,13 @@ impl BuildHasher for Keyed {
 
 struct Kept {
     calls: HashMap<Key, SharedCall, Keyed>,
-    /// The same keys, of each from the oldest on.
+    /// The same keys by owner, each list from the oldest on.
     of: BTreeMap<Whose, VecDeque<Key>>,
     parties: Counts<Party>,
     users: BTreeMap<Party, Counts<Option<u32>>>,
 }
 
-/// Numbers of calls by their owners, and the owner with the most.
+/// Numbers of calls by their owners, ordered to find the owner with the most.
 struct Counts<K> {
     of: BTreeMap<K, usize>,
     ordered: BTreeSet<(usize, K)>,
@@ -98,7 +99,7 @@ pub(crate) struct ReplyCache {
 }
 
 impl ReplyCache {
-    /// An empty one. Nobody but the server knows the key.
+    /// An empty cache. Only the server knows the key.
     pub(crate) fn new(hash_key: [u8; 16]) -> Self {
         let hashes = Keyed(hash_key);
         let kept = Kept {
@@ -110,15 +111,15 @@ impl ReplyCache {
         Self { hashes, kept: Mutex::new(kept) }
     }
 
-    /// The key of a call from its whole record.
+    /// The key of a call, from its whole record.
     pub(crate) fn key(&self, peer: IpAddr, whose: Whose, xid: u32, record: &[u8]) -> Key {
         let mut hasher = self.hashes.build_hasher();
         hasher.write(record);
         Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
     }
 
-    /// The call kept under `key`, and true; or the one that `start` makes, which is kept, and false.
-    /// `start` must not run the call or come back here.
+    /// The call kept under `key`, and true; or a new call from `start`, which is then kept, and false. `start` must not
+    /// run the call or use this cache.
     pub(crate) fn find_or_start(
         &self,
         key: Key,
@@ -135,7 +136,7 @@ impl ReplyCache {
                 (call, false, forgotten)
             }
         };
-        // Dropping a call may run code of the volume; not under the lock.
+        // Dropping a call may run code of the volume, so that the lock must be released.
         drop(forgotten);
         (call, found)
     }
@@ -163,7 +164,7 @@ impl Kept {
         self.users.entry(party).or_default().change(user, |count| count + 1);
     }
 
-    /// Forgets a call if one of `whose` is to come and there are as many as may be.
+    /// Forgets a call before a new one of `whose` if the cache is full.
     fn make_room(&mut self, whose: Whose) -> Option<SharedCall> {
         if self.of.get(&whose).is_some_and(|keys| keys.len() >= USER_ENTRIES_MAX) {
             return self.forget_one(whose);
@@ -177,7 +178,7 @@ impl Kept {
         self.forget_one(Whose { party, user })
     }
 
-    /// Forgets the oldest call that is answered, if that is among the oldest of all, or the oldest.
+    /// Forgets the first answered call among the oldest ones of `whose`, or the oldest if none of these is answered.
     fn forget_one(&mut self, whose: Whose) -> Option<SharedCall> {
         let Whose { party, user } = whose;
         let keys = self.of.get_mut(&whose)?;

@@ -1,8 +1,8 @@
 //! The RPC envelope (RFC 5531): a call's header and credentials, a reply's header.
 //!
-//! Owns: which calls are refused before any program sees them, and with what; what a credential claims.
+//! Owns: the refusals before any program sees a call; the claim in a credential.
 //! Does not own: programs and procedures, record marks.
-//! Invariants: a credential is read only within its own bytes; nothing is allocated for a header.
+//! Invariants: a credential is read only within its own bytes; a header needs no allocation.
 
 use afflux_frontend::{Claim, GROUPS_MAX};
 
@@ -17,23 +17,23 @@ const AUTH_SYS: u32 = 1;
 const AUTH_BYTES_MAX: usize = 400;
 const MACHINE_NAME_BYTES_MAX: usize = 255;
 
-/// The flavours of credentials that are taken, in the order in which MOUNT offers them.
+/// The accepted flavours of credentials, in the order in which MOUNT offers them.
 pub(crate) const FLAVOURS: [u32; 2] = [AUTH_SYS, AUTH_NONE];
 
 /// The header of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What the reply must repeat.
+    /// The number that the reply must repeat.
     pub xid: u32,
-    /// The program asked for.
+    /// The program called.
     pub program: u32,
     /// Its version.
     pub version: u32,
-    /// The procedure of it.
+    /// Its procedure.
     pub procedure: u32,
-    /// Where in the record the credential is, flavour and length included: see [`claim`].
+    /// The range of the credential in the record, flavour and length included: see [`claim`].
     pub credential: (usize, usize),
-    /// Where the procedure's arguments start in the record.
+    /// The start of the procedure's arguments in the record.
     pub arguments_at: usize,
 }
 
@@ -41,21 +41,21 @@ pub struct Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Another version of RPC than 2.
+    /// A version of RPC other than 2.
     RpcMismatch,
-    /// A flavour of credentials that is not taken.
+    /// A flavour of credentials that is not accepted.
     RejectedCredential,
-    /// A credential whose bytes are not what its flavour says.
+    /// A credential whose bytes do not have its flavour's form.
     BadCredential,
-    /// A credential that proves too little: the peer is not one of those that are answered.
+    /// A credential that proves too little: its peer is not admitted.
     WeakCredential,
     /// No such program here.
     ProgramUnavailable,
-    /// The program is here in other versions.
+    /// The server has other versions of the program.
     ProgramMismatch {
-        /// The lowest version that is here.
+        /// The server's lowest version.
         low: u32,
-        /// The highest.
+        /// The server's highest version.
         high: u32,
     },
     /// The program has no such procedure.
@@ -64,21 +64,21 @@ pub enum Refusal {
     GarbageArguments,
 }
 
-/// What a record turned out to be.
+/// The kinds of a received record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A call to be looked at further.
+    /// A call.
     Call(Call),
-    /// A call to be refused.
+    /// A call that must be refused.
     Refused {
-        /// What the reply must repeat.
+        /// The number that the reply must repeat.
         xid: u32,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A reply; nobody here has asked for one.
+    /// A reply, although the server sends no calls.
     Reply,
-    /// Too short to be anything.
+    /// A record that is too short for a header.
     Nothing,
 }
 
@@ -118,7 +118,7 @@ fn parse_call(xid: u32, reader: &mut Reader<'_>) -> Result<Result<Call, Refusal>
     Ok(Ok(Call { xid, program, version, procedure, credential, arguments_at: reader.position() }))
 }
 
-/// Whom a credential claims to be from; `credential` is what [`Call::credential`] stands for.
+/// The user that a credential claims; `credential` has the bytes in the range [`Call::credential`].
 pub fn claim(credential: &[u8]) -> Result<Claim, Refusal> {
     let mut reader = Reader::new(credential);
     let flavour = reader.u32().map_err(|_| Refusal::BadCredential)?;
@@ -156,7 +156,7 @@ pub(crate) fn write_accepted(writer: &mut Writer, xid: u32) {
     writer.raw(&REST);
 }
 
-/// Writes a whole reply that says why a call is not run.
+/// Writes a whole reply with the reason why a call is not run.
 pub(crate) fn write_refusal(writer: &mut Writer, xid: u32, refusal: Refusal) {
     const ACCEPTED: u32 = 0;
     const DENIED: u32 = 1;

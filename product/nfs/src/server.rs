@@ -1,9 +1,9 @@
-//! What all connections share.
+//! The state that all connections share.
 //!
-//! Owns: which peers are answered, the reply cache, the list of mounts, what each client holds, the sum of the calls
-//! counted, how many workers wait for calls.
-//! Does not own: files (the volume), sockets (the world), what happens on one connection.
-//! Invariants: nothing here grows without a bound, and nothing is locked while a call waits.
+//! Owns: the rules of admission, the reply cache, the list of mounts, each client's sum of memory, the sum of the calls
+//! counted, the number of spare workers.
+//! Does not own: files (the volume), sockets (the world), the state of one connection.
+//! Invariants: everything here is bounded, and no lock is held while a call waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -25,7 +25,7 @@ use crate::workers::Spares;
 pub struct Server<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
     admission: RwLock<Admission>,
-    /// How often `admission` was changed.
+    /// Number of changes of `admission`.
     admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
@@ -38,7 +38,7 @@ pub struct Server<P: Platform> {
 }
 
 impl<P: Platform> Server<P> {
-    /// A server without connections, which answers the peers that `admission` says.
+    /// A server without connections, which answers the peers that `admission` allows.
     ///
     /// # Panics
     /// When the settings of the volume's engine do not have the front end's [`KNOBS`](crate::KNOBS).
@@ -59,27 +59,27 @@ impl<P: Platform> Server<P> {
         })
     }
 
-    /// From now on answers the peers that `admission` says: on connections that are open from their next call on.
-    /// Calls that have begun are carried out as they began.
+    /// From now on, answers the peers that `admission` allows; open connections follow with their next call. Calls that
+    /// have begun keep their callers.
     pub fn admit(&self, admission: Admission) {
         *self.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
         self.admission_changes.fetch_add(1, Ordering::Release);
     }
 
-    /// How often that was changed: whoever has callers of another count asks for them again.
+    /// Number of changes of the admission. A connection whose callers have another number asks for them again.
     pub(crate) fn admission_changes(&self) -> u64 {
         self.admission_changes.load(Ordering::Acquire)
     }
 
-    /// The callers of a peer, as it is answered now.
+    /// The callers of a peer under the current admission.
     pub(crate) fn callers(&self, peer: &Peer) -> Callers {
-        // One client, whichever kind of address it comes by.
+        // The canonical form makes one client of both kinds of address.
         let client = Client::named(&peer.address.to_canonical().to_string());
         let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
         Callers::new(admission.standing(peer), admission.anonymous(), client)
     }
 
-    /// Where READ, WRITE and COMMIT calls are noted while somebody reads it.
+    /// The recording of READ, WRITE and COMMIT calls, active while somebody reads it.
     pub fn recording(&self) -> &Arc<Recording> {
         &self.recording
     }
@@ -94,18 +94,17 @@ impl<P: Platform> Server<P> {
         self.volume.engine().settings().get(self.client_bytes)
     }
 
-    /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress,
-    /// except those that change names or attributes, which are run to their end.
-    /// A peer that is not admitted gets a connection too: it is told with each call that it may not.
+    /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of
+    /// names or attributes, which run to their end. A peer that is not admitted also gets a connection, on which each
+    /// call is refused.
     pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
         let peer = peer.into();
         self.calls.count(Event::Connected);
         Connection::new(Arc::clone(self), peer)
     }
 
-    /// How many calls of each procedure there were, how many were refused and why, and how many
-    /// ended with each status other than OK: name and count, in an order that does not change.
-    /// A connection's calls are in it once the poll that counted them is over.
+    /// Counts of calls of each procedure, of refusals by reason, and of calls with each status other than OK: name and
+    /// count, in a fixed order. A connection's calls appear once the poll that counted them is over.
     pub fn calls(&self) -> Vec<(&'static str, u64)> {
         self.calls.rows()
     }

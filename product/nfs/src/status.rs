@@ -1,10 +1,10 @@
 //! Status codes of NFSv3 (RFC 1813, section 2.6) and of MOUNT (section 5.1.5).
 //!
-//! Owns: the codes, their names for counters, and which of them each error of a volume is.
-//! Does not own: errors themselves; when they happen.
-//! Invariants: a client whose call cannot run now is not told to come back (libnfs fails, Finder blocks), its call
-//! waits. `JUKEBOX` is told of one thing, which may last for long and hold up others: a program of the host keeps a
-//! lease on the file. No error is silently a success.
+//! Owns: the codes, their names for counters, and the code of each error of a volume.
+//! Does not own: errors themselves, and when they happen.
+//! Invariants: a call that cannot run now waits; the client is not told to come back (libnfs fails, Finder blocks).
+//! `JUKEBOX` is used only if a program of the host keeps a lease on the file, which may last long and delay other
+//! calls. No error is silently a success.
 
 use afflux_volume::VolumeError;
 
@@ -20,7 +20,7 @@ macro_rules! statuses {
             /// All statuses, in the order of their codes.
             pub(crate) const ALL: &[Status] = &[$(Status::$variant,)*];
 
-            /// What stands for it on the wire.
+            /// Its number on the wire.
             pub(crate) fn code(self) -> u32 {
                 match self {
                     $(Self::$variant => $code,)*
@@ -91,7 +91,7 @@ impl From<&VolumeError> for Status {
             VolumeError::NotSynchronised => Self::NotSynchronised,
             VolumeError::BadCookie => Self::BadCookie,
             VolumeError::Leased => Self::Jukebox,
-            // Out of memory, and whatever a volume learns to fail with later.
+            // Out of memory, and errors that a volume may have in the future.
             _ => Self::ServerFault,
         }
     }
@@ -104,7 +104,7 @@ impl From<VolumeError> for Status {
 }
 
 impl Status {
-    /// The nearest of the codes that MOUNT has; where it has the same, they have the same number.
+    /// The nearest code of MOUNT; codes that both have share their number.
     pub(crate) fn mount_code(self) -> u32 {
         match self {
             Self::Ok

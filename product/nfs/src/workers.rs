@@ -1,12 +1,11 @@
-//! Calls that run, each in a future that was there before it.
+//! Running calls, each in a future that exists before the call.
 //!
-//! Owns: the futures, who of them is to be polled, what is handed to them and what they hand back, the memory that one
-//! call leaves to the next.
-//! Does not own: what calls do (`procedures`), how many may run (`connection`).
-//! Invariants: a worker has one call at a time, and is polled when it was given one or was woken. [`KEPT`] of them
-//! stay without a call, each with a short record's memory and a short reply's, so that a connection in use asks for none
-//! to READ, WRITE and COMMIT, and a silent one holds little. Of those that a busy connection has beyond these, at most
-//! [`SPARES_MAX`] stay over all connections, until theirs is silent. Dropping all drops the calls.
+//! Owns: the futures, the queue of those to poll, their calls and replies, the memory that one call leaves to the next.
+//! Does not own: the work of calls (`procedures`), the number that may run (`connection`).
+//! Invariants: a worker has one call at a time, and is polled after it got one or was woken. [`KEPT`] workers stay
+//! without a call, each with memory for a short record and a short reply. So a connection in use allocates nothing for
+//! READ, WRITE and COMMIT, and a silent one holds little. Of a busy connection's further workers, at most
+//! [`SPARES_MAX`] of all connections stay, until their connection is silent. Dropping the workers drops the calls.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -23,18 +22,18 @@ use crate::arguments::Arguments;
 use crate::procedures::{self, OnBehalf, Running};
 use crate::reply::{Draft, Reply};
 
-/// Workers that stay when they have nothing to do: each takes some 11 KiB.
+/// Idle workers that stay: each takes some 11 KiB.
 const KEPT: usize = 8;
-/// And so many beyond these, of all connections together: a client that reads what is not cached has more calls in
-/// flight, and to make a worker for each and drop it takes a twelfth of what such a READ costs.
+/// Idle workers beyond these, of all connections together. A client that reads uncached data has more calls in flight,
+/// and making and dropping a worker for each costs a twelfth of such a READ.
 const SPARES_MAX: usize = 256;
 
-/// How many workers without a call all connections keep beyond [`KEPT`].
+/// Number of idle workers of all connections beyond [`KEPT`].
 #[derive(Default)]
 pub(crate) struct Spares(AtomicUsize);
 
 impl Spares {
-    /// Whether there may be one more.
+    /// Adds one; false if there are too many.
     fn add(&self) -> bool {
         let more = |count| (count < SPARES_MAX).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -45,7 +44,7 @@ impl Spares {
     }
 }
 
-/// What is to be done.
+/// The task of a worker.
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
 pub(crate) enum Work {
     /// A call of NFS.
@@ -54,10 +53,10 @@ pub(crate) enum Work {
     Other(Running),
 }
 
-/// A worker without a call, and the memory that its last call had.
+/// An idle worker, and the memory of its last call.
 pub(crate) struct Free {
     place: usize,
-    /// For records that a call needs a copy of.
+    /// For the copy of a call's record.
     pub(crate) record: BytesMut,
     /// For the reply.
     pub(crate) draft: Vec<u8>,
@@ -68,22 +67,22 @@ struct Worker {
     desk: Arc<Desk>,
     bell: Arc<Bell>,
     waker: Waker,
-    /// What it is called with, while it has a call: its charge, and what it is free with afterwards.
+    /// The charge of its call, and its state as an idle worker afterwards; none without a call.
     busy: Option<(u64, Free)>,
 }
 
-/// Where a worker finds its call, and leaves the reply.
+/// A worker takes its call from here, and leaves the reply.
 #[derive(Default)]
 struct Desk(Mutex<(Option<Work>, Option<Reply>)>);
 
-/// Who is to be polled.
+/// The queue of workers to poll.
 #[derive(Default)]
 struct Ready {
     places: Mutex<VecDeque<usize>>,
     task: AtomicWaker,
 }
 
-/// What wakes a worker.
+/// Wakes a worker.
 struct Bell {
     place: usize,
     rung: AtomicBool,
@@ -106,12 +105,12 @@ impl<P: Platform> Workers<P> {
         Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), spares, calls: 0 }
     }
 
-    /// Calls that were begun and whose replies were not taken.
+    /// Number of calls in progress: begun, and without a reply taken.
     pub(crate) fn len(&self) -> usize {
         self.calls
     }
 
-    /// One that has nothing to do, to be given back or begun with.
+    /// An idle worker, for `give_back` or `begin`.
     pub(crate) fn take(&mut self) -> Free {
         if self.free.len() > KEPT {
             self.spares.remove(1);
@@ -133,7 +132,7 @@ impl<P: Platform> Workers<P> {
         Free { place, record: BytesMut::new(), draft: Vec::new() }
     }
 
-    /// It has nothing to do again.
+    /// Takes an idle worker back.
     pub(crate) fn give_back(&mut self, free: Free) {
         if self.free.len() < KEPT || self.spares.add() {
             self.free.push(free);
@@ -142,7 +141,7 @@ impl<P: Platform> Workers<P> {
         }
     }
 
-    /// Lets go of those that only a busy connection needs.
+    /// Drops the workers that only a busy connection needs.
     pub(crate) fn shrink(&mut self) {
         for free in self.free.drain(KEPT.min(self.free.len())..) {
             self.workers[free.place] = None;
@@ -150,26 +149,26 @@ impl<P: Platform> Workers<P> {
         }
     }
 
-    /// Begins with a call, which is charged with so much.
+    /// Begins a call with the charge `charge`.
     pub(crate) fn begin(&mut self, free: Free, work: Work, charge: u64) {
         let place = free.place;
         let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
         worker.desk.lock().0 = Some(work);
         worker.busy = Some((charge, free));
         self.calls += 1;
-        // Whoever begins polls: there is nobody to be woken.
+        // The caller polls after this, so that no task needs a wake.
         if !worker.bell.rung.swap(true, Ordering::AcqRel) {
             lock(&self.ready.places).push_back(place);
         }
     }
 
-    /// Goes on with those that can. The reply of one that has ended, what it was charged with, and who is free now.
+    /// Polls workers in the queue. Returns the first reply, its call's charge, and the worker, which is idle again.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Option<(Reply, u64, Free)> {
         self.ready.task.register(cx.waker());
         let turns = lock(&self.ready.places).len();
         for _ in 0..turns {
             let place = lock(&self.ready.places).pop_front()?;
-            // One that has gone may have been woken before.
+            // A worker that is gone may have been woken before.
             let Some(worker) = &mut self.workers[place] else { continue };
             worker.bell.rung.swap(false, Ordering::AcqRel);
             let ended = worker.future.as_mut().poll(&mut Context::from_waker(&worker.waker)).is_ready();
@@ -181,7 +180,7 @@ impl<P: Platform> Workers<P> {
             }
         }
         if turns > 0 && !lock(&self.ready.places).is_empty() {
-            // They were woken meanwhile: others have their turn first.
+            // These workers were woken meanwhile: other tasks have their turn first.
             cx.waker().wake_by_ref();
         }
         None

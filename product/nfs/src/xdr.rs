@@ -1,21 +1,21 @@
 //! XDR (RFC 4506), bounded: reading from a received record, writing a reply.
 //!
-//! Owns: how integers, opaques and strings lie in bytes, and the check of every length.
-//! Does not own: what a field means, or the protocol limits given to it.
-//! Invariants: a length is checked against what is there and against its limit before anything is
-//! done with it; reading allocates nothing and never panics, whatever the bytes.
+//! Owns: the layout of integers, opaques and strings, and the check of every length.
+//! Does not own: the meaning of a field, and the protocol's limits for it.
+//! Invariants: a length is checked against the record and against its limit before its use; reading allocates nothing
+//! and never panics, for any bytes.
 
-/// Why bytes are not what a field should be.
+/// Why bytes are not a valid field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum XdrError {
     /// The record ends inside a field.
     #[error("a field of {wanted} bytes starts at byte {at}, where {left} are left")]
     Truncated {
-        /// Where the field starts.
+        /// The field's position.
         at: usize,
-        /// How long it is, padding included.
+        /// The field's length, padding included.
         wanted: usize,
-        /// How many bytes there are.
+        /// Bytes left in the record.
         left: usize,
     },
     /// A length is above what the protocol allows.
@@ -26,10 +26,10 @@ pub(crate) enum XdrError {
         /// The limit.
         max: usize,
     },
-    /// An enumeration or a boolean has a value that it cannot have.
+    /// An enumeration or a boolean has an invalid value.
     #[error("{value} is not a value of {field}")]
     Value {
-        /// Which field.
+        /// The field's name.
         field: &'static str,
         /// The value on the wire.
         value: u32,
@@ -41,7 +41,7 @@ pub(crate) const fn padding(len: usize) -> usize {
     len.wrapping_neg() & 3
 }
 
-/// How many bytes an opaque of `len` bytes is on the wire.
+/// Bytes on the wire of an opaque of `len` bytes.
 pub(crate) const fn opaque_bytes(len: usize) -> usize {
     4 + len + padding(len)
 }
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Where the next field starts.
+    /// The position of the next field.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -82,8 +82,8 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// As [`Reader::opaque`], of any length, and as much as there is of one that the record cuts off. Nothing
-    /// can be read after it.
+    /// As [`Reader::opaque`], but of any length, and cut if the record ends before it does. Nothing can be read after
+    /// it.
     pub(crate) fn opaque_beginning(&mut self) -> Result<&'a [u8], XdrError> {
         let len = self.u32()? as usize;
         self.take(len.min(self.bytes.len() - self.at))
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A counted opaque or string of at most `max` bytes; its padding is skipped, whatever is in it.
+    /// A counted opaque or string of at most `max` bytes; its padding is skipped unchecked.
     pub(crate) fn opaque(&mut self, max: usize) -> Result<&'a [u8], XdrError> {
         let len = self.u32()? as usize;
         if len > max {
@@ -125,13 +125,13 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Empty, in a buffer that was used before.
+    /// An empty writer, in a buffer that was used before.
     pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         Self { bytes }
     }
 
-    /// How many bytes there is room for.
+    /// Capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
@@ -141,7 +141,7 @@ impl Writer {
         self.bytes.reserve(capacity);
     }
 
-    /// How many bytes have been written.
+    /// Number of bytes written.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -151,7 +151,7 @@ impl Writer {
         self.bytes
     }
 
-    /// Bytes as they are; their number is a multiple of four.
+    /// Writes bytes as they are; their number is a multiple of four.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -182,7 +182,7 @@ impl Writer {
         self.pad(bytes.len());
     }
 
-    /// The padding that follows `len` bytes of an opaque.
+    /// Writes the padding after `len` bytes of an opaque.
     pub(crate) fn pad(&mut self, len: usize) {
         self.raw(&[0; 3][..padding(len)]);
     }
@@ -192,7 +192,7 @@ impl Writer {
         self.bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
     }
 
-    /// Takes back everything after the first `len` bytes.
+    /// Drops everything after the first `len` bytes.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }

@@ -1,7 +1,7 @@
-//! What WRITE and COMMIT allocate once a connection has been in use: a server that is in the path of its own host's
-//! reclaim must not ask that host for memory to write.
+//! The allocations of WRITE and COMMIT on a connection in use. A server that is part of its own host's reclaim must not
+//! ask the host for memory in order to write.
 //!
-//! Counted are all allocations of the process but those of the thread that plays the client.
+//! All allocations of the process count, except those of the thread that plays the client.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, dead_code, reason = "tests")]
 
@@ -66,7 +66,7 @@ const WARM_UP: u64 = 4;
 const COLD_BYTES: u64 = 128 << 20;
 const COLD_CALLS: u64 = 4_000;
 
-/// Allocations of 8 KiB and more, of READs here and there of what is not cached, 64 in flight.
+/// Allocations of at least 8 KiB by READs of uncached data at random places, 64 in flight.
 fn large_ones_of_cold_reads(client: &mut Client, file: &[u8]) -> u64 {
     let (kind, sending, duration) = (Kind::Read(4096), Sending::Batched, Duration::MAX);
     let load = Load { kind, window: 64, sending, file_bytes: COLD_BYTES, sequential: false, duration, seed: 3 };
@@ -77,7 +77,7 @@ fn large_ones_of_cold_reads(client: &mut Client, file: &[u8]) -> u64 {
     large.load(Ordering::Relaxed)
 }
 
-/// Allocations of one call, rounded down: the least of several repeats, over the calls of a repeat.
+/// Allocations of one call, rounded down: the least of several repeats, divided by the calls of a repeat.
 fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
     let mut repeat = |at: u64| {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn write_and_commit_allocate_nothing() {
     let (cold, _) = client.lookup(&root, b"cold").unwrap();
     let large = large_ones_of_cold_reads(&mut client, &cold);
     eprintln!("READs of what is not cached: {large} allocations of 8 KiB and more in {COLD_CALLS}");
-    // Each has a worker, which is the largest thing that it needs, and which is there.
+    // Each call has an existing worker, the largest object that it needs.
     assert!(large * 8 < COLD_CALLS, "{large} in {COLD_CALLS} READs");
     let file = client.create_empty(&root, b"file").unwrap();
     let page = vec![7; 4096];
@@ -129,12 +129,13 @@ fn write_and_commit_allocate_nothing() {
         client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
         client.commit(&file, 0, 0).unwrap();
     });
-    // What is answered at once takes nothing: the connection has its buffers and the memory of its operations. A call that
-    // may have to wait has a worker, with the future, the copy of the record and the reply's buffer of the call before.
+    // A call that is answered at once allocates nothing: the connection has its buffers and the memory of its
+    // operations. A call that may have to wait has a worker with its future, and the previous call's copy of the record
+    // and reply buffer.
     assert_eq!(overwrites, 0);
     assert_eq!(new_pages, 0);
     assert_eq!(commits, 0);
-    // The engine keeps the tasks of syncs, the ends of requests and the answers, the device its flights, the tree of
-    // names the calls that set a time.
+    // The engine reuses the tasks of syncs, the ends of requests and the answers. The device reuses its flights, and
+    // the tree of names the calls that set a time.
     assert_eq!(written, 0);
 }

@@ -1,4 +1,4 @@
-//! What recording costs the calls that are recorded.
+//! The cost of recording for the recorded calls.
 #![allow(clippy::print_stderr, reason = "a test says what it counted")]
 
 #[path = "../../linux/tests/counted/mod.rs"]
@@ -8,10 +8,10 @@ mod counted;
 use counted::{build, can_count, instructions};
 
 const BATCHES: u64 = 200;
-/// How many calls a server finds at a time, and the most that recording may take of what each takes without. Measured are 198
-/// of 2,908 instructions (6.8 %) for one, which has the clock and the lock to itself, and 98.5 to 100.6 of 1,959 to 1,961 (5.0
-/// to 5.1 %) for each of 64. Of all that a READ costs it is a third of that: two thirds of the server's time are the kernel's,
-/// which moves it through a socket (notebook/nfs.md).
+/// Pairs of the number of calls that a server finds at a time, and the largest share of recording in a call's own cost.
+/// Measured: for one call 198 of 2,908 instructions (6.8 %), since it bears the clock and the lock alone; for each of
+/// 64 calls 98.5 to 100.6 of 1,959 to 1,961 (5.0 to 5.1 %). The share of a READ's whole cost is a third of that: the
+/// kernel takes two thirds of the server's time, to move the data through a socket (notebook/nfs.md).
 const SHARES_MAX: [(u32, f64); 2] = [(1, 0.072), (64, 0.055)];
 
 #[test]

@@ -1,9 +1,9 @@
-//! What an axis measures, and in which unit.
+//! The quantity of an axis, and its unit.
 //!
 //! Owns: quantities, the unit that suits a range, the text of ticks and of the axis.
-//! Does not own: where ticks are (`scale`).
-//! Invariants: an axis says its unit, or measures something that has none; rates and data are
-//! decimal, memory is binary, and their units say so (MB, MiB).
+//! Does not own: the places of ticks (`scale`).
+//! Invariants: an axis names its unit, or has a quantity without one. Rates and data are decimal, memory is binary, and
+//! their units show it (MB, MiB).
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::scale::{Scale, Steps};
 use crate::units;
 
-/// What is measured, and the unit in which values come in.
+/// A quantity, and the unit of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     /// Seconds.
@@ -34,7 +34,7 @@ pub enum Quantity {
     Plain(&'static str),
 }
 
-/// A quantity in a unit: shown is the value divided by `each`.
+/// A unit for display: the shown number is the value divided by `each`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Unit {
     pub(crate) each: f64,
@@ -111,7 +111,7 @@ impl Quantity {
         }
         let whole = value.max(0.0).round() as u64;
         match self {
-            // In any unit.
+            // These hold in any unit.
             Self::Time if value == 0.0 => "0 s".to_owned(),
             Self::Time if value > 0.0 && value < 0.999_5e-6 => format!("{} ns", plain(value * 1e9)),
             Self::Time => units::latency((value.max(0.0) * 1e9).round() as u64),
@@ -147,13 +147,13 @@ pub struct Axis {
     pub(crate) label: String,
     pub(crate) quantity: Quantity,
     log: bool,
-    /// It begins at the smallest value if that is more than this share of the largest.
+    /// Begins at the smallest value if that is more than this share of the largest.
     from_data: Option<f64>,
     whole: bool,
     range: Option<(f64, f64)>,
 }
 
-/// A tick: where (0 to 1) and its text.
+/// A tick: its place (0 to 1) and its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
     pub(crate) place: f64,
@@ -161,13 +161,13 @@ pub(crate) struct Tick {
 }
 
 impl Axis {
-    /// A linear axis from zero (or less, where values are) to the largest value.
+    /// A linear axis from zero (or from a lower value, if there is one) to the largest value.
     #[must_use]
     pub fn new(label: impl Into<String>, quantity: Quantity) -> Self {
         Self { label: label.into(), quantity, log: false, from_data: None, whole: false, range: None }
     }
 
-    /// On a logarithmic scale. Values that have no logarithm are shown at its low end.
+    /// On a logarithmic scale. Values without a logarithm are shown at its low end.
     #[must_use]
     pub fn log(self) -> Self {
         Self { log: true, ..self }
@@ -179,12 +179,12 @@ impl Axis {
         Self { from_data: Some(0.5), ..self }
     }
 
-    /// As an axis along which things are looked up, not compared by their length: begins where they do.
+    /// Begins at the smallest value. For an axis on which readers look up places instead of comparing lengths.
     pub(crate) fn across(self) -> Self {
         Self { from_data: Some(0.15), ..self }
     }
 
-    /// With ticks at whole numbers alone, if these are counts and all whole.
+    /// With ticks only at whole numbers, if the values are counts and all whole.
     pub(crate) fn whole_if(self, mut values: impl Iterator<Item = f64>) -> Self {
         let whole = self.quantity == Quantity::Count && values.all(|value| value.fract() == 0.0);
         Self { whole, ..self }
@@ -228,7 +228,7 @@ impl Axis {
         }
         let begins = self.from_data.is_some_and(|share| low > share * high);
         let floor = if begins { low } else { low.min(0.0) };
-        // Rounded in the unit that is shown, or memory would end at odd numbers.
+        // Rounded in the displayed unit, since memory would otherwise end at odd numbers.
         let each = self.quantity.unit(high.abs().max(low.abs())).each;
         let rounded = Scale::linear(floor / each, high / each).rounded_up(self.steps(), ticks_wanted);
         rounded.times(each)
@@ -246,7 +246,7 @@ impl Axis {
         let (values, step) = shown.ticks(self.steps(), wanted);
         let decimals = if step > 0.0 { (-step.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
         let tick = |value: f64| {
-            // No minus before what is zero but for rounding.
+            // A rounding error around zero must not show a minus sign.
             let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
             Tick { place: shown.place(value).unwrap_or(0.0), text: grouped(value, decimals) }
         };
@@ -257,8 +257,8 @@ impl Axis {
         (values.into_iter().map(tick).collect(), text)
     }
 
-    /// A value as it is written beside the axis: in the axis's unit, so that both are read together, unless that would
-    /// leave no digits of it.
+    /// The text of a value beside the axis: in the axis's unit, to be read together with the ticks, unless that would
+    /// leave no digits.
     pub(crate) fn value_text(&self, scale: &Scale, value: f64) -> String {
         let (unit, own) = (self.quantity.unit(scale.size()), self.quantity.unit(value.abs()));
         let shown = value / unit.each;
@@ -277,7 +277,7 @@ impl Axis {
         format!("{} {}", grouped(shown, decimals), unit.name)
     }
 
-    /// A power of ten (or 2 or 5 of them) with its unit and no digits that say nothing: `1 ms`.
+    /// A power of ten (or 2 or 5 of them) with its unit, without superfluous digits: `1 ms`.
     fn round_text(&self, value: f64) -> String {
         let unit = self.quantity.unit(value * 1.000_001);
         let shown = value / unit.each;

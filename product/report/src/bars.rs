@@ -1,9 +1,9 @@
 //! Bars: a figure for each of several things, with its uncertainty.
 //!
-//! Owns: lying bars in groups, error bars, values written beside them.
+//! Owns: horizontal bars in groups, error bars, values written beside them.
 //! Does not own: units (`axis`), the surface (`sheet`).
-//! Invariants: bars begin at zero; every value is written out; a group's name that has no room in as many lines as its
-//! bars leave is cut, and whole in the description.
+//! Invariants: bars begin at zero, and every value is written out. A group's name that does not fit into the lines
+//! beside its bars is cut there, and complete in the description.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +15,17 @@ use crate::plot::fitting;
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
 
-/// How thick a bar is, and the room between groups.
+/// Thickness of a bar, and the gap between groups.
 const BAR: f64 = 16.0;
 const GROUP_GAP: f64 = 12.0;
 
 /// Names take at most this share of the sheet.
 const NAME_SHARE: f64 = 0.36;
 
-/// From one line of a name to the next, in heights of its letters.
+/// Distance of two lines of a name, in heights of its letters.
 const LINE: f64 = 1.2;
 
-/// A name in at most so many lines, broken between words, the last one cut where there is more of it.
+/// Breaks a name between words into at most `lines_max` lines; the last one is cut if the name is longer.
 fn broken(name: &str, font: f64, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in together(name).split(' ') {
@@ -55,7 +55,7 @@ impl Bar {
         Self { value, interval: None }
     }
 
-    /// With the interval it is in, from `low` to `high`.
+    /// With the interval from `low` to `high` that contains it.
     #[must_use]
     pub fn within(self, low: f64, high: f64) -> Self {
         Self { interval: Some((low, high)), ..self }
@@ -85,7 +85,7 @@ pub struct Bars {
 }
 
 impl Bars {
-    /// Without groups. Each group will have a bar for each of `series`, in this order.
+    /// Bars without groups. Each group will have a bar for each of `series`, in this order.
     #[must_use]
     pub fn new(
         title: impl Into<String>,
@@ -103,7 +103,7 @@ impl Bars {
         Self { note: note.into(), ..self }
     }
 
-    /// With one more group; where a series has no figure, `None`.
+    /// With one more group; `None` for a series without a figure.
     #[must_use]
     pub fn group(mut self, name: impl Into<String>, bars: Vec<Option<Bar>>) -> Self {
         self.groups.push((name.into(), bars));
@@ -193,7 +193,7 @@ impl Bars {
     }
 }
 
-/// One bar, at a height and in the style of its place in its group, with its value beside it.
+/// Draws one bar with its value beside it. `at` has its height and its index in its group, which decides the style.
 fn draw_bar(sheet: &mut Sheet, bar: &Bar, at: (f64, usize), text: (&str, f64), place: &dyn Fn(f64) -> f64) {
     let ((y, order), (text, font)) = (at, text);
     let (from, to) = (place(bar.value.min(0.0)), place(bar.value.max(0.0)));

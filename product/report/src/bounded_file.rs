@@ -1,8 +1,8 @@
-//! Files of users that are read whole.
+//! Reads users' files whole.
 //!
 //! Owns: the bound on their size.
 //! Does not own: their contents.
-//! Invariants: no read exceeds the bound, and the size that a file claims does not count. The bound of a device is lower.
+//! Invariants: no read exceeds the bound, even if a file claims a smaller size. The bound for devices is lower.
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +14,10 @@ use std::path::Path;
 
 use crate::units;
 
-/// Most that is read of a device: `/dev/null` has nothing, a terminal little, and `/dev/zero` no end.
+/// Most bytes that are read from a device: `/dev/null` has none, a terminal few, and `/dev/zero` no end.
 const DEVICE_BYTES_MAX: u64 = 1 << 20;
 
-/// All bytes of a file, which may have so many.
+/// Reads all bytes of a file of at most `bytes_max` bytes.
 pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Error> {
     let file = File::open(path)?;
     let kind = file.metadata()?.file_type();

@@ -1,7 +1,7 @@
-//! The command as it was typed, for pages that are to say how they can be had again.
+//! The command as it was typed, for pages that show how to produce them again.
 //!
 //! Owns: quoting for a shell.
-//! Does not own: what the words mean (`args`).
+//! Does not own: the meaning of the words (`args`).
 //! Invariants: a POSIX shell reads the text as the same words; the program is named without its directory.
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ fn joined(program: &str, words: &[String]) -> String {
     std::iter::once(program.to_owned()).chain(words.iter().map(|word| quoted(word))).collect::<Vec<_>>().join(" ")
 }
 
-/// A word that a shell leaves as it is, in quotes only where it would not.
+/// Quotes a word only if a shell would change it.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+.,/:@%^".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

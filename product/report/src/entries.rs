@@ -1,13 +1,13 @@
 //! A list of words and their meanings, read from Markdown.
 //!
-//! Owns: the form: a heading `## word`, and a paragraph below it. Does not own: the words (callers), how they are shown
-//! (`page`).
-//! Invariants: nothing of the text is lost but what stands before the first such heading, and marks of code.
+//! Owns: the form: a heading `## word`, and a paragraph below it.
+//! Does not own: the words (callers), their display (`page`).
+//! Invariants: only the text before the first such heading, and marks of code, are dropped.
 
 #[cfg(test)]
 mod tests;
 
-/// Each heading with what is below it on one line, in the order of the text.
+/// Each heading with the text below it on one line, in the order of the text.
 #[must_use]
 pub fn entries(text: &str) -> Vec<(&str, String)> {
     let one_line = |text: &str| {

@@ -1,13 +1,13 @@
 //! Why the command did not succeed.
 //!
-//! Owns: the difference between failing and being used wrongly, and their exit codes.
-//! Does not own: the wording; whoever fails words it.
+//! Owns: the difference between failure and wrong use, and their exit codes.
+//! Does not own: the wording, which the failing code chooses.
 //! Invariants: 1 is failed, 2 is wrong use.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// What a subcommand comes to.
+/// The result of a subcommand.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// A failure with the text to show.
@@ -30,7 +30,7 @@ impl Failure {
         Self::WrongUse(text.into())
     }
 
-    /// The same, with the flag that it is about in front of what is wrong use.
+    /// Puts a flag's name in front of the text of a wrong use.
     pub fn within(self, flag: &str) -> Self {
         match self {
             Self::Failed(text) => Self::Failed(text),

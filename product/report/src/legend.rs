@@ -1,8 +1,8 @@
-//! Which series is which.
+//! The names of series.
 //!
 //! Owns: samples and names in rows above a plot.
-//! Does not own: how series look (`sheet`).
-//! Invariants: no name reaches beyond the sheet; a name that would is cut.
+//! Does not own: the looks of series (`sheet`).
+//! Invariants: no name reaches beyond the sheet; a longer name is cut.
 
 use crate::markup::{coordinate, cut, text_width};
 use crate::sheet::{Anchor, Look, Sheet, Style, Width};
@@ -16,7 +16,7 @@ const SAMPLE: f64 = 34.0;
 /// Between entries.
 const GAP: f64 = 16.0;
 
-/// How a series is drawn, for its sample.
+/// The shape of a series, for its sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sample {
     Line,
@@ -32,7 +32,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) style: &'static Style,
 }
 
-/// Draws the entries from `top` on and returns where it ended.
+/// Draws the entries from `top` on and returns the bottom.
 pub(crate) fn draw(sheet: &mut Sheet, width: Width, top: f64, entries: &[Entry<'_>]) -> f64 {
     if entries.is_empty() {
         return top;

@@ -1,13 +1,13 @@
 //! Text for HTML and SVG.
 //!
-//! Owns: escaping, short numbers, how wide a text will be about.
+//! Owns: escaping, short numbers, the estimate of a text's width.
 //! Does not own: documents (`page`) and drawings (`plot`, `bars`).
-//! Invariants: what [`escape`] returns is inert inside an element and inside a quoted attribute.
+//! Invariants: the result of [`escape`] is inert inside an element and inside a quoted attribute.
 
 #[cfg(test)]
 mod tests;
 
-/// Makes text inert. Control characters that XML has no place for become U+FFFD.
+/// Makes text inert. Control characters that XML does not allow become U+FFFD.
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -25,7 +25,7 @@ pub(crate) fn escape(text: &str) -> String {
     safe
 }
 
-/// The same of a text that is read: a number stays on the line of its unit.
+/// The same for text that people read: a number stays on the line of its unit.
 pub(crate) fn prose(text: &str) -> String {
     escape(&together(text))
 }
@@ -60,8 +60,8 @@ pub(crate) fn coordinate(value: f64) -> String {
     }
 }
 
-/// About how wide `text` is in a sans-serif face of `size`, rather too wide than too narrow: the
-/// faces that browsers choose differ by a tenth.
+/// Estimate of the width of `text` in a sans-serif face of `size`, rather too wide than too narrow: the faces that
+/// browsers choose differ by a tenth.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text.chars().map(letter_ems).sum();
     ems * size

@@ -2,9 +2,9 @@
 //!
 //! Owns: writing them; making text of foreign origin harmless to a terminal.
 //! Does not own: their words.
-//! Invariants: a reader that has gone (`afflux serve DIR 2>&1 | tee log`, a closed terminal) is no
-//! reason to stop: what cannot be said is left unsaid, and a server still writes everything. No name of a file
-//! or a device, nor anything else that strangers can choose, controls a terminal; what JSON says stays the same.
+//! Invariants: a reader that is gone (`afflux serve DIR 2>&1 | tee log`, a closed terminal) is no reason to stop: its
+//! lines are dropped, and a server still writes everything. No name of a file or a device, nor any other text that
+//! strangers can choose, controls a terminal; the meaning of JSON stays the same.
 
 #[cfg(test)]
 mod tests;
@@ -13,16 +13,16 @@ use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 use std::io::{Write, stderr, stdout};
 
-/// What `terminal` makes text stand out with; nothing else may pass.
+/// The sequences with which `terminal` highlights text; no others may pass.
 const PAINTS: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
 
-/// Writes lines to standard output, if anybody reads them.
+/// Writes lines to standard output. A reader that is gone is no error.
 pub fn say(lines: impl Display) {
     let mut output = stdout().lock();
     let _ = writeln!(output, "{}", harmless(&lines.to_string(), &PAINTS)).and_then(|()| output.flush());
 }
 
-/// Writes lines to standard error, if anybody reads them.
+/// Writes lines to standard error. A reader that is gone is no error.
 pub fn remark(lines: impl Display) {
     let _ = writeln!(stderr().lock(), "{}", harmless(&lines.to_string(), &[]));
 }
@@ -33,15 +33,15 @@ pub fn shown(text: impl Display) -> String {
     escaped(&text, |_| None, is_control).into_owned()
 }
 
-/// Lines in which nothing controls a terminal but line ends and the sequences in `let_through`. Escapes are
-/// those of JSON (`\u001b`): so a line of JSON, in which such letters stand in strings alone, stays JSON and
-/// means the same. What has been escaped already stays as it is.
+/// Escapes all letters that control a terminal, except line ends and the sequences in `let_through`. Escapes are those
+/// of JSON (`\u001b`): JSON has such letters only in strings, so that a line of JSON keeps its meaning. Text that is
+/// already escaped stays as it is.
 pub fn harmless<'a>(lines: &'a str, let_through: &[&str]) -> Cow<'a, str> {
     let passes = |rest: &str| let_through.iter().find(|sequence| rest.starts_with(**sequence)).map(|it| it.len());
     escaped(lines, passes, |letter| letter != '\n' && is_control(letter))
 }
 
-/// `text` with an escape for each letter that is `unwanted`, but where so many bytes pass.
+/// Escapes each `unwanted` letter of `text`, except within the bytes that `passes` counts.
 fn escaped(text: &str, passes: impl Fn(&str) -> Option<usize>, unwanted: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&unwanted) {
         return Cow::Borrowed(text);
@@ -61,7 +61,7 @@ fn escaped(text: &str, passes: impl Fn(&str) -> Option<usize>, unwanted: impl Fn
             Some('\n') => made.push_str("\\n"),
             Some('\r') => made.push_str("\\r"),
             Some('\t') => made.push_str("\\t"),
-            // All that are unwanted lie below U+10000: one escape each.
+            // All unwanted letters lie below U+10000: one escape each.
             Some(letter) => write!(made, "\\u{:04x}", u32::from(letter)).unwrap_or_default(),
             None => {}
         }
@@ -71,8 +71,8 @@ fn escaped(text: &str, passes: impl Fn(&str) -> Option<usize>, unwanted: impl Fn
     Cow::Owned(made)
 }
 
-/// Whether a terminal obeys the letter in place of showing it: controls, ends of lines and paragraphs, and
-/// what turns the direction of the text after it.
+/// Whether a terminal obeys the letter instead of showing it: controls, ends of lines and paragraphs, and marks that
+/// change the direction of the following text.
 fn is_control(letter: char) -> bool {
     let turns =
         matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

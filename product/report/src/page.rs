@@ -1,10 +1,9 @@
 //! Pages: one HTML document that needs nothing else.
 //!
-//! Owns: the document, its style sheet, the order of headings, figures with their captions, what is folded.
-//! Does not own: drawings (`plot`, `bars`), tables (`table`), the words, what comes first.
-//! Invariants: nothing is loaded, not even by mistake: the document forbids it to itself. Headings
-//! descend by one; every figure has a caption, every table too; ids are unique. Without a script: what is
-//! folded unfolds by itself.
+//! Owns: the document, its style sheet, the order of headings, figures with their captions, folded parts.
+//! Does not own: drawings (`plot`, `bars`), tables (`table`), the words, the order of contents.
+//! Invariants: nothing is loaded, not even by mistake: the document itself forbids it. Headings descend by one; every
+//! figure and every table has a caption; ids are unique. There is no script: the browser unfolds folded parts.
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +48,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with a heading. `origin` says where its figures come from: `simulated`, `measured`.
+    /// A page with a heading. `origin` names the source of its figures: `simulated`, `measured`.
     #[must_use]
     pub fn new(title: impl Into<String>, origin: &str) -> Self {
         let title = title.into();
@@ -57,7 +56,7 @@ impl Page {
         Self { title, body, figures: 0 }
     }
 
-    /// A heading below the page's own; a title is there once.
+    /// A heading below the page's own; a title is used once.
     pub fn section(&mut self, title: &str) {
         let _ = writeln!(self.body, "<h2 id=\"{}\">{}</h2>", anchor(title), escape(title));
     }
@@ -73,24 +72,24 @@ impl Page {
         let _ = writeln!(self.body, "<p>{}</p>", unbroken(&prose(text)));
     }
 
-    /// The answer: the first thing that is read, set off from the rest.
+    /// The answer: the first text that is read, set off from the rest.
     pub fn answer(&mut self, sentence: &str) {
         let _ = writeln!(self.body, "<p class=\"answer\">{}</p>", prose(sentence));
     }
 
-    /// Text as it is typed or printed, line by line: a command, a job file.
+    /// Text in its original lines: a command, a job file.
     pub fn listing(&mut self, text: &str) {
         let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", unbroken(&escape(text.trim_end())));
     }
 
-    /// What few want to see, below a line that says what it is and opens it.
+    /// A part for few readers, below a line that names it and opens it.
     pub fn folded(&mut self, line: &str, inside: impl FnOnce(&mut Self)) {
         let _ = writeln!(self.body, "<details>\n<summary>{}</summary>", prose(line));
         inside(self);
         self.body.push_str("</details>\n");
     }
 
-    /// Words and what they mean here, one below the other.
+    /// Words with their meanings on this page, one below the other.
     pub fn words<N: AsRef<str>, M: AsRef<str>>(&mut self, words: impl IntoIterator<Item = (N, M)>) {
         self.body.push_str("<dl class=\"words\">\n");
         for (word, meaning) in words {
@@ -152,13 +151,13 @@ impl Page {
     }
 }
 
-/// What a section is called in an address.
+/// A section's name in an address.
 fn anchor(title: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     format!("section-{}", title.chars().map(letter).collect::<String>())
 }
 
-/// Text that is inert already; no line of it ends inside the name of an option.
+/// Inert text in which no line ends inside the name of an option.
 fn unbroken(text: &str) -> String {
     let word = |word: &str| {
         let (before, option) = word.split_at(word.len() - word.trim_start_matches('(').len());

@@ -1,10 +1,11 @@
 //! Plots of one quantity over another: lines, steps, clouds of points.
 //!
-//! Owns: the frame with its axes, drawing series, leaving out what no eye could see.
-//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`), which lines lie on each other (`over`).
-//! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps
-//! the smallest and the largest value of each column of pixels; a cloud keeps a point for each half
-//! pixel that has one. Of lines that lie on each other all can be seen, and a sentence says which they are.
+//! Owns: the frame with its axes, drawing series, leaving out invisible points.
+//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`), finding lines that lie on each other
+//! (`over`).
+//! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps the smallest and
+//! the largest value of each column of pixels; a cloud keeps a point for each half pixel with a point. Lines that lie
+//! on each other can all be seen, and a sentence names them.
 
 mod over;
 #[cfg(test)]
@@ -18,13 +19,13 @@ use crate::markup::{coordinate, text_width};
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
 
-/// A reference so many times above all else would leave nothing else to be seen.
+/// A reference this many times above all other values is not drawn, since it would leave no room for them.
 const FAR: f64 = 4.0;
 
-/// Up to so many points each has its marker; a longer line has this many, spread over it.
+/// A line with at most this many points has a marker at each; a longer one has this many, spread over it.
 const MARKERS_MAX: usize = 12;
 
-/// How a series is drawn.
+/// The shape of a series.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
     /// A line from point to point.
@@ -48,8 +49,8 @@ pub struct Series {
 }
 
 impl Series {
-    /// A series of points, in the units of the axes; for all shapes but clouds in ascending order
-    /// of their first coordinate.
+    /// A series of points, in the units of the axes. Except for clouds, the points are in ascending order of their
+    /// first coordinate.
     #[must_use]
     pub fn new(name: impl Into<String>, shape: Shape, points: Vec<(f64, f64)>) -> Self {
         Self { name: name.into(), shape, points }
@@ -66,7 +67,7 @@ pub struct Plot {
     series: Vec<Series>,
 }
 
-/// The frame's inside on the sheet.
+/// The inside of the frame on the sheet.
 struct Frame {
     left: f64,
     top: f64,
@@ -81,7 +82,7 @@ impl Plot {
         Self { title: title.into(), note: String::new(), x, y, series: Vec::new() }
     }
 
-    /// With a sentence below the title: what to look for.
+    /// With a sentence below the title that guides the reader.
     #[must_use]
     pub fn note(self, note: impl Into<String>) -> Self {
         Self { note: note.into(), ..self }
@@ -98,7 +99,7 @@ impl Plot {
         &self.title
     }
 
-    /// The note, and which lines lie on each other.
+    /// The note, and the names of lines that lie on each other.
     pub(crate) fn sentence(&self) -> String {
         let groups = over::groups(&self.in_frame());
         let names = |group: &Vec<usize>| {
@@ -114,7 +115,7 @@ impl Plot {
         note.into_iter().chain(groups.iter().map(names)).chain(far).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether a series is a reference far above all that is not: it is told, not drawn.
+    /// Whether a series is a reference far above all other series: then a sentence mentions it instead of a drawing.
     fn is_far(&self, series: &Series) -> bool {
         if series.shape != Shape::Reference || self.y.is_log() || self.y.has_range() {
             return false;
@@ -133,7 +134,7 @@ impl Plot {
         (x, across, y, up)
     }
 
-    /// The lines, in shares of the frame; nothing of what is no line.
+    /// The lines, in shares of the frame; empty for series that are not lines.
     fn in_frame(&self) -> Vec<Vec<(f64, f64)>> {
         let (_, across, _, up) = self.scales((10, 5));
         let place = |&(x, y): &(f64, f64)| Some((across.place(x)?, up.place(y)?));
@@ -149,7 +150,7 @@ impl Plot {
             Width::Wide => (10, 5),
             Width::Narrow => (6, 4),
         };
-        // Decades may stand closer: they say more than steps between them would.
+        // Decades may be closer together: they are more useful than steps between them.
         let wanted = (wanted.0, if self.y.is_log() { 8 } else { wanted.1 });
         let (x_axis, x, y_axis, y) = self.scales(wanted);
         let (y_ticks, y_text) = y_axis.ticks(&y, wanted.1);
@@ -168,14 +169,14 @@ impl Plot {
         }
         let groups = over::groups(&self.in_frame());
         for (at, (series, order)) in self.ordered().enumerate() {
-            // All but the last of those that lie on each other are broad, so that they can be seen below it.
+            // All but the last of several lines in the same place are broad, so that each can be seen below the next.
             let under = groups.iter().any(|group| group.contains(&at) && group.last() != Some(&at));
             draw_series(&mut sheet, &frame, series, (&x, &y), (order, under));
         }
         sheet.finish(id, &self.title, &self.description(), bottom + 6.0)
     }
 
-    /// What a reader who does not see the drawing is told.
+    /// The text for readers who do not see the drawing.
     fn description(&self) -> String {
         let mut text = format!("{} over {}.", self.y.label, self.x.label);
         for series in self.drawn() {
@@ -209,7 +210,7 @@ impl Plot {
         self.ordered().map(entry).collect()
     }
 
-    /// Each series and the number of its style; references have a style of their own and use none up.
+    /// Each series and the number of its style; references have a style of their own, without a number.
     fn ordered(&self) -> impl Iterator<Item = (&Series, usize)> {
         self.drawn().scan(0, |next, series| {
             let order = *next;
@@ -228,7 +229,7 @@ impl Plot {
     }
 }
 
-/// The smallest and the largest; 0 and 0 of nothing.
+/// The smallest and the largest value; both 0 without values.
 fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let all = values.fold(None, |all, value| {
         let (low, high): (f64, f64) = all.unwrap_or((value, value));
@@ -242,7 +243,7 @@ pub(crate) fn fitting(axis: &Axis, scale: &Scale, wanted: usize, width: f64, fon
     for wanted in (1..=wanted).rev() {
         let (ticks, text) = axis.ticks(scale, wanted);
         let widest = ticks.iter().map(|tick| text_width(&tick.text, font)).fold(0.0, f64::max);
-        // Texts at the ends are pushed inside by at most half of their width.
+        // Texts at the ends are moved inside by at most half of their width.
         let apart = ticks.windows(2).map(|two| (two[1].place - two[0].place) * width).fold(f64::INFINITY, f64::min);
         if apart >= widest * 1.5 + 8.0 {
             return (ticks, text);
@@ -307,7 +308,7 @@ fn draw_series(
     }
 }
 
-/// Of each column of pixels the first, the lowest, the highest and the last place; `None` is a gap.
+/// Keeps the first, the lowest, the highest and the last place in each column of pixels; `None` is a gap.
 fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
     let mut kept = Vec::new();
     let mut column: Vec<(f64, f64)> = Vec::new();
@@ -338,7 +339,7 @@ fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64,
     kept
 }
 
-/// Places joined by straight lines, or by steps that hold on to `until`.
+/// Places joined by straight lines, or by steps, of which the last reaches to `until`.
 fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> String {
     let mut outline = String::new();
     let mut before = None;
@@ -362,7 +363,7 @@ fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> Str
     outline
 }
 
-/// The places that get a marker: each of a few, some of many, other ones for each series.
+/// The places that get a marker: each of a few, some of many, different ones for each series.
 fn marked(places: &[Option<(f64, f64)>], order: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
     let count = places.len();
     let stride = count.div_ceil(MARKERS_MAX).max(1);
@@ -370,7 +371,7 @@ fn marked(places: &[Option<(f64, f64)>], order: usize) -> impl Iterator<Item = (
     places.iter().skip(first).step_by(stride).flatten().copied()
 }
 
-/// A spot for each half pixel that has one.
+/// A spot for each half pixel with a point.
 fn cloud(places: impl Iterator<Item = (f64, f64)>, upright: bool) -> String {
     let spots: BTreeSet<(i64, i64)> =
         places.map(|(x, y)| ((x * 2.0).round() as i64, (y * 2.0).round() as i64)).collect();

@@ -1,8 +1,8 @@
-//! Rows: one figure, or a few, with all that they depend on, as one JSON object on one line.
+//! Rows: one figure, or a few, with all their parameters, as a JSON object on one line.
 //!
 //! Owns: the shape that every experiment prints.
 //! Does not own: the figures and their names.
-//! Invariants: names keep the order in which they were given; a number that is not finite is `null`.
+//! Invariants: names keep their original order; a number that is not finite is `null`.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Where figures come from.
+/// The source of figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
@@ -28,20 +28,20 @@ pub enum Source {
 pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
-    /// None.
+    /// No fields.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With one more.
+    /// With one more field.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.push(name, value);
         self
     }
 
-    /// Adds one; a name that is there already gets the new value.
+    /// Adds a field; an existing name gets the new value.
     pub fn push(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         let (name, value) = (name.into(), value.into());
         match self.0.iter_mut().find(|(other, _)| *other == name) {
@@ -67,20 +67,20 @@ impl Serialize for Fields {
     }
 }
 
-/// One row. Shown ([`fmt::Display`]) as JSON on one line without its end.
+/// One row. [`fmt::Display`] gives JSON on one line, without its end.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// Which experiment.
+    /// The experiment.
     pub experiment: String,
-    /// Which of the things that are compared.
+    /// The compared thing.
     pub variant: String,
-    /// What was set.
+    /// The parameters.
     pub params: Fields,
-    /// What came out, each name ending with its unit.
+    /// The results, each name ending with its unit.
     pub metrics: Fields,
-    /// What was published for the same, under the metrics' names.
+    /// Published values for the same, under the metrics' names.
     pub published: Fields,
-    /// Where the metrics come from.
+    /// The source of the metrics.
     pub source: Source,
 }
 

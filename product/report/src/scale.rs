@@ -1,13 +1,13 @@
 //! From values to places along an axis.
 //!
-//! Owns: the ends of an axis, where its ticks are, linear and logarithmic.
+//! Owns: the ends of an axis, the places of its ticks, linear and logarithmic.
 //! Does not own: units and the labels of ticks (`axis`); pixels (`sheet`).
 //! Invariants: ticks ascend, lie between the ends, and are at most [`TICKS_MAX`].
 
 #[cfg(test)]
 mod tests;
 
-/// Most ticks an axis has.
+/// Most ticks of an axis.
 const TICKS_MAX: usize = 40;
 
 /// An axis without its unit.
@@ -18,14 +18,14 @@ pub(crate) struct Scale {
     log: bool,
 }
 
-/// How far steps are apart, times a power of ten (or of 1,024, for memory).
+/// Distances of ticks, times a power of ten (or of 1,024, for memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steps {
     /// 1, 2, 5, 10: decimal.
     Decimal,
     /// 1, 2, 4, 8, ...: for memory.
     Binary,
-    /// Decimal, and at least 1: of what there is no half.
+    /// Decimal, and at least 1: for things without halves.
     Whole,
 }
 
@@ -46,8 +46,8 @@ impl Scale {
         Self { low, high, log: true }
     }
 
-    /// Where a value is: 0 at the low end, 1 at the high end; beyond them at the end itself. What is
-    /// not finite is nowhere.
+    /// The place of a value: 0 at the low end, 1 at the high end; a value beyond them is at the end itself. None for a
+    /// value that is not finite.
     pub(crate) fn place(&self, value: f64) -> Option<f64> {
         if !value.is_finite() {
             return None;
@@ -77,12 +77,12 @@ impl Scale {
             return self;
         }
         let step = step(self.high - self.low, steps, ticks_wanted);
-        // A value that is a tick within rounding is that tick.
+        // A value that equals a tick within rounding is that tick.
         let high = ((self.high / step) - 1e-9).ceil() * step;
         Self { high, ..self }
     }
 
-    /// About `wanted` ticks, and how far they are apart (0 on a logarithmic axis).
+    /// About `wanted` ticks, and their distance (0 on a logarithmic axis).
     pub(crate) fn ticks(&self, steps: Steps, wanted: usize) -> (Vec<f64>, f64) {
         if self.log {
             return (self.log_ticks(wanted), 0.0);
@@ -96,7 +96,7 @@ impl Scale {
         (ticks, step)
     }
 
-    /// Decades; with 2 and 5 where there are few; every second or third where there are many.
+    /// Decades; if these are few, with 2 and 5; if many, every second or third.
     fn log_ticks(&self, wanted: usize) -> Vec<f64> {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let decades = (last - first).max(1) as usize;
@@ -111,7 +111,7 @@ impl Scale {
     }
 }
 
-/// The step that gives about `wanted` of them in `range`.
+/// The step for about `wanted` ticks in `range`.
 fn step(range: f64, steps: Steps, wanted: usize) -> f64 {
     let rough = range / wanted.max(1) as f64;
     if !(rough.is_finite() && rough > 0.0) {

@@ -1,15 +1,15 @@
-//! What is drawn on: an SVG of one of two widths.
+//! The surface of drawings: an SVG of one of two widths.
 //!
-//! Owns: sizes, margins, the elements that plots are made of, how series are told apart.
-//! Does not own: what is drawn (`plot`, `bars`, `legend`); colours, which the page's style sheet
-//! gives to classes, so that one drawing serves light, dark and print.
+//! Owns: sizes, margins, the elements of plots, the looks of different series.
+//! Does not own: the drawings (`plot`, `bars`, `legend`); colours, which the page's style sheet gives to classes, so
+//! that one drawing serves light, dark and print.
 //! Invariants: coordinates are inside the sheet; all text is escaped.
 
 use std::fmt::Write as _;
 
 use crate::markup::{coordinate, escape};
 
-/// Each drawing is made twice, so that its text has its true size on a telephone too.
+/// Each drawing is made in both widths, so that its text has its true size on a telephone, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     Wide,
@@ -54,7 +54,7 @@ impl Width {
         }
     }
 
-    /// Of text, in the drawing's own pixels.
+    /// Size of text, in the drawing's own pixels.
     pub(crate) fn font(self) -> f64 {
         match self {
             Self::Wide => 13.0,
@@ -63,13 +63,13 @@ impl Width {
     }
 }
 
-/// What a path looks like; the style sheet knows the classes.
+/// The looks of a path; the style sheet knows the classes.
 pub(crate) struct Look<'a> {
     pub(crate) class: &'a str,
     pub(crate) dash: &'a str,
 }
 
-/// Where a text is held.
+/// The point by which a text is placed.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -77,8 +77,8 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Series in order of use: the class of a colour, a dash pattern and a marker, each different, so
-/// that no two series differ by colour alone.
+/// Styles of series, in order of use: the class of a colour, a dash pattern and a marker, each different, so that no
+/// two series differ by colour alone.
 pub(crate) const STYLES: &[Style] = &[
     Style { class: "s0", dash: "", marker: Marker::Circle },
     Style { class: "s1", dash: "7 3", marker: Marker::Square },
@@ -88,14 +88,14 @@ pub(crate) const STYLES: &[Style] = &[
     Style { class: "s5", dash: "5 2 1 2 1 2", marker: Marker::Plus },
 ];
 
-/// How a series is told apart.
+/// The looks of one series.
 pub(crate) struct Style {
     pub(crate) class: &'static str,
     pub(crate) dash: &'static str,
     pub(crate) marker: Marker,
 }
 
-/// The style of the series `at`. Beyond the last they repeat.
+/// The style of the series `at`. After the last style they repeat.
 pub(crate) fn style(at: usize) -> &'static Style {
     &STYLES[at % STYLES.len()]
 }

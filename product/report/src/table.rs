@@ -1,10 +1,10 @@
 //! Tables, for terminals and for pages.
 //!
-//! Owns: columns and their alignment, rows, a caption, notes; how wide it is on a page.
+//! Owns: columns and their alignment, rows, a caption, notes; the width on a page.
 //! Does not own: numbers as text (`units`); the page around it (`page`).
-//! Invariants: columns line up; a cell that is absent is empty; nothing is cut. A column without a text in any row is
-//! left out. On a page that is too narrow the first column stays where it is while the others are scrolled, and a line
-//! says that there are more.
+//! Invariants: columns line up; an absent cell is empty; nothing is cut. A column without a text in any row is left
+//! out. On a page that is too narrow, the first column stays in place while the others scroll, and a line says that
+//! there are more.
 
 #[cfg(test)]
 mod tests;
@@ -14,27 +14,27 @@ use std::fmt::Write as _;
 use crate::markup::{prose, text_width};
 use crate::terminal::{Paint, Terminal};
 
-/// Height of a table's text on a page, in pixels, and the room between its columns.
+/// Height of a table's text on a page, in pixels, and the gap between its columns.
 const FONT: f64 = 14.0;
 const GAP: f64 = 15.0;
 
-/// A text of more letters than this may be broken into lines on a page, of about so many.
+/// A text of more letters than this may be broken into lines of about this length on a page.
 const WORDS_MAX: usize = 28;
 
-/// A column's title is broken into lines of about so many letters.
+/// A column's title is broken into lines of about this many letters.
 const TITLE_WORDS: f64 = 12.0;
 
-/// A note on a terminal is broken into lines of at most so many letters.
+/// A note on a terminal is broken into lines of at most this many letters.
 const NOTE_MAX: usize = 118;
 
-/// Tables wider than this, in pixels, are too wide for a window below a width, by the class of the line that says so.
+/// Widths of tables, in pixels, each with the class of the hint that a narrower window shows.
 const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (560.0, "below-800")];
 
-/// The same on a telephone, where the first column is at most so wide.
+/// The same on a telephone, where the first column has at most its narrow width.
 const NARROW_HINT: (f64, &str) = (385.0, "below-600");
 const NARROW_FIRST: f64 = 136.0;
 
-/// Where the texts of a column stand.
+/// Alignment of a column's texts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
     /// Words.
@@ -51,7 +51,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell to be noticed: an asterisk follows its text. A note of the table says why.
+    /// A cell with an asterisk after its text. A note of the table explains the asterisk.
     #[must_use]
     pub fn flagged(text: impl Into<String>) -> Self {
         Self { text: text.into(), flagged: true }
@@ -82,8 +82,8 @@ impl Table {
         Self { caption: caption.into(), columns, rows: Vec::new(), notes: Vec::new(), names: 1 }
     }
 
-    /// So many columns together name a row; a name that is empty is that of the row above. On a page they are one column,
-    /// with all names in each row, so that the one that stays says which row it is.
+    /// The first `columns` columns together name a row; an empty name repeats that of the row above. On a page they
+    /// become one column with all names in each row, so that the column in place identifies the row.
     #[must_use]
     pub fn named_by(self, columns: usize) -> Self {
         Self { names: columns.max(1), ..self }
@@ -99,7 +99,7 @@ impl Table {
         self.notes.push(note.into());
     }
 
-    /// What stands above it.
+    /// The text above the table.
     #[must_use]
     pub fn caption(&self) -> &str {
         &self.caption
@@ -111,7 +111,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// For a terminal or a file: the caption, then lines, each with its end.
+    /// The text for a terminal or a file: the caption, then lines, each with its end.
     #[must_use]
     pub fn text(&self, terminal: Terminal) -> String {
         let mut text = String::new();
@@ -168,7 +168,7 @@ impl Table {
         html
     }
 
-    /// The same with the columns that name a row in one.
+    /// The same table with the columns that name a row joined into one.
     fn with_names_joined(&self) -> Self {
         let joined = |texts: &[&str]| {
             let texts: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
@@ -196,7 +196,7 @@ impl Table {
         Self { caption: self.caption.clone(), columns, rows, notes: self.notes.clone(), names: 1 }
     }
 
-    /// The columns that have a text in some row; all of them where there is no row.
+    /// The columns that have a text in some row; all of them if there is no row.
     fn shown(&self) -> Vec<usize> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.columns.len());
         (0..count).filter(|at| self.rows.is_empty() || self.cells(*at).any(|cell| !cell.text.is_empty())).collect()
@@ -214,7 +214,7 @@ impl Table {
         self.columns.get(at).map_or(Align::Left, |column| column.1)
     }
 
-    /// Whether a column is of sentences rather than of names.
+    /// Whether a column has sentences rather than names.
     fn is_words(&self, at: usize) -> bool {
         self.align(at) == Align::Left && self.cells(at).any(|cell| cell.text.chars().count() > WORDS_MAX)
     }
@@ -227,7 +227,7 @@ impl Table {
         }
     }
 
-    /// About how wide a column is on a page, in pixels.
+    /// Estimate of a column's width on a page, in pixels.
     fn width(&self, at: usize) -> f64 {
         let letters = WORDS_MAX as f64 * 0.6 * FONT;
         let cells = self.cells(at).map(|cell| text_width(&cell.text, FONT)).fold(0.0, f64::max);
@@ -236,12 +236,13 @@ impl Table {
         cells.max(title) + GAP
     }
 
-    /// How wide the first column is on a telephone: as its texts, up to a bound; there they are broken into lines.
+    /// The width of the first column on a telephone: that of its texts, up to a bound, at which they are broken into
+    /// lines.
     fn first(&self, columns: &[usize]) -> f64 {
         columns.first().map_or(0.0, |at| self.width(*at)).min(NARROW_FIRST)
     }
 
-    /// In which windows not all columns are seen at once.
+    /// The classes of windows that do not show all columns at once.
     fn hints(&self, columns: &[usize]) -> Vec<&'static str> {
         let widths: Vec<f64> = columns.iter().map(|at| self.width(*at)).collect();
         let width: f64 = widths.iter().sum();
@@ -251,7 +252,7 @@ impl Table {
         wide.into_iter().chain(narrow).map(|(_, class)| *class).collect()
     }
 
-    /// Of a column: alignment, width in letters, and whether room is kept for an asterisk.
+    /// A column's alignment, its width in letters, and whether it keeps room for an asterisk.
     fn layout(&self, at: usize) -> (Align, usize, bool) {
         let widest = self.cells(at).map(|cell| shown_width(&cell.text)).max().unwrap_or(0);
         (self.align(at), widest.max(shown_width(self.title(at))), self.cells(at).any(|cell| cell.flagged))

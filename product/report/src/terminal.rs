@@ -1,8 +1,8 @@
-//! What a terminal can show, and a file cannot.
+//! Abilities of a terminal that a file lacks.
 //!
 //! Owns: whether there may be colour, strong and faint text, a curve in one line.
-//! Does not own: progress; what is printed.
-//! Invariants: no escape sequence goes anywhere but to a terminal, and none if `NO_COLOR` is set.
+//! Does not own: progress; the printed text.
+//! Invariants: escape sequences go only to a terminal, and not if `NO_COLOR` is set.
 
 #[cfg(test)]
 mod tests;
@@ -10,13 +10,13 @@ mod tests;
 use std::env;
 use std::io::{IsTerminal, stdout};
 
-/// Where text goes.
+/// The destination of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terminal {
     colour: bool,
 }
 
-/// How text stands out.
+/// Highlights of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paint {
     /// Bold.
@@ -36,7 +36,7 @@ impl Terminal {
         Self { colour: stdout().is_terminal() && !refused }
     }
 
-    /// The text, made to stand out where that is possible.
+    /// The text, highlighted if possible.
     #[must_use]
     pub fn paint(self, paint: Paint, text: &str) -> String {
         let code = match paint {
@@ -47,8 +47,8 @@ impl Terminal {
     }
 }
 
-/// A curve of at most `width` letters from 0 to `full`: each shows the largest value of its part.
-/// Empty without values; values that are not finite count as zero.
+/// A curve of at most `width` letters from 0 to `full`: each letter shows the largest value of its part. Empty without
+/// values; values that are not finite count as zero.
 #[must_use]
 pub fn sparkline(values: &[f64], full: f64, width: usize) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

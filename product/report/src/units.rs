@@ -1,7 +1,7 @@
-//! Numbers as people read them.
+//! Numbers for people.
 //!
-//! Owns: the choice of unit: binary for memory, decimal for data moved and rates, time in the unit
-//! that keeps the number short.
+//! Owns: the choice of unit: binary for memory, decimal for data moved and rates, time in the unit that keeps the
+//! number short.
 //! Does not own: exact values; JSON carries those.
 //! Invariants: every text has its unit.
 
@@ -19,7 +19,7 @@ pub fn memory(bytes: u64) -> String {
     scaled(bytes as f64, 1024.0, &MEMORY)
 }
 
-/// Bytes moved or to be moved: `21.4 MB`.
+/// Bytes of moved data: `21.4 MB`.
 pub fn data(bytes: u64) -> String {
     scaled(bytes as f64, 1000.0, &DATA)
 }
@@ -51,8 +51,7 @@ pub fn time(time: Duration) -> String {
     }
 }
 
-/// How long an operation took, with three digits: `850 ns`, `4.13 ms`, `1.25 s`; from a minute on as
-/// [`time`] has it.
+/// The duration of an operation, with three digits: `850 ns`, `4.13 ms`, `1.25 s`; from a minute on as [`time`].
 pub fn latency(ns: u64) -> String {
     if ns >= 59_950_000_000 {
         return time(Duration::from_nanos(ns));
@@ -80,17 +79,17 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// A share: `97.2 %`; `-` of nothing.
+/// A share: `97.2 %`; `-` if the whole is zero.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
-/// A change in percent: `+2.1 %`. A sign says something of a difference only: `0.0 %`.
+/// A change in percent: `+2.1 %`. Zero has no sign: `0.0 %`.
 pub fn change(percent: f64) -> String {
     if percent.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{percent:+.1} %") }
 }
 
-/// How many times as much: `1.05`; `-` of nothing.
+/// A ratio: `1.05`; `-` if the whole is zero.
 pub fn times(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.2}", part as f64 / whole as f64) }
 }

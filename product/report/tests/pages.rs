@@ -1,4 +1,4 @@
-//! A page with everything that pages have, as a reader sees it in a real browser.
+//! A page with all kinds of parts, as a reader sees it in a real browser.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use afflux_report::{Align, Axis, Bar, Bars, Cell, Page, Plot, Quantity, Series, Shape, Table};
 
-/// Whoever wants to see the pages names a directory.
+/// The variable that names a directory for pictures of the pages.
 const PICTURES: &str = "AFFLUX_PICTURES";
 
 #[test]

@@ -1,12 +1,12 @@
-//! The measurements, and what follows from them for single costs.
+//! The measurements, and single costs derived from them.
 //!
-//! A cost that does not come alone is found from two measurements that have it in different shares:
-//! a read of one absent page and one of 256 give the costs of a request and of a byte; writing pages
-//! back in requests of one page and of 256 those of a request and of a page.
+//! A cost that cannot be measured alone follows from two measurements that contain it in different shares. A read of
+//! one absent page and one of 256 give the costs of a request and of a byte. Writebacks in requests of one page and of
+//! 256 give those of a request and of a page.
 //!
-//! Owns: what is done, how often, and the arithmetic.
-//! Does not own: the engine that it is done to (`rig`).
-//! Invariants: nothing is timed before it was done once; a difference below zero is none.
+//! Owns: the work that is measured, how often it runs, and the arithmetic.
+//! Does not own: the engine that does the work (`rig`).
+//! Invariants: nothing is timed on its first run; a difference below zero counts as zero.
 
 use std::sync::mpsc;
 
@@ -22,16 +22,16 @@ use afflux_report::failure::{Failure, Outcome};
 const SET_PAGES: u64 = 2048;
 const LARGE_PAGES: f64 = (LARGE_BYTES / PAGE) as f64;
 
-/// One cost as one round found it.
+/// One cost as one round measured it.
 pub(super) struct Measured {
     pub(super) of: CostOf,
     pub(super) ns: f64,
-    /// What was done.
+    /// The work that was measured.
     pub(super) how: &'static str,
 }
 
-/// Measures everything `rounds` times, after once for nothing, on a reactor's thread: there the engine
-/// and its flushers share the thread with whoever asks, as they do in the server.
+/// Measures everything `rounds` times, after one unmeasured round, on a reactor's thread. There, as in the server, the
+/// engine and its flushers share the thread with the caller.
 pub(super) fn rounds(quick: bool, rounds: usize) -> Outcome<Vec<Vec<Measured>>> {
     let reactors = Reactors::start(1, IoChoice::Syscalls).map_err(|error| Failure::failed(error.to_string()))?;
     let platform = reactors.platform();
@@ -123,7 +123,7 @@ async fn overwrite(rig: &Rig, repeats: u64) -> Result<f64, Error> {
     Ok(ns / hits.max(1) as f64)
 }
 
-/// What a read request costs, and a page of it, beyond the copy to the reader.
+/// The costs of a read request and of one of its pages, beyond the copy to the reader.
 async fn miss(rig: &Rig, hit: f64) -> Result<(f64, f64), Error> {
     let file = rig.file(SET_PAGES);
     let mut into = vec![0; LARGE_BYTES];
@@ -144,12 +144,12 @@ async fn miss(rig: &Rig, hit: f64) -> Result<(f64, f64), Error> {
     Ok(((small - page - hit).max(0.0), page))
 }
 
-/// What an evicted page costs, and one that is looked at and stays.
+/// The costs of evicting a page, and of scanning a page that stays.
 async fn evict(rig: &Rig, one_miss: f64) -> Result<(f64, f64), Error> {
     let counts = || [Counter::PagesScanned, Counter::PagesEvicted].map(|counter| rig.counted(counter) as f64);
     let file = rig.file(2 * rig.frames);
     let mut into = [0; PAGE];
-    // Each page once; the second half of them finds the cache full.
+    // Reads each page once; for the second half of them the cache is full.
     let (mut began, mut before) = (0.0, counts());
     for (at, page) in scattered(2 * rig.frames).enumerate() {
         if at as u64 == rig.frames {
@@ -161,8 +161,8 @@ async fn evict(rig: &Rig, one_miss: f64) -> Result<(f64, f64), Error> {
     let after = counts();
     let (scanned, evicted) = (after[0] - before[0], after[1] - before[1]);
     rig.engine.discard(&file);
-    // Three quarters of the cache were used more than once: when frames run out, these are looked at
-    // before one goes.
+    // Three quarters of the cache were used more than once: when frames run out, the scan passes over these before it
+    // evicts a page.
     let file = rig.file(2 * rig.frames);
     let used = rig.frames / 4 * 3;
     for _ in 0..3 {
@@ -184,7 +184,7 @@ async fn evict(rig: &Rig, one_miss: f64) -> Result<(f64, f64), Error> {
     Ok(two_costs((scanned, evicted, evictions), passing))
 }
 
-/// The costs of a page evicted and of a page scanned, from two measurements as pages scanned, pages
+/// The costs of evicting and of scanning a page, from two measurements. Each is a triple of pages scanned, pages
 /// evicted, and the time of both.
 fn two_costs(evicting: (f64, f64, f64), passing: (f64, f64, f64)) -> (f64, f64) {
     let determinant = evicting.0 * passing.1 - passing.0 * evicting.1;

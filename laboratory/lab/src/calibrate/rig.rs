@@ -1,9 +1,9 @@
-//! An engine to measure: the real one, on a reactor, over a device that answers at once.
+//! The engine to measure: the real one, on a reactor, over a device that completes at once.
 //!
 //! Owns: the device, the files, the CPU clock.
-//! Does not own: what is done with them (`measure`).
-//! Invariants: the device completes inside `submit` and moves no bytes, so what is measured is the
-//! engine and the copies to and from its callers.
+//! Does not own: the measured work (`measure`).
+//! Invariants: the device completes inside `submit` and moves no bytes, so that a measurement covers the engine and the
+//! copies to and from its callers.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Device for NullDevice {
     }
 }
 
-/// What a measurement works with.
+/// An engine with its two devices and its clock.
 pub(super) struct Rig {
     pub(super) platform: LinuxPlatform,
     pub(super) engine: Arc<Engine<LinuxPlatform>>,
@@ -66,8 +66,7 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// A cache of `frames` frames without readahead, whose flushers leave dirty pages alone until they
-    /// are asked.
+    /// A cache of `frames` frames without readahead. Its flushers leave dirty pages alone until a sync asks for them.
     pub(super) fn new(platform: &LinuxPlatform, frames: u64) -> Outcome<Self> {
         let mut settings = Settings::new();
         let knobs = [
@@ -88,7 +87,7 @@ impl Rig {
         Ok(Self { platform: platform.clone(), engine, frames, large, small })
     }
 
-    /// A file of so many pages, none of them in the cache.
+    /// A file of `pages` pages, none of them in the cache.
     pub(super) fn file(&self, pages: u64) -> File {
         self.engine.open(self.large, Backing::new(Arc::new(())), pages * PAGE as u64)
     }
@@ -98,7 +97,7 @@ impl Rig {
         self.engine.open(self.small, Backing::new(Arc::new(())), pages * PAGE as u64)
     }
 
-    /// Brings the whole file in.
+    /// Reads the whole file into the cache.
     pub(super) async fn fill(&self, file: &File) -> Result<(), Error> {
         let mut into = vec![0; LARGE_BYTES];
         for at in (0..file.size()).step_by(LARGE_BYTES) {
@@ -118,8 +117,8 @@ pub(super) fn cpu_ns() -> f64 {
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// The pages from 0 to `count - 1` in an order without runs, the same each time: a walk by a step that
-/// has no divisor in common with `count`.
+/// The pages from 0 to `count - 1` in an order without runs, the same each time: a walk by a step that has no divisor
+/// in common with `count`.
 pub(super) fn scattered(count: u64) -> impl Iterator<Item = u64> {
     let mut step = (count * 5 / 13) | 1;
     while divisor(step, count) != 1 {

@@ -6,11 +6,11 @@ use super::*;
 fn a_quick_run_finds_every_cost_and_its_table_can_be_read() {
     let rows = rows(&measure::rounds(true, 1).unwrap());
     let value = |name| rows.iter().find(|row| row.name == name).map(|row| row.value);
-    // What is measured by itself costs something.
+    // A cost that is measured by itself is above zero.
     for name in ["step", "read_hit_pages", "write_hit_pages"] {
         assert!(value(name).is_some_and(|ns| ns > 0.0), "{name}: {:?}", value(name));
     }
-    // What is a difference of two measurements can vanish where others have slowed the smaller one.
+    // A cost from the difference of two measurements can vanish if other processes slowed the smaller one.
     for name in ["nr_dirtied", "read_requests", "nr_written"] {
         assert!(value(name).is_some_and(|ns| ns >= 0.0 && ns.is_finite()), "{name}: {:?}", value(name));
     }

@@ -1,8 +1,9 @@
-//! What a device does by itself, tried out on its model: in sequence and at random.
+//! The speed of a device by itself, measured on its model: in sequence and at random.
 //!
-//! Owns: the requests that it is tried with, how long. Does not own: models, disks, virtual time (the simulator).
-//! Invariants: nothing but the model decides the figures, so that they are the same everywhere; a trial ends after a
-//! number of requests or a second of virtual time, whichever is later for the former's first [`REQUESTS_MIN`].
+//! Owns: the requests of a trial, and its length.
+//! Does not own: models, disks, virtual time (the simulator).
+//! Invariants: only the model decides the figures, so that they are the same everywhere. A trial ends after a number of
+//! requests or after a second of virtual time; the time counts only after the first [`REQUESTS_MIN`] requests.
 
 #[cfg(test)]
 mod tests;
@@ -22,12 +23,12 @@ use afflux_report::failure::{Failure, Outcome};
 const REQUESTS_MIN: u64 = 64;
 const REQUESTS_MAX: u64 = 2_000;
 
-/// At random: bytes of a request, how many are on the way, the part of the disk that they go to.
+/// At random: bytes of a request, requests in flight, the part of the disk that they go to.
 const RANDOM_BYTES: u32 = 4096;
 const RANDOM_DEPTH: u32 = 32;
 const RANDOM_SPAN_BYTES: u64 = 8 << 30;
 
-/// What requests on the way take of memory, at most.
+/// Most memory for the requests in flight.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Figures of one device.
@@ -39,7 +40,7 @@ pub(super) struct Speeds {
     pub(super) random: (u64, u64),
 }
 
-/// In which direction and order.
+/// Direction and order of requests.
 #[derive(Clone, Copy)]
 struct Trial {
     writes: bool,
@@ -47,7 +48,7 @@ struct Trial {
 }
 
 impl Speeds {
-    /// Tries a device out.
+    /// Runs all trials of a device.
     pub(super) fn of(model: &Model) -> Outcome<Self> {
         let tried = |writes, random| Bench::new(model)?.run(Trial { writes, random });
         let (read, written) = (tried(false, false)?, tried(true, false)?);
@@ -56,7 +57,7 @@ impl Speeds {
     }
 }
 
-/// What a trial came to.
+/// Totals of a trial.
 struct Tried {
     requests: u64,
     bytes: u64,
@@ -73,7 +74,7 @@ impl Tried {
     }
 }
 
-/// Requests on the way, and who waits until there are fewer.
+/// Requests in flight, and the task that waits until there are fewer.
 type Open = Arc<Mutex<(u32, Option<Waker>)>>;
 
 /// A disk without anything above it.
@@ -142,7 +143,7 @@ impl Bench {
         self.disk.submit(Request::probe(&self.frames, self.disk.backing(self.file), operation, bytes, done));
     }
 
-    /// Until fewer than so many requests are on the way.
+    /// Waits until fewer than `below` requests are in flight.
     fn wait(&self, below: u32) -> Outcome {
         let few = poll_fn(|context| {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! How far an experiment is, in a line now and then.
+//! Reports an experiment's progress in a line now and then.
 //!
-//! Owns: the thread that says the lines, and when.
-//! Does not own: the words, and where they go.
-//! Invariants: a line comes each time that the interval has passed, also while one step takes longer; a run that ends within
-//! the interval says nothing.
+//! Owns: the thread that prints the lines, and when.
+//! Does not own: the words, and their destination.
+//! Invariants: a line comes whenever the interval has passed, even during a longer step; a run that ends within the
+//! interval prints none.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use afflux_report::units;
 
-/// Says where a run is. It ends when it is dropped.
+/// Reports the progress of a run until it is dropped.
 pub(super) struct Lines {
     steps: Option<Sender<String>>,
     thread: Option<JoinHandle<()>>,

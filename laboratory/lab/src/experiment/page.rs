@@ -1,9 +1,8 @@
 //! The page of an experiment.
 //!
-//! Owns: its order: the answer, what it repeats, plots, tables, what they show, words, rows.
-//! Does not own: all of these (the experiments), the document (`report`).
-//! Invariants: nothing that is folded is needed to understand the rest; a page is at most [`ROWS_BYTES_MAX`] larger for
-//! its rows.
+//! Owns: its order: the answer, the experiment it repeats, plots, tables, their explanation, words, rows.
+//! Does not own: their contents (the experiments), the document (`report`).
+//! Invariants: a reader needs no folded part to understand the rest; rows add at most [`ROWS_BYTES_MAX`] to a page.
 
 #[cfg(test)]
 mod tests;
@@ -11,17 +10,17 @@ mod tests;
 use afflux_experiments::{Experiment, Findings};
 use afflux_report::{Page, Row, Source};
 
-/// Rows are left out beyond this.
+/// Rows beyond this are left out.
 const ROWS_BYTES_MAX: usize = 256 << 10;
 
-/// Where words are explained.
+/// Title of the list of explained words.
 const WORDS: &str = "Words on this page";
 
-/// What a reader of a quick run's page has to know first.
+/// Warning at the top of a quick run's page.
 const QUICK: &str =
-    "This was a quick run: less of everything, for a look. Figures to go by need a run without --quick.";
+    "This was a quick run: less of everything, for a first look. Reliable figures need a run without --quick.";
 
-/// How it was asked for.
+/// The request for a run, for its page.
 pub(super) struct Asked<'a> {
     pub(super) command: &'a str,
     pub(super) quick: bool,
@@ -38,7 +37,7 @@ pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row]
     page.paragraph(&sentence(experiment.thread()));
     page.paragraph(&sentence(experiment.fitted()));
     page.listing(asked.command);
-    page.pointer("What names and units mean stands below:", WORDS);
+    page.pointer("Names and units are explained below:", WORDS);
     for figure in findings.figures {
         page.figure(figure);
     }
@@ -58,7 +57,7 @@ pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row]
     page.html(&format!("afflux {}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Where the figures are from.
+/// The source of the figures.
 fn origin(rows: &[Row]) -> &'static str {
     let any = |source: Source| rows.iter().any(|row| row.source == source);
     match (any(Source::Simulated), any(Source::Measured)) {
@@ -68,7 +67,7 @@ fn origin(rows: &[Row]) -> &'static str {
     }
 }
 
-/// With a capital and a full stop.
+/// Adds a capital and a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();

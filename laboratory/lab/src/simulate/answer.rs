@@ -1,8 +1,9 @@
 //! A run in a sentence: when its data was accepted and on disk, the slowest call and the cause of its wait.
 //!
-//! Owns: which figures those are, and the words. Does not own: the figures (the simulator), their units (`report`).
-//! Invariants: a run that was cut or that lost something says so first; nothing is said that a run has not done. The longest
-//! wait never stands without the median.
+//! Owns: the choice of figures, and the words.
+//! Does not own: the figures (the simulator), their units (`report`).
+//! Invariants: a run that was cut or that lost data says so first; the sentence claims nothing that a run has not done.
+//! The median stands beside every longest wait.
 
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,10 @@ use afflux_workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figu
 use super::{Run, text};
 use afflux_report::units;
 
-/// Most jobs of which it is said when they ended.
+/// Most jobs whose end is mentioned.
 const ENDS_MAX: usize = 4;
 
-/// One run's, or each policy's on a line.
+/// The answer of one run, or a line for each policy.
 pub(super) fn answer(runs: &[Run]) -> String {
     match runs {
         [run] => capital(&of_run(run)),
@@ -25,8 +26,8 @@ pub(super) fn answer(runs: &[Run]) -> String {
     }
 }
 
-/// `2.15 GB accepted after 65 s, on disk after 87 s; backup ended after 40 s, desktop after 65 s; an fsync of desktop waited
-/// 33.5 ms in the median and 5.20 s at worst, 4.70 s of that in the elevator, which let later requests go first`
+/// `2.15 GB accepted after 35 s, on disk after 47 s; backup ended after 20 s, desktop after 35 s; an fsync of desktop
+/// waited 33.5 ms in the median and 5.20 s at worst, 4.70 s of that in the elevator, which let later requests go first`
 fn of_run(run: &Run) -> String {
     let figures = &run.figures;
     let mut parts = vec![moved(figures)];
@@ -54,7 +55,7 @@ fn read_bytes(figures: &Figures) -> u64 {
     figures.jobs.iter().map(|job| job.read.bytes).sum()
 }
 
-/// What was written and when it was where, or what was read and how fast.
+/// Bytes written, and when they were accepted and on disk; or bytes read, and the rate.
 fn moved(figures: &Figures) -> String {
     let time = |ns| units::time(Duration::from_nanos(ns));
     let ended_ns = figures.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0);
@@ -73,7 +74,7 @@ fn moved(figures: &Figures) -> String {
                 (accepted, on_disk) if accepted != on_disk => {
                     format!("{written} accepted after {accepted}, on disk after {on_disk}")
                 }
-                // Two times that read the same would not say how long it took.
+                // Two times that read the same would hide how long it took.
                 (both, _) if figures.settle_ns == 0 => format!("{written} accepted and on disk after {both}"),
                 (both, _) => {
                     format!("{written} accepted after {both}, on disk {} later", units::latency(figures.settle_ns))
@@ -84,7 +85,7 @@ fn moved(figures: &Figures) -> String {
     }
 }
 
-/// When each job that wrote ended, where they did not end together.
+/// When each job that wrote ended, if they did not end together.
 fn ends(figures: &Figures) -> Option<String> {
     let time = |ns| units::time(Duration::from_nanos(ns));
     let writers = || figures.jobs.iter().filter(|job| job.write.bytes > 0);
@@ -96,7 +97,7 @@ fn ends(figures: &Figures) -> Option<String> {
     differ.then(|| format!("{parts}{more}"))
 }
 
-/// Who waited longest for a sync; where nobody syncs, for a write or a read.
+/// The longest sync; if no job syncs, the longest write or read.
 fn longest(run: &Run) -> Option<String> {
     type Call = (&'static str, fn(&JobOutcome) -> &OperationOutcome);
     const CALLS: [Call; 4] = [
@@ -143,7 +144,7 @@ fn because(slowest: &SlowestCall, word: &str) -> String {
     if ns == 0 { String::new() } else { format!(", {} of that {what}", units::latency(ns)) }
 }
 
-/// From where to where the median and the worst were over all runs.
+/// The ranges of the median and the worst over all runs.
 fn ranges(operations: &[&OperationOutcome]) -> String {
     let range = |ns: &mut dyn Iterator<Item = u64>| {
         let all: Vec<u64> = ns.collect();

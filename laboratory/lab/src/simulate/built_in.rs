@@ -1,9 +1,8 @@
-//! Workloads that come along, as a user writes them: `readers:count=1000,block=512`.
+//! Built-in workloads, as a user writes them: `readers:count=1000,block=512`.
 //!
 //! Owns: the form on the command line, its keys with ranges and defaults.
-//! Does not own: what the workloads do (the simulator); job files.
-//! Invariants: a workload that comes out of here can be run; every error names the key, the value and
-//! what is allowed.
+//! Does not own: the behaviour of the workloads (the simulator); job files.
+//! Invariants: every parsed workload can be run; every error names the key, the value and the allowed values.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +19,7 @@ use afflux_report::duration;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::units;
 
-/// What both have, and what each has.
+/// The keys of each workload.
 const READERS_KEYS: &str = "directory, count, size, block and over";
 const NFS_CLIENT_KEYS: &str = "directory, size, record, window, in-flight, link, delay and loss";
 
@@ -28,10 +27,10 @@ const NFS_CLIENT_KEYS: &str = "directory, size, record, window, in-flight, link,
 const SIZE_BYTES_MAX: u64 = 1 << 44;
 const CALL_BYTES_MAX: u64 = 1 << 20;
 
-/// What the workloads are called.
+/// The names of the workloads.
 pub(super) const NAMES: [&str; 2] = ["readers", "nfs-client"];
 
-/// The workload of this name, if it is one; a file of the same name is a job file all the same.
+/// The workload of this name, if there is one. A file of the same name still counts as a job file.
 pub(super) fn parse(text: &str) -> Option<Outcome<Workload>> {
     let (name, keys) = text.split_once(':').unwrap_or((text, ""));
     if Path::new(text).exists() {
@@ -55,7 +54,7 @@ impl Keys<'_> {
         Failure::wrong_use(format!("'{}': {what}", self.text))
     }
 
-    /// Calls `take` with each key and its value; whether there is such a key.
+    /// Calls `take` with each key and its value; `take` returns whether it knows the key.
     fn each(&self, known: &str, mut take: impl FnMut(&str, &str) -> Outcome<bool>) -> Outcome {
         let mut seen: Vec<&str> = Vec::new();
         for part in self.keys.split(',').map(str::trim).filter(|part| !part.is_empty()) {

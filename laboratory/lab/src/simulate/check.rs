@@ -1,7 +1,7 @@
-//! `--check`: what would run.
+//! `--check`: shows what would run.
 //!
 //! Owns: its words, and its object for `--json`.
-//! Does not own: reading jobs (`description`), looking at them (the simulation).
+//! Does not own: reading jobs (`description`), checking them (the simulation).
 //! Invariants: nothing runs, and nothing is written.
 
 use afflux_report::terminal::Terminal;
@@ -13,9 +13,9 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_report::units;
 
-/// Shows what would run; fails where something would not.
+/// Shows the jobs that would run; fails if one would not.
 pub(super) fn show(simulations: &[Simulation], as_json: bool) -> Outcome {
-    // Policies differ in what they do with a job, not in which jobs there are.
+    // Policies differ in the treatment of jobs; the jobs are the same for all.
     let Some(simulation) = simulations.first() else { return Ok(()) };
     let jobs = simulation.check().map_err(|error| match error {
         SimulationError::Description(what) => Failure::wrong_use(what),
@@ -38,7 +38,7 @@ fn object(policies: &[&str], jobs: &[PlannedJob]) -> Value {
             "clones": job.clones,
             "device": job.device,
             "files": job.files,
-            // Nothing of one that goes on until its disk is full.
+            // None for a job that goes on until its disk is full.
             "bytes": (job.bytes != u64::MAX).then_some(job.bytes),
             "in_flight": job.in_flight,
             "direct": job.direct,

@@ -1,8 +1,8 @@
 //! Several runs side by side: one column a policy.
 //!
-//! Owns: which figures are compared, in which order and words.
+//! Owns: the choice, order and words of the compared figures.
 //! Does not own: the figures of one run (`text`), their units and tables (`report`).
-//! Invariants: rows are those that any of the runs has; what a run does not have is `-`.
+//! Invariants: each row is a figure of at least one run; a run without it has `-`.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use super::answer::answer;
 use super::{Run, text};
 use afflux_report::units;
 
-/// Some figure of a run.
+/// A figure of a run.
 type Figure<'a> = &'a dyn Fn(&Figures) -> String;
 /// A call of a job, if the job has any.
 type Call = fn(&JobOutcome) -> &OperationOutcome;
@@ -26,7 +26,7 @@ type Call = fn(&JobOutcome) -> &OperationOutcome;
 /// A figure of a call: its title and its text.
 type Row = (&'static str, fn(&OperationOutcome) -> String);
 
-/// All of it, each line with its end.
+/// The whole report.
 pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let mut all = format!("{}\n", terminal.paint(Paint::Strong, &headline(runs)));
     let _ = writeln!(all, "{}", answer(runs));
@@ -42,7 +42,7 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     all
 }
 
-/// `Simulated 63 s and 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 44 s and 41 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(runs: &[Run]) -> String {
     let times: Vec<String> = runs.iter().map(|run| units::time(Duration::from_nanos(run.figures.virtual_ns))).collect();
     let real = units::time(runs.iter().map(|run| run.real).sum());
@@ -51,13 +51,13 @@ pub(super) fn headline(runs: &[Run]) -> String {
     format!("Simulated {} in {real}: {jobs} on {hardware}", times.join(" and "))
 }
 
-/// What calls and copies were charged with under each policy, a line each.
+/// The costs of calls and copies under each policy, a line each.
 pub(super) fn callers(runs: &[Run]) -> String {
     let line = |run: &Run| format!("Calls and copies cost under {}: {}\n", run.policy, run.figures.engine.callers);
     runs.iter().map(line).collect()
 }
 
-/// With what each run can be had again.
+/// The seed and the trace hashes, with which each run can be repeated.
 pub(super) fn identity(runs: &[Run]) -> String {
     let traces: Vec<String> =
         runs.iter().map(|run| format!("{} {:016x}", run.policy, run.figures.trace_hash)).collect();
@@ -132,7 +132,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
     table
 }
 
-/// What is shown of a call: titles and texts.
+/// The rows of a call: titles and texts.
 fn rows(sync: bool) -> &'static [Row] {
     const ALL: &[Row] = &[
         ("throughput", |call| units::rate(call.bytes, Duration::from_nanos(call.elapsed_ns))),

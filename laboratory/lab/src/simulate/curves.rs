@@ -2,14 +2,14 @@
 //!
 //! Owns: sums of an interval as rates, seconds and bytes as floating point.
 //! Does not own: samples (the simulator), drawing.
-//! Invariants: rates over their intervals add up to what was moved.
+//! Invariants: rates times their intervals add up to the moved bytes.
 
 #[cfg(test)]
 mod tests;
 
 use afflux_workloads::simulation::{DeviceOutcome, DeviceSample};
 
-/// Into so many intervals a run is cut for rates.
+/// Number of intervals of a run for rates.
 const PARTS: u64 = 120;
 
 /// Seconds and a value, in order of time.
@@ -24,8 +24,8 @@ pub(super) fn level(device: &DeviceOutcome, value: impl Fn(&DeviceSample) -> u64
     device.samples.iter().map(|sample| (seconds(sample.at_ns), value(sample) as f64)).collect()
 }
 
-/// What was moved, per second, over at least a [`PARTS`]th of the run at a time: samples are closer than
-/// requests are, and would show their comings and goings. A point in the middle of each interval.
+/// Bytes moved per second, over at least a [`PARTS`]th of the run at a time. Samples are closer together than requests,
+/// and would show single requests. Each interval has a point in its middle.
 pub(super) fn rate(device: &DeviceOutcome, moved: impl Fn(&DeviceSample) -> u64) -> Curve {
     let end_ns = device.samples.last().map_or(0, |sample| sample.at_ns);
     let (mut before_ns, mut sum) = (0, 0);
@@ -41,7 +41,7 @@ pub(super) fn rate(device: &DeviceOutcome, moved: impl Fn(&DeviceSample) -> u64)
     curve
 }
 
-/// Whether anything of it is above zero.
+/// Whether any point of the curve is above zero.
 pub(super) fn lives(curve: &Curve) -> bool {
     curve.iter().any(|point| point.1 > 0.0)
 }

@@ -1,11 +1,10 @@
 //! From the command line to a described run.
 //!
-//! Owns: reading job files and what they include, sizes and times on the command line, where each
-//! thing that is wrong stands.
+//! Owns: reading job files and the files they include, sizes and times on the command line, the places of errors.
 //! Does not own: the syntax of job, device, cost and fault files (the simulator) and of built-in workloads
 //! (`built_in`).
-//! Invariants: nothing runs before all of it has been read; every error names the file or the flag,
-//! the value and what is allowed.
+//! Invariants: nothing runs before all input has been read; every error names the file or the flag, the value and the
+//! allowed values.
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,7 @@ use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{duration, output, units};
 
-/// Most files beside one that is not there whose names are looked at.
+/// Most names in a directory that are compared with a missing file's name.
 const FILES_BESIDE_MAX: usize = 1000;
 
 /// Largest job file that is read; fio's own examples have a few kB.
@@ -43,9 +42,9 @@ pub(super) struct Described {
     /// One for each policy, in the order asked for.
     pub(super) simulations: Vec<Simulation>,
     pub(super) warnings: Vec<String>,
-    /// The job files and what they include, each once: names and texts.
+    /// The job files and the files that they include, each once: names and texts.
     pub(super) files: Vec<(String, String)>,
-    /// What is replayed, a sentence each.
+    /// A sentence about each replayed trace.
     pub(super) replayed: Vec<String>,
 }
 
@@ -87,7 +86,7 @@ pub(super) fn read(work: &Work<'_>, args: &args::Machine) -> Outcome<Described> 
             warnings.push(format!("{}: {} calls were lost while it was recorded", path.display(), trace.lost));
         }
         replayed.push(in_words(&path.display().to_string(), &trace));
-        // What it reads nobody wrote.
+        // The replayed run has not written the bytes that it reads.
         simulation.contents = Contents::Unchecked;
         built_in.push(Workload::Replay(Replay { name: stem, directory: String::new(), trace }));
     }
@@ -104,7 +103,7 @@ pub(super) fn read(work: &Work<'_>, args: &args::Machine) -> Outcome<Described> 
     Ok(Described { jobs: jobs.join(", "), simulations, warnings, files: host.files, replayed })
 }
 
-/// What a trace has, and how it is replayed.
+/// Describes a trace and its replay.
 fn in_words(name: &str, trace: &Trace) -> String {
     let lasts = trace.calls.last().map_or(Duration::ZERO, |call| Duration::from_micros(call.at_us));
     let plural = |count: usize, what: &str| {
@@ -114,13 +113,13 @@ fn in_words(name: &str, trace: &Trace) -> String {
     let lost =
         if trace.lost > 0 { format!(", and {} that were lost", units::count(trace.lost)) } else { String::new() };
     format!(
-        "{name} has {calls} of {files} in {}{lost}. Each begins at the time at which it was recorded, whether those before \
+        "{name} has {calls} of {files} in {}{lost}. Each call begins at its recorded time, whether those before \
          it have ended or not: where writers are paused, a read may come before the write that it followed.",
         units::time(lasts)
     )
 }
 
-/// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
+/// Reads a job file. As in fio, the jobs of a later file begin when those of the earlier files have ended.
 fn add_jobs(
     name: &str,
     likeness: Likeness,
@@ -144,7 +143,7 @@ fn add_jobs(
     Ok(())
 }
 
-/// What is no file may be a mistyped one beside it, or a mistyped workload.
+/// Adds similar names of files beside it, and of workloads, in case of a typing error.
 fn with_near(failure: Failure, name: &str) -> Failure {
     let (path, workload) = (Path::new(name), name.split(':').next().unwrap_or(name));
     if path.exists() {
@@ -162,7 +161,7 @@ fn with_near(failure: Failure, name: &str) -> Failure {
     }
 }
 
-/// The same run under each policy; knobs are checked here, so that an error says which flag it was.
+/// The same run under each policy. Knobs are checked here, so that an error can name the flag.
 fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>> {
     let own = [OWN_POLICY.to_owned()];
     let names = if names.is_empty() { &own[..] } else { names };
@@ -195,10 +194,10 @@ pub(super) fn text_of(path: &Path) -> Outcome<String> {
     })
 }
 
-/// The host's files and environment, for what job files ask for.
+/// The host's files and environment, for job files that refer to them.
 #[derive(Default)]
 struct Host {
-    /// What was read.
+    /// The files read so far.
     files: Vec<(String, String)>,
 }
 
@@ -211,7 +210,7 @@ impl Host {
 }
 
 impl Surroundings for Host {
-    /// As fio looks for it: from where the command runs, then beside the file that includes it.
+    /// Looks where fio does: relative to the working directory, then beside the including file.
     fn include(&mut self, path: &str, including: &str) -> Result<Included, String> {
         let here = Path::new(path).to_owned();
         let beside = Path::new(including).with_file_name(path);
@@ -235,7 +234,7 @@ fn until(text: &str) -> Outcome<u64> {
     duration::nanoseconds(text).map_err(|why| Failure::wrong_use(format!("--until: {why}")))
 }
 
-/// A table that comes along, or a file of one.
+/// A built-in table, or one from a file.
 fn costs(text: &str) -> Outcome<CostTable> {
     if let Some(table) = CostTable::named(text) {
         return Ok(table);

@@ -1,9 +1,9 @@
-//! Where a run's page, its events and its report go.
+//! The destinations of a run's page, its events and its report.
 //!
-//! Owns: which of them has standard output (`-` is that, as everywhere), the files.
-//! Does not own: what is written.
-//! Invariants: standard output has one thing alone: the figures of `--json`, or a page, or events, or the
-//! report, which else goes to standard error. What could not be written is refused before the run.
+//! Owns: the choice of standard output (`-` means that, as everywhere), the files.
+//! Does not own: the contents.
+//! Invariants: standard output has only one of these: the figures of `--json`, or a page, or events, or the report,
+//! which otherwise goes to standard error. A destination that cannot be written is refused before the run.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ pub(super) struct Destinations {
 }
 
 impl Destinations {
-    /// Those that are asked for.
+    /// The destinations of the request.
     pub(super) fn of(args: &args::Machine) -> Outcome<Self> {
         let fio = args.output_format == "json";
         let mut taken = (args.json || fio).then_some(if fio { "the figures in JSON" } else { "the figures of --json" });
@@ -33,19 +33,19 @@ impl Destinations {
             if !is_stdout(path) {
                 check_writable(path)?;
             } else if let Some(other) = taken.replace(what) {
-                let file = "name a file (./- is one called -)";
+                let file = "name a file (./- is a file named -)";
                 return Err(Failure::wrong_use(format!("{flag} -: standard output has {other}; {file}")));
             }
         }
         Ok(Self { html: args.html.clone(), trace: args.trace.clone() })
     }
 
-    /// Writes the page, if there is to be one.
+    /// Writes the page, if requested.
     pub(super) fn page(&self, page: impl FnOnce() -> String) -> Outcome {
         self.html.as_deref().map_or(Ok(()), |path| write(path, &page()))
     }
 
-    /// Writes the events, if they are asked for.
+    /// Writes the events, if requested.
     pub(super) fn events(&self, lines: &[String]) -> Outcome {
         self.trace.as_deref().map_or(Ok(()), |path| write(path, &(lines.join("\n") + "\n")))
     }
@@ -54,12 +54,12 @@ impl Destinations {
         [&self.html, &self.trace].into_iter().flatten().any(|path| is_stdout(path))
     }
 
-    /// What the report is shown on.
+    /// The terminal for the report.
     pub(super) fn terminal(&self) -> Terminal {
         if self.stdout_is_taken() { Terminal::PLAIN } else { Terminal::of_stdout() }
     }
 
-    /// Says the report, and which files were written.
+    /// Prints the report, and the names of the written files.
     pub(super) fn report(&self, text: &str) {
         let files = [("Plots", &self.html), ("Events", &self.trace)].into_iter();
         let files = files.filter_map(|(what, path)| Some((what, path.as_deref().filter(|path| !is_stdout(path))?)));
@@ -74,7 +74,7 @@ fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Fails early where a file could not be written at the end.
+/// Fails early if a file could not be written at the end.
 fn check_writable(path: &Path) -> Outcome {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

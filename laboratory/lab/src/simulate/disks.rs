@@ -1,8 +1,8 @@
-//! The disks of a run: which directory is on which, what they are made from.
+//! The disks of a run: their directories, and their models.
 //!
 //! Owns: `--device` on the command line.
 //! Does not own: models and their files (the simulator).
-//! Invariants: at most one disk is for all that is on no other; no directory is on two.
+//! Invariants: at most one disk takes all directories that have none of their own; no directory is on two.
 
 #[cfg(test)]
 mod tests;
@@ -23,12 +23,12 @@ struct Wanted {
     model: String,
 }
 
-/// The disks that are asked for, the one for everything else first.
+/// The requested disks, the one for everything else first.
 pub(super) fn devices(asked: &[String]) -> Outcome<Vec<DeviceChoice>> {
     wanted(asked)?.into_iter().map(|Wanted { directory, model }| choice(directory, &model)).collect()
 }
 
-/// The error where no disk is named.
+/// The error if no disk is named.
 pub(super) fn none_named() -> Failure {
     Failure::wrong_use(format!("--device: name the disk to simulate; {}", choices()))
 }
@@ -50,8 +50,8 @@ fn wanted(asked: &[String]) -> Outcome<Vec<Wanted>> {
     Ok(all)
 }
 
-/// `NAME`, `FILE` or `DIR=NAME`, each with `,KEY=VALUE` behind it. A file whose name has a `=` in it is
-/// a file all the same.
+/// `NAME`, `FILE` or `DIR=NAME`, optionally followed by `,KEY=VALUE`. An existing file whose name contains a `=` still
+/// counts as a file.
 fn one(text: &str) -> Outcome<Wanted> {
     let (head, overrides) = text.split_at(text.find(',').unwrap_or(text.len()));
     let split = head.rsplit_once('=').filter(|_| !Path::new(head).exists());
@@ -86,12 +86,12 @@ fn choice(directory: Option<String>, text: &str) -> Outcome<DeviceChoice> {
     Ok(DeviceChoice { directory, model: text.to_owned(), make })
 }
 
-/// The model of a name or a file, with `,KEY=VALUE` behind it.
+/// The model of a name or a file, optionally followed by `,KEY=VALUE`.
 pub(crate) fn model(text: &str) -> Outcome<Model> {
     let wrong = |error: catalogue::InputError| Failure::wrong_use(error.to_string());
     let chosen = catalogue::DeviceChoice::parse(text).map_err(wrong)?;
     let path = Path::new(&chosen.name);
-    // What looks like a path and is none deserves the host's own error.
+    // A name that looks like a path but is no file gets the host's own error.
     let file = !chosen.is_builtin() && (path.exists() || chosen.name.contains(['/', '.']));
     let contents = if file { Some(text_of(path)?) } else { None };
     chosen.model(contents.as_deref()).map_err(wrong)

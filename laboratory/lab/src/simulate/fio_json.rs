@@ -2,8 +2,8 @@
 //!
 //! Owns: fio's nesting and units: KiB/s and bytes/s, milliseconds, nanoseconds.
 //! Does not own: the figures; our own names (`json`).
-//! Invariants: a name that fio has means what it means there. Submission takes no time of its own here, so that a
-//! call's completion (`clat_ns`) takes as long as all of it (`lat_ns`).
+//! Invariants: fio's names keep fio's meaning. Submission takes no time here, so that a call's completion latency
+//! (`clat_ns`) equals its total latency (`lat_ns`).
 
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! A run as a page with plots, or several with plots in the same axes.
 //!
-//! Owns: which plots there are, what each shows and says; what comes in which order.
-//! Does not own: drawing and the document (`report`); the tables, which are those of `text`; the sentence at the top
-//! (`answer`); what words mean (`words.md`).
-//! Invariants: all plots over time share their axis, so that they can be read from top to bottom. The answer is first,
-//! plots stand before tables, the longest lists are last and folded.
+//! Owns: the choice of plots, their contents and notes; the order of the page.
+//! Does not own: drawing and the document (`report`); the tables (`text`); the sentence at the top (`answer`); the
+//! glossary (`words.md`).
+//! Invariants: all plots over time share their axis, so that they can be read from top to bottom. The answer comes
+//! first, plots before tables, and the longest lists are last and folded.
 
 #[cfg(test)]
 mod tests;
@@ -19,17 +19,17 @@ use super::curves::{self, Curve, seconds};
 use super::{Asked, Run, comparison, text};
 use afflux_report::units;
 
-/// How far the axis of throughput goes beyond what the disk did.
+/// The axis of throughput ends at this multiple of the disk's peak.
 const TIMES_THE_DISK: f64 = 2.5;
 
-/// What words, names and units mean.
+/// The meaning of words, names and units.
 const WORDS: &str = include_str!("html/words.md");
 const WORDS_TITLE: &str = "Words on this page";
 
-/// A job file of more lines is folded.
+/// A longer job file is folded.
 const FILE_LINES_MAX: usize = 80;
 
-/// One run at length, or several side by side.
+/// One run in detail, or several side by side.
 pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let mut page = Page::new(format!("{} on {}", first.jobs, text::disks(&first.figures)), "simulated");
@@ -38,7 +38,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
     page.paragraph(&format!("{headline}."));
     page.listing(&asked.command);
     asked.replayed.iter().for_each(|what| page.paragraph(what));
-    page.pointer("What names and units mean stands below:", WORDS_TITLE);
+    page.pointer("Names and units are explained below:", WORDS_TITLE);
     plots_of(&mut page, runs);
     page.section("Tables");
     match runs {
@@ -80,7 +80,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
     page.html(&format!("afflux {}, simulate on {on}; {identity}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Small multiples: of each quantity a plot for each policy, one below the other, on the same axes.
+/// Small multiples: for each quantity one plot a policy, one below the other, on the same axes.
 fn plots_of(page: &mut Page, runs: &[Run]) {
     let named = |run: &Run| if runs.len() == 1 { String::new() } else { run.policy.clone() };
     let shared = Shared::of(runs);
@@ -131,24 +131,24 @@ fn counters(run: &Run) -> Table {
     table
 }
 
-/// What failed and what was lost, a paragraph a line.
+/// Failures and losses, one paragraph each.
 fn wrongs(page: &mut Page, figures: &Figures) {
     let errors = text::errors(&figures.jobs);
     let ending = text::ending(figures);
     errors.lines().skip(1).chain(ending.lines()).for_each(|line| page.paragraph(line.trim()));
 }
 
-/// What all plots over time of a page have in common, so that they can be laid beside each other.
+/// Ranges that all plots over time of a page share, so that they can be compared.
 struct Shared {
     end_s: f64,
     /// Most dirty memory, or its limit where that is higher, in bytes.
     memory: f64,
     /// Deepest queue.
     depth: f64,
-    /// Most that a disk moved a second, and that writers had accepted.
+    /// The highest rate of a disk, and the highest rate at which bytes were accepted from writers.
     disk: f64,
     accepted: f64,
-    /// The shortest and the longest of the latencies that are drawn, in seconds, if there are any.
+    /// The shortest and the longest drawn latency, in seconds, if any is drawn.
     latency: Option<(f64, f64)>,
 }
 
@@ -173,19 +173,19 @@ impl Shared {
         Axis::new("Virtual time", Quantity::Time).range(0.0, self.end_s)
     }
 
-    /// An axis from zero to what all plots need.
+    /// An axis from zero to the maximum of all plots.
     fn axis(&self, label: &str, quantity: Quantity, top: f64) -> Axis {
         let axis = Axis::new(label, quantity);
         if top > 0.0 { axis.range(0.0, top) } else { axis }
     }
 }
 
-/// A plot's title, with whose it is where there are several.
+/// A plot's title, with the policy's name if there are several.
 fn titled(title: &str, policy: &str) -> String {
     if policy.is_empty() { title.to_owned() } else { format!("{title}: {policy}") }
 }
 
-/// The shortest and the longest latency of what [`latencies`] draws of these runs.
+/// The shortest and the longest latency that [`latencies`] draws for these runs.
 fn latencies_of(runs: &[Run]) -> Option<(f64, f64)> {
     let calls = runs.iter().flat_map(|run| &run.figures.jobs).flat_map(text::calls);
     let all = calls.flat_map(|(_, operation)| slowest(operation)).map(|(_, latency)| latency);
@@ -195,14 +195,14 @@ fn latencies_of(runs: &[Run]) -> Option<(f64, f64)> {
     })
 }
 
-/// One call in so many takes longer than so many seconds. One in a thousand is not told of a hundred calls.
+/// Pairs `(n, s)`: one call in `n` takes longer than `s` seconds. A hundred calls have no value for one in a thousand.
 fn slowest(operation: &OperationOutcome) -> Vec<(f64, f64)> {
     let percentiles = operation.latency.percentiles_ns.iter().filter(|(it, _)| *it >= 50.0 && *it < 100.0);
     let points = percentiles.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns)));
     points.filter(|(one_in, _)| one_in.round() <= operation.ops as f64).collect()
 }
 
-/// How slow the slowest are: one in ten, in a hundred, ...
+/// The latency of the slowest calls: one in ten, one in a hundred, ...
 fn latencies(run: &Run, shared: &Shared, policy: &str) -> Option<Plot> {
     let x = Axis::new("One call in so many takes longer", Quantity::Count).log();
     let y = Axis::new("Latency", Quantity::Time).log();
@@ -225,7 +225,7 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
 
     let memory = shared.axis("Memory", Quantity::Memory, shared.memory);
     let dirty = Plot::new(title("Dirty memory"), shared.time(), memory)
-        .note("What a power loss would take, and where writers are paused.")
+        .note("The bytes that a power loss would take, and the limit at which writers are paused.")
         .with(Series::new("limit", Shape::Reference, curves::level(device, |sample| sample.dirty_limit_bytes)))
         .with(Series::new("dirty", Shape::Line, curves::level(device, |sample| sample.dirty_bytes)))
         .with(Series::new("under writeback", Shape::Line, curves::level(device, |sample| sample.writeback_bytes)));
@@ -257,8 +257,8 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
     plots
 }
 
-/// What came in and what the disk did. A cache takes bytes in far faster than a disk writes them: the
-/// axis ends where the disk is still seen, and the note says how far the rest goes.
+/// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them: the axis ends where
+/// the disk's curve is still visible, and the note gives the peak of the other.
 fn throughput(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Plot {
     let accepted = curves::rate(device, |sample| sample.accepted_bytes);
     let written = curves::rate(device, |sample| sample.moved_bytes.1);

@@ -1,9 +1,9 @@
 //! Ctrl-C and SIGTERM during a run.
 //!
-//! Owns: what the first and the second mean.
-//! Does not own: what is shown of a run that is cut.
-//! Invariants: the first asks for an end at the next sample, the second ends the process at once, whatever it is
-//! in the middle of: nothing that a run does is worth waiting for.
+//! Owns: the meaning of the first and the second.
+//! Does not own: the output of a run that is cut.
+//! Invariants: the first asks for an end at the next sample, the second ends the process at once, since a run does
+//! nothing worth waiting for.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ use afflux_report::failure::{Failure, Outcome};
 pub(super) struct Interruption(Arc<AtomicBool>);
 
 impl Interruption {
-    /// From now on signals are looked for.
+    /// Watches for signals from now on.
     pub(super) fn watch() -> Outcome<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // In this order: a signal meets the flag before it sets it.
+            // In this order: a signal checks the flag before it sets it.
             register_conditional_default(signal, Arc::clone(&asked))
                 .and_then(|_| register(signal, Arc::clone(&asked)))
                 .map_err(|error| Failure::failed(format!("signals cannot be caught: {error}")))?;
@@ -28,7 +28,7 @@ impl Interruption {
         Ok(Self(asked))
     }
 
-    /// Whether the first has come.
+    /// Whether the first signal has come.
     pub(super) fn is_asked_for(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -2,8 +2,8 @@
 //!
 //! Owns: names, units (in the names) and nesting.
 //! Does not own: the figures.
-//! Invariants: one object on one line; latencies are microseconds; the trace hash is text, since it
-//! has more digits than many readers' numbers.
+//! Invariants: one object on one line; latencies are microseconds; the trace hash is text, since it has more digits
+//! than the numbers of many JSON readers.
 
 #[cfg(test)]
 mod tests;
@@ -138,7 +138,7 @@ fn engine(engine: &EngineOutcome) -> Value {
     })
 }
 
-/// What somebody waited, by what for.
+/// A client's waits, by cause.
 fn delays(who: Option<&String>, times: &DelayTimes) -> Value {
     let mut fields = Map::new();
     who.map(|who| fields.insert("who".to_owned(), Value::from(who.as_str())));

@@ -2,8 +2,8 @@
 //!
 //! Owns: names and lines of these files, means over a time.
 //! Does not own: the calls (the simulation).
-//! Invariants: a line is fio's: milliseconds, value, direction (0 reads, 1 writes), bytes of a call, priority (always
-//! none).
+//! Invariants: a line has fio's form: milliseconds, value, direction (0 reads, 1 writes), bytes of a call, priority
+//! (always none).
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +16,7 @@ use afflux_workloads::simulation::{JobLog, LoggedCall};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// Rates are over so long where a job says nothing else, as in fio.
+/// The default window of rates, as in fio.
 const RATE_WINDOW_NS: u64 = 500_000_000;
 
 /// Writes the logs that jobs ask for, into the working directory.
@@ -35,7 +35,7 @@ pub(super) fn write(logs: &[JobLog]) -> Outcome {
     Ok(())
 }
 
-/// Each file of a log, and what is in it.
+/// The files of a log, with their contents.
 fn files(log: &JobLog) -> Vec<(String, String)> {
     let number = log.number;
     let mut files = Vec::new();
@@ -73,7 +73,7 @@ fn windows(calls: &[LoggedCall], way: u8, window_ns: u64) -> Vec<(u64, Vec<Logge
     windows
 }
 
-/// What passed in a second, in units, window by window.
+/// Amounts per second, in units, window by window.
 fn rates(log: &JobLog, value: impl Fn(&LoggedCall) -> u64, unit: u64) -> String {
     let window_ns = if log.logs.mean_ns == 0 { RATE_WINDOW_NS } else { log.logs.mean_ns };
     let mut text = String::new();
@@ -87,7 +87,7 @@ fn rates(log: &JobLog, value: impl Fn(&LoggedCall) -> u64, unit: u64) -> String 
     text
 }
 
-/// How long calls took: each, or their mean in each window.
+/// The latency of each call, or the mean of each window.
 fn latencies(log: &JobLog) -> String {
     let mut text = String::new();
     if log.logs.mean_ns == 0 {

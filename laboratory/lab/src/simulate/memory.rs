@@ -1,8 +1,8 @@
-//! How much memory the simulated machine has.
+//! The memory of the simulated machine.
 //!
-//! Owns: reading a size, the range, what this process may have for the simulation's tables.
-//! Does not own: how large these become (the simulator).
-//! Invariants: what cannot be kept here is refused before any of it is allocated.
+//! Owns: reading a size, the range, this process's limit for the simulation's tables.
+//! Does not own: the size of these tables (the simulator).
+//! Invariants: a machine whose tables do not fit here is refused before any allocation.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +18,11 @@ use afflux_report::units;
 /// The smallest cache that a run can have, and the largest.
 const BYTES_MIN: u64 = 1 << 20;
 const BYTES_MAX: u64 = 1 << 40;
-/// Tables of this size take more than a second to make.
+/// Making tables of this size takes more than a second.
 const SAID_BYTES_MIN: u64 = 2 << 30;
 
-/// What the simulation's tables may take here: what is available, or the limit on the process's memory
-/// (`ulimit -v`) if that is lower, a tenth of it left for all else.
+/// Most memory for the simulation's tables here: nine tenths of the available memory, or of the limit on the process's
+/// memory (`ulimit -v`) if that is lower.
 pub(super) fn own_bytes_max() -> u64 {
     let limit = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
     HostMemory::measured().available_bytes.min(limit) / 10 * 9
@@ -38,7 +38,7 @@ pub(super) fn long_preparation(simulation: &Simulation) -> Option<String> {
     (own >= SAID_BYTES_MIN).then(words)
 }
 
-/// Reads a size such as `512MiB`, for this run on a host that has `own_bytes_max` for it.
+/// Reads a size such as `512MiB`. This process may use `own_bytes_max` for the simulation's tables.
 pub(super) fn bytes(text: &str, simulation: &Simulation, own_bytes_max: u64) -> Outcome<u64> {
     let fits = simulation.memory_bytes_max(own_bytes_max).clamp(BYTES_MIN, BYTES_MAX);
     let range = format!("{} to {}", units::memory(BYTES_MIN), units::memory(fits));

@@ -1,10 +1,10 @@
-//! How far a run is: a bar on a terminal, a line now and then elsewhere.
+//! The progress of a run: a bar on a terminal, a line now and then elsewhere.
 //!
-//! Owns: the bar, the lines, their words and when they come.
+//! Owns: the bar, the lines, their words and times.
 //! Does not own: the figures.
-//! Invariants: on a terminal nothing is shown before the run has lasted [`SHOWN_AFTER`], and the bar is erased at
-//! the end. Elsewhere a run that is over within [`SAID_EVERY`] is silent, and a longer one says a line each
-//! time that has passed.
+//! Invariants: on a terminal nothing is shown before the run has lasted [`SHOWN_AFTER`], and the bar is erased at the
+//! end. Elsewhere a run that is over within [`SAID_EVERY`] is silent, and a longer one prints a line each time that
+//! this interval has passed.
 
 #[cfg(test)]
 mod tests;
@@ -23,12 +23,12 @@ const SHOWN_AFTER: Duration = Duration::from_millis(500);
 /// Between two drawings.
 const DRAWN_EVERY: Duration = Duration::from_millis(100);
 
-/// Before the first line where there is no terminal, and between two.
+/// Between two lines, and before the first, if there is no terminal.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) struct RunDisplay {
     start: Instant,
-    /// When something is shown next, since the start.
+    /// Time since the start at which the next line or picture is due.
     due: Duration,
     bar: Option<ProgressBar>,
     terminal: bool,
@@ -50,7 +50,7 @@ impl RunDisplay {
         }
     }
 
-    /// Draws the bar, or returns a line to be said, once it is time.
+    /// Draws the bar, or returns a line to print, once it is due.
     fn shown(&mut self, progress: Progress, elapsed: Duration) -> Option<String> {
         if elapsed < self.due {
             return None;
@@ -75,7 +75,7 @@ impl RunDisplay {
     }
 }
 
-/// A bar, or only the words where nobody knows how much there is to do.
+/// A bar, or only words if the amount of work is unknown.
 fn bar(end_known: bool) -> ProgressBar {
     let template = if end_known { "Simulating  {bar:24}  {msg}" } else { "Simulating  {msg}" };
     let style =
@@ -83,7 +83,7 @@ fn bar(end_known: bool) -> ProgressBar {
     ProgressBar::new(0).with_style(style)
 }
 
-/// How much of the run is over, from 0 to 1: by bytes where these are known, else by time.
+/// The finished part of the run, from 0 to 1: by bytes where these are known, else by time.
 fn share(progress: Progress) -> Option<f64> {
     let (part, whole) = match (progress.bytes_total, progress.time_total_ns) {
         (Some(total), _) => (progress.bytes, total),
@@ -93,7 +93,7 @@ fn share(progress: Progress) -> Option<f64> {
     Some(if whole == 0 { 1.0 } else { (part as f64 / whole as f64).min(1.0) })
 }
 
-/// `30 %   12 s simulated   1.20 of 4.00 GB`.
+/// `30 % 12 s simulated 1.20 GB of 4.00 GB`.
 fn sentence(progress: Progress) -> String {
     let time = units::time(Duration::from_nanos(progress.virtual_ns));
     let moved = units::data(progress.bytes);

@@ -1,4 +1,4 @@
-//! A run that never was, for what shows runs.
+//! A made-up run, for tests of the reports.
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! A run on a terminal, in the manner of fio.
 //!
-//! Owns: which figures are shown, in which order and words.
+//! Owns: the choice, order and words of the figures.
 //! Does not own: the figures, their units and tables (`report`).
-//! Invariants: the first line says that all of it was simulated, and whether it was cut; what was not counted is
-//! not shown.
+//! Invariants: the first line says that the run was simulated, and whether it was cut; figures that were not counted
+//! are left out.
 
 #[cfg(test)]
 mod tests;
@@ -23,25 +23,25 @@ use super::answer::answer;
 use super::curves::{self, Curve};
 use afflux_report::units;
 
-/// A curve's name, its values, what is full (0 is its largest), its values in words.
+/// A curve's name, its values, the value of a full letter (0 is its largest), its values in words.
 type ShownCurve<'a> = (&'a str, Curve, f64, &'a dyn Fn(f64) -> String);
 
 /// Percentiles that are shown, where a run has them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
-/// Most files that are named after a loss.
+/// Most files that a loss names.
 const LOST_FILES_MAX: usize = 10;
 
-/// Most who waited that are shown for a disk.
+/// Most clients with waits that a disk shows.
 const DELAYS_MAX: usize = 8;
 
 /// Letters of a curve in one line.
 const CURVE_WIDTH: usize = 40;
 
-/// What the cache counts in.
+/// Size of a page of the cache.
 const PAGE_BYTES: u64 = 4096;
 
-/// All of it, each line with its end.
+/// The whole report.
 pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let figures = &run.figures;
     let headline = terminal.paint(Paint::Strong, &headline(run));
@@ -68,7 +68,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     text
 }
 
-/// `Simulated 63 s in 0.4 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 44 s in 0.4 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(run: &Run) -> String {
     let virtual_time = units::time(Duration::from_nanos(run.figures.virtual_ns));
     let real = units::time(run.real);
@@ -95,23 +95,23 @@ pub(super) fn disks(figures: &Figures) -> String {
     figures.devices.iter().map(title).collect::<Vec<_>>().join(", ")
 }
 
-/// What ran it all: the line at the end, with which the run can be had again.
+/// The last line, with which the run can be repeated.
 pub(super) fn identity(figures: &Figures) -> String {
     format!("seed {}, trace {:016x} (--seed N for another run)", figures.seed, figures.trace_hash)
 }
 
-/// The calls of a job that has any, with what fio's users call them.
+/// The calls of a job, by fio's names; kinds that it has not made are left out.
 pub(super) fn calls(job: &JobOutcome) -> impl Iterator<Item = (&'static str, &OperationOutcome)> {
     let all = [("read", &job.read), ("write", &job.write), ("trim", &job.trim), ("fsync", &job.sync)];
     all.into_iter().filter(|(_, call)| call.ops > 0)
 }
 
-/// A job's name, with how many ran under it.
+/// A job's name, with its number of clones.
 pub(super) fn name(job: &JobOutcome) -> String {
     if job.clones > 1 { format!("{} ×{}", job.name, job.clones) } else { job.name.clone() }
 }
 
-/// Rows of a table with each job's name in the first of its own; of `idle` jobs a row that says so.
+/// Rows of a table, with each job's name in the first of its rows. An `idle` job has a row that says so.
 fn by_call(figures: &Figures, table: &mut Table, idle: bool, row: impl Fn(&str, &OperationOutcome) -> Vec<String>) {
     for job in &figures.jobs {
         let mut name = name(job);
@@ -149,7 +149,7 @@ pub(super) fn jobs(figures: &Figures) -> Table {
     table
 }
 
-/// What failed, in lines.
+/// The errors of jobs, in lines.
 pub(super) fn errors(jobs: &[JobOutcome]) -> String {
     let lines = jobs.iter().flat_map(|job| job.errors.iter().map(move |(what, count)| (job, what, count)));
     let line = |(job, what, count): (&JobOutcome, &String, &u64)| {
@@ -160,12 +160,12 @@ pub(super) fn errors(jobs: &[JobOutcome]) -> String {
     if lines.is_empty() { lines } else { format!("Errors\n{lines}") }
 }
 
-/// How the run ended where it did not end well: a loss, or what could not be written.
+/// A bad end of the run: a loss, or bytes that could not be written.
 pub(super) fn ending(figures: &Figures) -> String {
     let mut text = String::new();
     if figures.cut {
         let at = units::time(Duration::from_nanos(figures.virtual_ns));
-        let _ = writeln!(text, "Cut at {at}: figures are up to there, and what was still in memory was not written");
+        let _ = writeln!(text, "Cut at {at}: figures are up to there, and data still in memory was not written");
     }
     for left in &figures.unwritten {
         let dirty = units::data(left.dirty_bytes);
@@ -243,7 +243,7 @@ pub(super) fn devices(figures: &Figures) -> Table {
     table
 }
 
-/// Who waited for each disk, for what and how long.
+/// Clients' waits for each disk: causes and durations.
 pub(super) fn delays(figures: &Figures) -> Table {
     let columns = [
         ("disk", Align::Left),
@@ -290,7 +290,7 @@ pub(super) fn delays(figures: &Figures) -> Table {
     table
 }
 
-/// Its name in the run, and the model it is of where that says more.
+/// The disk's name in the run, and its model if that differs.
 pub(super) fn title(device: &DeviceOutcome) -> String {
     match (device.name.as_str(), device.model.as_str()) {
         (name, model) if name == model => name.to_owned(),
@@ -299,7 +299,7 @@ pub(super) fn title(device: &DeviceOutcome) -> String {
     }
 }
 
-/// A curve a line: what moved and what was waiting.
+/// Curves over time, a line each: bytes moved, and bytes or requests waiting.
 fn over_time(figures: &Figures) -> Table {
     let columns = [("disk", Align::Left), ("", Align::Left), ("over time", Align::Left), ("at most", Align::Right)];
     let letters = figures.devices.iter().map(|device| device.samples.len().min(CURVE_WIDTH)).max().unwrap_or(0);
@@ -333,7 +333,7 @@ fn over_time(figures: &Figures) -> Table {
     table
 }
 
-/// Who waited for what, what was at risk, what it took: names and values.
+/// Names and values of facts: pauses, data at risk, the run's costs.
 pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     let mut facts = Vec::new();
     for (cause, count, total_ns) in figures.engine.pauses.iter().filter(|(_, count, _)| *count > 0) {

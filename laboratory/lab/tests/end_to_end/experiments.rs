@@ -1,4 +1,4 @@
-//! Experiments on hardware that is set up for them: what is left when they are ended.
+//! Experiments that set up hardware: an interrupted one leaves nothing behind.
 
 use std::fs;
 use std::process::Stdio;
@@ -8,14 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::command::{Scratch, afflux_lab, eventually};
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
-/// A rate that nobody else asks for; the sync alone would take minutes at it.
+/// A rate that no other test uses; the sync alone would take minutes at it.
 const RATE: &str = "1234567";
 
 fn throttles() -> usize {
     fs::read_to_string(THROTTLE).unwrap_or_default().lines().filter(|line| line.ends_with(&format!(" {RATE}"))).count()
 }
 
-/// In the middle of it: a disk is throttled and mounted, a writer writes or waits for its sync.
+/// In the middle of the race: a disk is throttled and mounted, a writer writes or waits for its sync.
 #[test]
 fn a_race_that_is_ended_leaves_no_disk_no_mount_and_no_throttle_behind() {
     if !rustix::process::geteuid().is_root() || !fs::exists(THROTTLE).unwrap_or(false) {

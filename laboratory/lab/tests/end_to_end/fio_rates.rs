@@ -1,12 +1,12 @@
-//! How fast fio's own examples are on a throttled disk of this machine, by fio and by `afflux-lab simulate`.
+//! The rates of fio's own examples on a throttled disk of this machine, by fio and by `afflux-lab simulate`.
 //!
-//! Root, fio, its examples, and some minutes on a machine that does nothing else, so it is run when asked for:
+//! The test needs root, fio, its examples, and some minutes on an otherwise idle machine, so it runs only on request:
 //!
 //!     cargo test -p afflux-lab --test end_to_end -- --ignored --nocapture rates_of_fios_examples
 //!
-//! It prints a table of rates, and fails where those of an example that the throttle decides are, all together, further
-//! apart than [`APART_MAX`]. What one small call takes is measured just before each example and given to the simulator,
-//! as `afflux-lab run throttled` does.
+//! It prints a table of rates. It fails if the sums of an example's rates through the throttled disk differ by more
+//! than [`APART_MAX`]. The time of one small call is measured just before each example and given to the simulator, as
+//! in `afflux-lab run throttled`.
 
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
@@ -19,20 +19,20 @@ use serde_json::Value;
 
 use crate::command::Scratch;
 
-/// What is replaced in which example: shared with the test that compares what they do.
+/// The replacements in each example, shared with the test of their behaviour.
 const EXAMPLES: &str = include_str!("../../../workloads/tests/examples.txt");
 const DIRECTORY: &str = "/usr/share/doc/fio/examples";
-/// Bytes a second of the disk, each way.
+/// The disk's rate in each direction, bytes a second.
 const RATE: u64 = 25_000_000;
 const IMAGE_BYTES: u64 = 1 << 30;
-/// What is faster was not the disk's doing: memory took it.
+/// A higher rate did not come from the disk but from memory.
 const THROUGH_THE_DISK_MAX: f64 = 1.2 * RATE as f64;
-/// How far apart the sums of an example's rates may be, as a share of the real one.
+/// Largest difference between the sums of an example's rates, as a share of the real one.
 const APART_MAX: f64 = 0.10;
 
-/// A reason is told of rows that differ by more than this share.
+/// Rows that differ by more than this share get a reason.
 const WHY_FROM: f64 = 0.03;
-/// A call of at most this size is over sooner than a throttle of 25 MB/s would hold it back for long.
+/// The throttle of 25 MB/s hardly delays a call of at most this size.
 const SMALL_CALL_BYTES: u64 = 16 << 10;
 
 /// One direction of one job.
@@ -44,7 +44,7 @@ struct Moved {
     bytes_per_s: f64,
 }
 
-/// fio says some things before its JSON.
+/// Drops fio's text before the JSON.
 fn document(text: &str) -> Value {
     let json = &text[text.find('{').unwrap_or_else(|| panic!("no JSON: {text}"))..];
     serde_json::Deserializer::from_str(json).into_iter().next().unwrap().unwrap()
@@ -64,7 +64,7 @@ fn moved(text: &str) -> Vec<Moved> {
     each.filter(|moved| moved.bytes > 0).collect()
 }
 
-/// A program's output, in a directory; what it says beside that is shown if it fails.
+/// The standard output of a program in a directory; on failure, prints its standard error.
 fn output(program: &str, arguments: &[&str], directory: &Path) -> String {
     let output = Command::new(program).args(arguments).current_dir(directory).output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -73,7 +73,7 @@ fn output(program: &str, arguments: &[&str], directory: &Path) -> String {
     told
 }
 
-/// The names of the examples, and their texts with what is replaced.
+/// The examples' names, and their texts after the replacements.
 fn examples() -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for line in EXAMPLES.lines().filter(|line| !line.starts_with(';') && !line.trim().is_empty()) {
@@ -88,7 +88,7 @@ fn examples() -> Vec<(String, String)> {
     all
 }
 
-/// What a read of a page takes of the disk that is not throttled, in nanoseconds.
+/// Duration of a read of one page from the disk without the throttle, in nanoseconds.
 fn latency_ns(directory: &Path) -> u64 {
     let job = ["--name=latency", "--rw=randread", "--bs=4k", "--size=4m", "--direct=1", "--output-format=json"];
     let told = output("fio", &job, directory);
@@ -97,7 +97,7 @@ fn latency_ns(directory: &Path) -> u64 {
     document["jobs"][0]["read"]["clat_ns"]["mean"].as_f64().unwrap() as u64
 }
 
-/// By fio: files are there before the disk is slow. Also what a call took without a throttle.
+/// Rates by fio; the files exist before the throttle starts. Also returns a call's duration without the throttle.
 fn real(disk: &SlowDisk, name: &str, text: &str) -> (Vec<Moved>, u64) {
     let directory = disk.path().join(name);
     fs::create_dir(&directory).unwrap();
@@ -120,7 +120,7 @@ fn simulated(scratch: &Path, name: &str, text: &str, latency_ns: u64) -> Vec<Mov
     moved(&output(env!("CARGO_BIN_EXE_afflux-lab"), &arguments, scratch))
 }
 
-/// Why a row differs, by its own figures; nothing where it hardly does.
+/// The reason for a row's difference, from its own figures; empty if the difference is small.
 fn why(real: &Moved, ours: &Moved) -> String {
     let us_a_call = |moved: &Moved| moved.bytes as f64 / moved.bytes_per_s / moved.calls.max(1) as f64 * 1e6;
     let [theirs, own] = [real, ours].map(us_a_call);

@@ -70,7 +70,7 @@ fn a_run_says_what_each_job_did_and_is_the_same_again() {
         (&"backup".into(), &(32 << 20).into(), &512.into())
     );
     assert_eq!(once["jobs"][1]["read"]["bytes"], 1 << 20);
-    // As with fio, none after the last write.
+    // As in fio, no sync follows the last write.
     assert_eq!(once["jobs"][0]["sync"]["ops"], 3);
     assert_eq!(once["engine"]["devices"][0]["written_bytes"], 32 << 20);
     for latency in ["p50", "p99_99", "max"] {
@@ -183,7 +183,7 @@ fn disks_are_listed_and_described() {
     assert_eq!(run(scratch.path(), &["devices", "floppy"]).status.code(), Some(2));
 }
 
-/// Runs `afflux` with these arguments where the named files are.
+/// Runs `afflux` with these arguments in a directory with these files.
 fn with_files(files: &[(&str, &str)], arguments: &[&str]) -> Output {
     let scratch = Scratch::new();
     for (name, contents) in files {
@@ -198,7 +198,7 @@ fn with_files(files: &[(&str, &str)], arguments: &[&str]) -> Output {
     run(scratch.path(), &arguments)
 }
 
-/// What it says, in single blanks.
+/// The output, in single blanks.
 fn words(output: &Output) -> String {
     text(output).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -344,7 +344,7 @@ fn memory_that_the_simulation_cannot_keep_is_refused_with_its_range() {
     let scratch = Scratch::new();
     let job = scratch.path().join("job.fio");
     fs::write(&job, JOB).unwrap();
-    // Under a limit of its own: what the host has left must not decide.
+    // The test sets its own limit, so that the host's free memory does not matter.
     let under_limit = |memory: &str| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "ulimit -v 4000000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_afflux-lab"), "simulate"]);
@@ -398,7 +398,7 @@ fn a_table_of_costs_on_standard_output_is_one_that_can_be_used() {
     assert!(object(&run)["virtual_s"].as_f64().unwrap() > 0.0);
 }
 
-/// A run without an end, on its way: it takes signals already.
+/// A run without an end that has started and catches signals.
 fn endless(scratch: &Scratch, arguments: &[&str]) -> Child {
     let job = "[endless]\nrw=write\nbs=64k\nsize=64m\ntime_based\nruntime=8000h\n";
     fs::write(scratch.path().join("endless.fio"), job).unwrap();
@@ -409,7 +409,7 @@ fn endless(scratch: &Scratch, arguments: &[&str]) -> Child {
     child
 }
 
-/// Waits until a mask of `/proc/PID/status` has Ctrl-C's bit, or has it no more.
+/// Waits until Ctrl-C's bit is set in a mask of `/proc/PID/status`, or no longer set.
 fn wait_for_mask(child: &Child, name: &str, set: bool) {
     for _ in 0..60_000 {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -443,7 +443,7 @@ fn ctrl_c_gives_what_there_is() {
     let output = run.wait_with_output().unwrap();
     let said = words(&output);
     assert!(output.status.code() == Some(1) && said.contains("endless write"), "{said}");
-    assert!(said.contains("Cut at ") && said.contains("what was still in memory was not written"), "{said}");
+    assert!(said.contains("Cut at ") && said.contains("data still in memory was not written"), "{said}");
 }
 
 #[test]

@@ -57,7 +57,10 @@ fn a_block_trace_is_replayed_against_any_memory_and_policy() {
     arguments.extend(["--html", page.to_str().unwrap()]);
     let people = run(scratch.path(), &arguments);
     let page = fs::read_to_string(page).unwrap().replace('\u{a0}', " ");
-    assert!(page.contains("block.csv has 401 calls of 1 file in 0.2 s. Each begins at the time"), "{page}");
+    assert!(
+        page.contains("block.csv has 401 calls of 1 file in 0.2 s. Each call begins at its recorded time"),
+        "{page}"
+    );
     for said in ["pages that reads found in the cache", "written for each byte that became dirty", "Delays", "block.0"]
     {
         assert!(text(&people).contains(said), "{said}: {}", text(&people));

@@ -24,7 +24,7 @@ fn a_panic_in_a_call_takes_the_cache_out_of_use() {
     assert_eq!(failed, Code::Poisoned as i32);
     let error = file.read_at(&mut [0; 5], 0).unwrap_err();
     assert!(matches!(Error::of(&error), Some(Error::Poisoned { panic }) if panic.contains("half way")), "{error}");
-    // What had been written by then is, and the rest is told.
+    // Bytes written by then are on the device, and the others are reported.
     drop(cache.close());
 }
 

@@ -42,7 +42,7 @@ fn every_number_has_a_text() {
     assert_eq!(text_of(-i64::from(libc::ENOENT)), c"No such file or directory");
     assert_eq!(text_of(-99_999), c"unknown error");
     assert_eq!(text_of(i64::MIN), c"no error");
-    // SAFETY: the text is there for ever.
+    // SAFETY: the text is valid for ever.
     assert_eq!(unsafe { CStr::from_ptr(afflux_strerror(-2)) }, c"No such file or directory");
 }
 

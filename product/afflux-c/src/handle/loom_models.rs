@@ -1,8 +1,10 @@
-//! Models of the table of handles for loom. Its first chunk has one slot there, so that a second one is soon made.
+//! Models of the table of handles for loom. Here the table's first chunk has one slot, so that a second chunk is soon
+//! made.
 //!
-//! Owns: the models. Does not own: the table; what the models do are its own calls.
-//! Invariants: each value stands for a cell that its opener and its drop write and a call reads, so that loom sees a use
-//! that nothing orders before the drop, or after the opening, and a use or a drop after the drop is asserted away.
+//! Owns: the models.
+//! Does not own: the table; the models make its own calls.
+//! Invariants: each value stands for a cell, which its opener and its drop write and a call reads. So loom sees a use
+//! that nothing orders before the drop or after the opening. An assertion excludes a use or a drop after the drop.
 
 use std::sync::atomic::{AtomicUsize as Counter, Ordering::SeqCst};
 
@@ -14,7 +16,7 @@ use super::*;
 
 struct Handle;
 
-/// What handles stand for: one of the world's cells.
+/// The value of a handle: one of the world's cells.
 struct Value {
     world: &'static World,
     number: usize,
@@ -26,12 +28,12 @@ struct World {
     drops: Counter,
 }
 
-// SAFETY: loom takes note of every access to the cells, from whatever thread, and reports races.
+// SAFETY: loom tracks every access to the cells, from any thread, and reports races.
 unsafe impl Sync for World {}
 
 impl Drop for Value {
     fn drop(&mut self) {
-        // SAFETY: what is pointed to is the world's, which stays; loom reports a race.
+        // SAFETY: the pointer leads into the world, which is never freed; loom reports a race.
         self.world.alive[self.number]
             .with_mut(|alive| unsafe { assert!(std::mem::take(&mut *alive), "dropped twice") });
         self.world.drops.fetch_add(1, SeqCst);
@@ -39,7 +41,7 @@ impl Drop for Value {
 }
 
 impl World {
-    /// It stays: handles are for ever.
+    /// Leaked, since handles live for ever.
     fn new() -> &'static Self {
         let alive = std::array::from_fn(|_| UnsafeCell::new(false));
         Box::leak(Box::new(Self { table: Table::modelled(), alive, drops: Counter::new(0) }))
@@ -52,7 +54,7 @@ impl World {
         handle.addr()
     }
 
-    /// A call with a handle: whose value it met.
+    /// A call with a handle. Returns the number of the value that it met.
     fn call(&'static self, handle: usize) -> Option<usize> {
         let value = self.table.enter(std::ptr::without_provenance::<Handle>(handle)).ok()?;
         // SAFETY: as in the drop.
@@ -139,7 +141,7 @@ fn loom_a_slot_that_another_thread_gave_back_gets_a_new_number() {
 fn loom_a_handle_that_was_passed_on_without_order_meets_all_of_its_value_or_nothing() {
     model(|| {
         let world = World::new();
-        // The slot is there: nothing that made it orders what is put in it.
+        // The slot exists already, so that making it does not order the write of its value.
         let first = world.open(0);
         assert!(world.close(first));
         let place: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
@@ -156,7 +158,7 @@ fn loom_a_slot_is_given_once_while_others_come_and_go() {
     model(|| {
         let world = World::new();
         let first = [world.open(0), world.open(1)];
-        // Then 0's slot is the first of the free ones and 1's the next.
+        // Then 0's slot is the first free one, and 1's the next.
         assert!(world.close(first[1]) && world.close(first[0]));
         let other = thread::spawn(move || {
             let (in_0, in_1) = (world.open(2), world.open(3));

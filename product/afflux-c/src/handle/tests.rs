@@ -72,7 +72,7 @@ fn there_may_be_many() {
     again.iter().for_each(|handle| drop(TABLE.close(*handle).unwrap()));
 }
 
-/// Says if it is used after its drop.
+/// Asserts that it is not used after its drop.
 struct Living(AtomicBool, &'static AtomicUsize);
 
 impl Drop for Living {

@@ -23,7 +23,7 @@ type CacheHandleOfTests = crate::cache::CacheHandle;
 
 fn open(cache: *mut CacheHandleOfTests, path: &Path) -> *mut FileHandle {
     let (name, mut file) = (CString::new(path.as_os_str().as_bytes()).unwrap(), null_mut());
-    // SAFETY: all places are there.
+    // SAFETY: all pointers are valid.
     let opened = unsafe { afflux_open(cache, name.as_ptr(), libc::O_RDWR | libc::O_CREAT, 0o600, &raw mut file) };
     assert_eq!(opened, 0, "{}", last());
     file
@@ -32,12 +32,12 @@ fn open(cache: *mut CacheHandleOfTests, path: &Path) -> *mut FileHandle {
 impl Rig {
     fn new(depth: u32) -> Self {
         let place = tempfile::tempdir().unwrap();
-        // SAFETY: zeros are settings.
+        // SAFETY: zeros are valid settings.
         let mut settings: Settings = unsafe { std::mem::zeroed() };
         settings.size = size_of::<Settings>();
         settings.memory_bytes = 16 << 20;
         let (mut cache, mut queue) = (null_mut(), null_mut());
-        // SAFETY: all places are there.
+        // SAFETY: all pointers are valid.
         assert_eq!(unsafe { afflux_cache_new(&raw const settings, &raw mut cache) }, 0, "{}", last());
         // SAFETY: as above.
         assert_eq!(unsafe { afflux_queue_new(depth, &raw mut queue) }, 0, "{}", last());
@@ -49,7 +49,7 @@ impl Rig {
     fn cold(&self, pages: usize) {
         for page in 0..pages {
             let bytes = [page as u8; PAGE];
-            // SAFETY: the bytes are there.
+            // SAFETY: the bytes are valid.
             let wrote = unsafe { afflux_write(self.file, bytes.as_ptr().cast(), PAGE, (page * PAGE) as u64) };
             assert_eq!(wrote, PAGE as i64, "{}", last());
         }
@@ -63,7 +63,7 @@ impl Rig {
     }
 
     fn submit(&self, requests: &[Request]) -> i64 {
-        // SAFETY: the requests are there, and their memory until the test has waited.
+        // SAFETY: the requests are valid, and so is their memory until the test has waited.
         unsafe { afflux_submit(self.queue, requests.as_ptr(), requests.len()) }
     }
 
@@ -78,7 +78,7 @@ impl Rig {
     fn end(self) -> c_int {
         afflux_queue_close(self.queue);
         assert_eq!(afflux_release(self.file), 0);
-        // SAFETY: nobody is told.
+        // SAFETY: no function is called.
         let closed = unsafe { afflux_cache_close(self.cache, None, null_mut()) };
         drop(self.place);
         closed
@@ -147,7 +147,7 @@ fn what_cannot_be_is_refused_and_the_rest_goes_on() {
     assert_eq!(rig.submit(&[Request { data: null_mut(), ..good }]), i64::from(-libc::EFAULT));
     assert_eq!(rig.submit(&[Request { file: null_mut(), ..good }]), i64::from(-libc::EBADF));
     assert_eq!(rig.submit(&[Request { len: u64::MAX, ..good }]), i64::from(-libc::EINVAL));
-    // SAFETY: what is NULL is not used.
+    // SAFETY: a NULL pointer is not used.
     assert_eq!(unsafe { afflux_submit(rig.queue, std::ptr::null(), 1) }, i64::from(-libc::EFAULT));
     // SAFETY: as above.
     assert_eq!(unsafe { afflux_wait(rig.queue, null_mut(), 1, 0, 0) }, i64::from(-libc::EFAULT));
@@ -160,7 +160,7 @@ fn what_cannot_be_is_refused_and_the_rest_goes_on() {
     // The first write of a file waits for a descriptor.
     results.sort_unstable();
     assert_eq!(results, [i64::from(-libc::EFBIG), 1]);
-    // SAFETY: all places are there.
+    // SAFETY: all pointers are valid.
     assert_eq!(unsafe { afflux_queue_new(0, &mut null_mut()) }, -libc::EINVAL);
     assert_eq!(rig.end(), 0);
 }
@@ -173,7 +173,7 @@ fn the_descriptor_is_readable_when_there_is_something_to_do() {
     assert!(fd >= 0);
     let readable = |timeout: c_int| {
         let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one is there.
+        // SAFETY: one element is there.
         (unsafe { libc::poll(&raw mut poll, 1, timeout) }) == 1
     };
     assert!(!readable(0));
@@ -214,7 +214,7 @@ fn closing_gives_up_what_is_in_flight_and_uses_its_memory_no_more() {
 fn who_waits_hears_of_the_end_of_the_queue_or_the_cache() {
     let rig = Rig::new(8);
     let shared = Shared::new(2);
-    // A call that nobody ends.
+    // A call that never ends.
     let cache = on_file(rig.file, |file| Ok(file.cache())).unwrap();
     shared.add(1, Work { future: Box::pin(std::future::pending()), cache }).unwrap();
     std::thread::scope(|scope| {
@@ -227,7 +227,7 @@ fn who_waits_hears_of_the_end_of_the_queue_or_the_cache() {
     });
     rig.cold(4);
     let mut page = [0_u8; PAGE];
-    // SAFETY: nobody is told.
+    // SAFETY: no function is called.
     assert_eq!(unsafe { afflux_cache_close(rig.cache, None, null_mut()) }, 0);
     assert_eq!(rig.submit(&[rig.request(Op::Read, page.as_mut_ptr().cast(), PAGE, 1, 4)]), 1);
     assert_eq!(rig.wait(1, 1, -1), [Completion { tag: 4, result: Code::Closed as i64 }]);
@@ -274,7 +274,7 @@ fn threads_that_share_a_queue_take_each_outcome_once() {
     assert_eq!(rig.end(), 0);
 }
 
-/// What writes to the caller's memory may wait for it: other threads use the queue meanwhile.
+/// The write to the caller's memory may block: other threads use the queue meanwhile.
 #[test]
 fn outcomes_are_handed_over_without_the_lock_of_the_queue() {
     for count in [1, FEW, FEW + 1, 100] {

@@ -1,5 +1,5 @@
 /*
- * What a C program may do wrong, and each kind of call once: every mistake is an error, and nothing else happens.
+ * A C program's mistakes, and each kind of call once: every mistake is an error, and has no other effect.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define IS(code, call) CHECK((call) == (code))
 
-/* Said before it is done: a step that hangs is the last one told. */
+/* Printed before the step, so that a step that hangs is the last one printed. */
 #define STEP(call)                                                                                                     \
     do {                                                                                                               \
         puts(#call);                                                                                                   \
@@ -34,7 +34,7 @@
         call;                                                                                                          \
     } while (0)
 
-/* How caches drive files: one of afflux_io. */
+/* How caches read and write files: one of afflux_io. */
 static uint32_t io;
 static char path[4096];
 
@@ -182,7 +182,7 @@ static void arguments_that_cannot_be(const char *directory)
     IS(AFFLUX_ERROR_BAD_ADDRESS, afflux_cache_knob(cache, "dirty_ratio", NULL));
     IS(AFFLUX_ERROR_BAD_ADDRESS, afflux_cache_stats(cache, NULL, 8));
 
-    /* And what can. */
+    /* And valid calls. */
     IS(10, afflux_writev(file, halves, 2, 0));
     IS(10, afflux_append(file, bytes, 10));
     IS(20, afflux_appendv(file, halves, 2));
@@ -210,7 +210,7 @@ static void arguments_that_cannot_be(const char *directory)
     IS(0, afflux_cache_device(cache, 0, &device, sizeof device));
     CHECK(strchr(device.name, ':'));
     IS(AFFLUX_ERROR_INVALID, afflux_cache_device(cache, 99, &device, sizeof device));
-    /* A program that knows less of the figures gets no more than it knows. */
+    /* A program that knows fewer figures gets only those. */
     afflux_stats stats;
     memset(&stats, 0xEE, sizeof stats);
     IS(0, afflux_cache_stats(cache, &stats, 8));
@@ -255,7 +255,7 @@ static void a_forked_child(const char *directory)
         IS(AFFLUX_ERROR_FORKED, afflux_queue_close(queue));
         IS(AFFLUX_ERROR_FORKED, afflux_cache_close(cache, NULL, NULL));
 #ifndef __SANITIZE_THREAD__
-        /* It makes its own. ThreadSanitizer bears no new threads in a child of a process with threads. */
+        /* It makes its own. ThreadSanitizer supports no new threads in a child of a process with threads. */
         afflux_cache *own = made();
         afflux_file *mine;
         IS(0, afflux_open(own, in(directory, "child"), O_RDWR | O_CREAT, 0600, &mine));
@@ -265,7 +265,7 @@ static void a_forked_child(const char *directory)
         IS(AFFLUX_ERROR_BUSY, afflux_open(own, in(directory, "parent"), O_RDWR, 0, &mine));
         IS(0, afflux_cache_close(own, NULL, NULL));
 #endif
-        /* All is well. Ends as another program: valgrind would find lost what its parent's threads had on their stacks. */
+        /* Success. Ends as another program, or valgrind would report its parent's threads' stacks as lost. */
         execlp("sh", "sh", "-c", "exit 7", (char *)NULL);
         _exit(1);
     }
@@ -368,7 +368,7 @@ static void tell(void *context, const char *name, uint64_t bytes, const char *er
     lost++;
 }
 
-/* The host takes no byte of a file above this process's limit, so what the cache has accepted there cannot be written. */
+/* The host accepts no byte of a file above this process's limit, so that the cache cannot write its bytes there. */
 static void what_cannot_be_written_is_told(const char *directory)
 {
     afflux_settings settings = {.size = sizeof settings, .memory_bytes = 8 << 20, .io = io, .drain_time_ms = 500};
@@ -378,7 +378,7 @@ static void what_cannot_be_written_is_told(const char *directory)
     static char bytes[1 << 18];
     IS(0, afflux_cache_new(&settings, &cache));
     IS(0, afflux_open(cache, in(directory, "long"), O_RDWR | O_CREAT, 0600, &file));
-    /* Only now: what the limit is when a file is opened, its writers are told. */
+    /* Only now: writes above the limit at the time of the open would be refused. */
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && setrlimit(RLIMIT_FSIZE, &limit) == 0);
     IS(sizeof bytes, afflux_write(file, bytes, sizeof bytes, 0));
     IS(AFFLUX_ERROR_TOO_LARGE, afflux_sync_data(file));

@@ -1,5 +1,5 @@
 /*
- * What the library cannot tell, and a sanitizer can: memory that is freed, or used by another thread, while a call has it.
+ * Errors that only a sanitizer can find: memory that is freed, or used by another thread, while a call uses it.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,10 +19,10 @@ static afflux_request *request_of(char *bytes)
     return request;
 }
 
-/* The requests are the library's until it returns. */
+/* The requests belong to the library until the call returns. */
 static void freed(char *bytes)
 {
-    /* Not known to be freed when it is compiled. */
+    /* The compiler cannot see that it is freed. */
     afflux_request *volatile request = request_of(bytes);
     free(request);
     afflux_submit(queue, request, 1);

@@ -1,6 +1,6 @@
 /*
- * What rustc's ThreadSanitizer calls for copies, and gcc 12's runtime does not have under these names: it sees them
- * as memcpy() and its like.
+ * Functions that rustc's ThreadSanitizer calls for copies. gcc 12's runtime lacks these names: it sees the calls as
+ * memcpy() and similar functions.
  */
 #include <string.h>
 

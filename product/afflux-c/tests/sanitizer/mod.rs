@@ -1,5 +1,5 @@
-//! The sanitizer that the library was built with, if any (`docs/concurrency.md` says how), and what programs that use the
-//! library need then. Their code in C is compiled for the same one, and they have the C compiler's runtime.
+//! The sanitizer that the library was built with, if any (see `docs/concurrency.md`), and its demands on programs that
+//! use the library. Their C code is compiled for the same sanitizer, and uses the C compiler's runtime.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::Path;
@@ -13,10 +13,10 @@ pub(crate) const NAME: Option<&str> = if cfg!(afflux_sanitizer = "address") {
     None
 };
 
-/// `ThreadSanitizer` bears no new threads in a child of a process that has threads.
+/// `ThreadSanitizer` supports no new threads in a child of a process with threads.
 pub(crate) const MAY_FORK: bool = !cfg!(afflux_sanitizer = "thread");
 
-/// What the compiler of C is given.
+/// Flags for the C compiler.
 pub(crate) fn flags() -> Vec<String> {
     let Some(name) = NAME else { return Vec::new() };
     let missing = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/tsan_memory.c");
@@ -24,7 +24,8 @@ pub(crate) fn flags() -> Vec<String> {
     [format!("-fsanitize={name}")].into_iter().chain(missing).collect()
 }
 
-/// What `env` is given before a program that was built without: its own leaks and races are none of ours.
+/// Arguments of `env` for a program that was built without the sanitizer: the test ignores that program's own leaks and
+/// races.
 pub(crate) fn around() -> Vec<String> {
     let Some(name) = NAME else { return Vec::new() };
     let (library, left_out) = match name {
@@ -36,7 +37,7 @@ pub(crate) fn around() -> Vec<String> {
     vec![format!("LD_PRELOAD={}", library.display()), left_out]
 }
 
-/// What is looked for in a program that was built with it.
+/// Options of the sanitizer for a program that was built with it.
 pub(crate) fn options() -> [(&'static str, String); 2] {
     [("ASAN_OPTIONS", "detect_leaks=1".to_owned()), ("TSAN_OPTIONS", suppressions())]
 }
@@ -45,7 +46,7 @@ fn suppressions() -> String {
     format!("suppressions={}", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tsan.supp").display())
 }
 
-/// What `planted.c` is to do wrong, and what is said of it.
+/// The defect that `planted.c` has, and the sanitizer's report of it.
 pub(crate) fn planted() -> Option<(&'static str, &'static str)> {
     Some(if NAME? == "address" { ("freed", "heap-use-after-free") } else { ("raced", "data race") })
 }

@@ -1,8 +1,8 @@
-//! The store: one log of records, and an index in memory of where the last record of each key is.
+//! The store: one log of records, and an index in memory with the position of each key's last record.
 //!
-//! A record is a header (how long key and value are, a checksum of all), the key, the value. Opening reads the log from
-//! its beginning and cuts it at the first record that is not whole: what a crash left of writes that nobody had synced.
-//! Compaction writes the live records to a new log and renames it over the old one, durably.
+//! A record is a header (the lengths of key and value, a checksum of all), the key, the value. Opening reads the log
+//! from its beginning and cuts it at the first record that is not whole: a crash may leave such a record of writes
+//! without a sync. Compaction writes the live records to a new log and durably renames it over the old one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use afflux::{Advice, Cache, File, OpenOptions};
 
 const HEADER_BYTES: usize = 16;
-/// In place of a value's length: the key is gone.
+/// In place of a value's length: the key is deleted.
 const DELETED: u32 = u32::MAX;
-/// Longest key, and longest value: what is read as longer is no record.
+/// Longest key, and longest value; a record that claims more is invalid.
 const BYTES_MAX: usize = 16 << 20;
 
-/// Where a value is.
+/// The position of a value.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u64,
@@ -29,17 +29,17 @@ pub(crate) struct Store {
     cache: Cache,
     directory: PathBuf,
     log: File,
-    /// Where the log's last whole record ends.
+    /// The end of the log's last whole record.
     end: u64,
     index: BTreeMap<Vec<u8>, Place>,
 }
 
 impl Store {
-    /// Opens the store of a directory, or makes it.
+    /// Opens the store in a directory, or makes it.
     pub(crate) fn open(cache: &Cache, directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let log = open_log(cache, &directory.join("log"))?;
-        // The new log's name has to outlive a crash, too.
+        // The new log's name must also survive a crash.
         sync_directory(directory)?;
         let mut store =
             Self { cache: cache.clone(), directory: directory.to_owned(), log, end: 0, index: BTreeMap::new() };
@@ -47,7 +47,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads the log, and cuts off what is not whole.
+    /// Reads the log, and cuts off an incomplete record.
     fn recover(&mut self) -> io::Result<()> {
         self.log.advise(0..u64::MAX, Advice::Sequential)?;
         let mut at = 0;
@@ -82,7 +82,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a key away. Durable after a sync.
+    /// Deletes a key. Durable after a sync.
     pub(crate) fn delete(&mut self, key: &[u8]) -> io::Result<()> {
         if self.index.contains_key(key) {
             self.append(key, None)?;
@@ -92,7 +92,7 @@ impl Store {
     }
 
     fn append(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<u64> {
-        // A part of a record, as a write that failed may leave it, would hide all that comes after it.
+        // A failed write may leave a part of a record, which would hide all later ones.
         if self.log.len() > self.end {
             self.log.set_len(self.end)?;
         }
@@ -116,17 +116,17 @@ impl Store {
         self.index.keys().map(Vec::as_slice)
     }
 
-    /// What was put and deleted before this call outlives a crash.
+    /// Makes all earlier puts and deletes durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.log.sync_data()
     }
 
-    /// Writes a log without what is not needed any more; says how many bytes that saved. A crash leaves the old log or
+    /// Writes a new log with only the live records. Returns the number of bytes saved. A crash leaves the old log or
     /// the new one.
     pub(crate) fn compact(&mut self) -> io::Result<u64> {
         let (path, new_path) = (self.directory.join("log"), self.directory.join("log.new"));
         let new = open_log(&self.cache, &new_path)?;
-        // What a crash left of another compaction.
+        // A crash during another compaction may have left bytes.
         new.set_len(0)?;
         let mut index = BTreeMap::new();
         for (key, place) in &self.index {
@@ -165,10 +165,10 @@ fn header(key: &[u8], value: Option<&[u8]>) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// A record that was read: its key, where its value is, where the next one begins.
+/// A record: its key, the position of its value, and the start of the next record.
 type Record = (Vec<u8>, Option<Place>, u64);
 
-/// The record at `at`; nothing if there is none, or a part of one.
+/// The record at `at`; none if it is missing or incomplete.
 fn read_record(log: &File, at: u64) -> io::Result<Option<Record>> {
     let mut header = [0; HEADER_BYTES];
     if log.read_at(&mut header, at)? < HEADER_BYTES {
@@ -194,7 +194,7 @@ fn read_record(log: &File, at: u64) -> io::Result<Option<Record>> {
     Ok(Some((body, place, offset + value_len as u64)))
 }
 
-/// FNV-1a: finds what a crash tore. A store for others' data takes one that finds more.
+/// FNV-1a, which finds records that a crash tore. A store for real data needs a stronger checksum.
 fn checksum(parts: &[&[u8]]) -> u64 {
     let bytes = parts.iter().flat_map(|part| part.iter());
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))

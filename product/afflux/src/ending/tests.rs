@@ -5,7 +5,7 @@ use afflux_engine::Platform;
 
 use crate::{Cache, Error, Unwritten};
 
-/// A panic in a task poisons the cache; the process goes on, and what was dirty is told.
+/// A panic in a task poisons the cache; the process goes on, and the dirty bytes are reported.
 #[test]
 fn a_panic_in_a_task_puts_the_cache_out_of_use() {
     let place = tempfile::tempdir().unwrap();
@@ -38,7 +38,7 @@ fn a_panic_in_a_task_puts_the_cache_out_of_use() {
     assert!(unwritten.panic.as_deref().is_some_and(|panic| panic.contains("a test of panics")));
 }
 
-/// On a thread that cannot wait for itself, the end is begun and comes by itself.
+/// On a thread that cannot wait for itself, the drop begins the end, which then comes by itself.
 #[test]
 fn the_last_handle_on_a_thread_of_the_cache() {
     let place = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn the_last_handle_on_a_thread_of_the_cache() {
     assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [3; 5_000]);
 }
 
-/// What is written while a sync runs, and is on the device when that ends, was not flushed with it.
+/// A write during a sync may be on the device when the sync ends, without being flushed by it.
 #[test]
 fn a_file_that_awaits_a_flush_keeps_its_descriptor_until_it_is_durable() {
     let place = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn a_file_that_awaits_a_flush_keeps_its_descriptor_until_it_is_durable() {
         assert!(began.elapsed() < Duration::from_secs(60), "it is not written");
         std::thread::yield_now();
     }
-    // As a sync leaves it that was asked for before the write and ended after it.
+    // A sync that was requested before the write and ended after it leaves this state.
     cached.unsynced.store(false, std::sync::atomic::Ordering::SeqCst);
     assert!(!cached.is_durable());
     drop(file);

@@ -1,8 +1,8 @@
-//! What is known of a file beside its bytes.
+//! A file's metadata.
 //!
 //! Owns: the public calls for it, `fsync` of the host's file.
-//! Does not own: the looking for others' changes (`coherence`).
-//! Invariants: the size is the cache's, the rest the host's.
+//! Does not own: the search for others' changes (`coherence`).
+//! Invariants: the size is the cache's, everything else the host's.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::File;
 use crate::coherence::{Stamp, look_at, system_time};
 use crate::error::Error;
 
-/// What is known of a file: the size as the cache has it, the rest as the host has it.
+/// A file's metadata: the size is the cache's, everything else the host's.
 #[derive(Clone, Copy, Debug)]
 pub struct Metadata {
     len: u64,
@@ -22,29 +22,29 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// The size, with what is not written yet.
+    /// The size, including unwritten bytes.
     #[allow(clippy::len_without_is_empty, reason = "a size, not a collection")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Bytes that it takes on its device. What is not written yet does not count.
+    /// Bytes allocated on the device; unwritten bytes do not count.
     pub fn allocated_bytes(&self) -> u64 {
         self.host.stx_blocks * 512
     }
 
-    /// When the host last saw its bytes change: when they were written back, not when they were written here.
+    /// When the host last saw its bytes change: the time of the writeback, not of the write.
     pub fn modified(&self) -> SystemTime {
         system_time(self.host.stx_mtime)
     }
 
-    /// When it was made, where the host's file system keeps that.
+    /// When it was made, if the host's file system keeps that.
     pub fn created(&self) -> Option<SystemTime> {
         let kept = self.host.stx_mask & rustix::fs::StatxFlags::BTIME.bits() != 0;
         kept.then(|| system_time(self.host.stx_btime))
     }
 
-    /// Its kind and permissions, as `st_mode` has them.
+    /// Its kind and permissions, as in `st_mode`.
     pub fn mode(&self) -> u32 {
         self.host.stx_mode.into()
     }
@@ -54,14 +54,14 @@ impl Metadata {
         self.host.stx_ino
     }
 
-    /// How many names it has: none if the last one was removed.
+    /// Number of its names: zero if the last one was removed.
     pub fn links(&self) -> u32 {
         self.host.stx_nlink
     }
 }
 
 impl File {
-    /// Asks the host after the file. What others changed in it is noticed by this, too.
+    /// Asks the host for the file's metadata. This also notices others' changes of the file.
     ///
     /// # Errors
     /// The host's.

@@ -1,4 +1,4 @@
-//! Size and holes of a file, and what its user knows of how it will be read.
+//! Size and holes of a file, and advice about future reads.
 //!
 //! Owns: the public calls.
 //! Does not own: the work (the engine).
@@ -14,16 +14,16 @@ use crate::error::Error;
 
 impl File {
     /// Sets the size, on the device too: bytes past a smaller size are gone, bytes up to a larger one read as zeros.
-    /// Durable after a sync. Waits for what is in flight of the file.
+    /// Durable after a sync. Waits for the file's requests in flight.
     ///
     /// # Errors
-    /// What the device says; a size above the largest. Nothing has changed then.
+    /// The device's; a size above the largest. Nothing has changed then.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
         self.may_write()?;
         self.block(self.set_len_work(len))
     }
 
-    /// [`File::set_len`], awaited. Dropped before it ends, the size is the old one or the new.
+    /// [`File::set_len`], awaited. If it is dropped before it ends, the size is the old one or the new.
     ///
     /// # Errors
     /// As [`File::set_len`].
@@ -39,24 +39,24 @@ impl File {
         self.can_be_cut(len).await
     }
 
-    /// What is dirty may be the file's end from then on.
+    /// After the cut, dirty bytes may be at the file's end.
     async fn can_be_cut(&self, len: u64) -> Result<(), Error> {
         let file = &self.0.file;
         if file.file.is_clean() { Ok(()) } else { self.core().can_be_written(file, len).await }
     }
 
-    /// Makes a range read as zeros, and gives the space of its whole pages back where the device can. The size stays.
+    /// Makes a range read as zeros, and frees the space of its whole pages if the device can. The size stays.
     ///
     /// # Errors
-    /// What the device says.
+    /// The device's.
     pub fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
         self.may_write()?;
         self.range(&range)?;
         self.block(self.punch_work(range))
     }
 
-    /// [`File::punch_hole`], awaited. Dropped before it ends, the range reads as zeros or as before, and as one of the
-    /// two from the end of the next change of the file's shape on.
+    /// [`File::punch_hole`], awaited. If it is dropped before it ends, the range reads as zeros or as before; from the
+    /// end of the file's next change of shape on, it stays one of the two.
     ///
     /// # Errors
     /// As [`File::punch_hole`].
@@ -69,16 +69,16 @@ impl File {
     async fn punch_work(&self, range: Range<u64>) -> Result<(), Error> {
         let (core, file) = (self.core(), &self.0.file);
         file.note_written();
-        // Bytes at the ends of the range are written as zeros.
+        // Partial pages at the ends of the range are written as zeros.
         core.can_be_written(file, self.len()).await?;
         self.0.engine.punch(&self.0.pages, range).await.map_err(|error| self.said(error))?;
         core.can_be_written(file, self.len()).await
     }
 
-    /// Says how a range of the file, or all of it, will be read. Waits for nothing and promises nothing.
+    /// Announces how a range of the file, or all of it, will be read. Waits for nothing and promises nothing.
     ///
     /// # Errors
-    /// A range that ends before it begins; a cache that is closed.
+    /// A range that ends before it begins; a closed cache.
     pub fn advise(&self, range: Range<u64>, advice: Advice) -> io::Result<()> {
         self.range(&range)?;
         let _inside = self.0.gate.enter(self.stripe())?;

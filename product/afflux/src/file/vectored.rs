@@ -10,8 +10,8 @@ use super::File;
 use crate::error::Error;
 
 impl File {
-    /// Fills buffers one after the other from `offset` on; returns how many bytes: fewer than they hold only at the file's
-    /// end.
+    /// Fills buffers one after the other from `offset` on. Returns the number of bytes: fewer than they hold only at
+    /// the file's end.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -29,7 +29,7 @@ impl File {
         Ok(done)
     }
 
-    /// [`File::read_vectored_at`], awaited. Dropped, it leaves what [`File::read_at_async`] leaves.
+    /// [`File::read_vectored_at`], awaited. If it is dropped, the effect is that of [`File::read_at_async`].
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -62,7 +62,7 @@ impl File {
         Ok(())
     }
 
-    /// [`File::write_vectored_at`], awaited. Dropped, it leaves what [`File::write_at_async`] leaves.
+    /// [`File::write_vectored_at`], awaited. If it is dropped, the effect is that of [`File::write_at_async`].
     ///
     /// # Errors
     /// As [`File::write_at`].
@@ -77,7 +77,7 @@ impl File {
         Ok(())
     }
 
-    /// Appends buffers, as one append; returns where the first begins.
+    /// Appends buffers, as one append. Returns the offset of the first.
     ///
     /// # Errors
     /// As [`File::append`].
@@ -86,7 +86,7 @@ impl File {
         self.block(self.append_all(from))
     }
 
-    /// [`File::append_vectored`], awaited. Dropped, it leaves what [`File::append_async`] leaves.
+    /// [`File::append_vectored`], awaited. If it is dropped, the effect is that of [`File::append_async`].
     ///
     /// # Errors
     /// As [`File::append`].
@@ -108,7 +108,7 @@ impl File {
     }
 }
 
-/// The sum, where it can be one.
+/// The sum of the lengths; an error if it overflows.
 fn total(lens: impl Iterator<Item = usize>) -> io::Result<usize> {
     let what = "the buffers together are longer than any file";
     let sum = lens.into_iter().try_fold(0_usize, usize::checked_add);

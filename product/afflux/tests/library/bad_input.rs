@@ -1,4 +1,4 @@
-//! Bad input: an error that says what is wrong, never a panic.
+//! Bad input: an error that names the defect, never a panic.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom, Write};
 use std::sync::Arc;

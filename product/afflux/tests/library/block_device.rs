@@ -1,4 +1,4 @@
-//! A block device as a file: where this host gives tests one.
+//! A block device as a file, if this host has one for tests.
 
 use std::io::ErrorKind;
 use std::process::Command;

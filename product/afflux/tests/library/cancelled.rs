@@ -1,4 +1,4 @@
-//! Futures that are dropped half way: what they leave is what is said of each, and nobody waits for them.
+//! Futures that are dropped half way have the documented effects, and nobody waits for them.
 
 use std::future::Future;
 use std::pin::pin;
@@ -16,7 +16,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// A durable file full of ones, of which nothing is cached; the cache holds little more than the file.
+    /// A durable file full of ones, not cached; the cache holds little more than the file.
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::builder().memory(1 << 20).build().unwrap();
@@ -46,7 +46,7 @@ impl Rig {
     }
 }
 
-/// Polls so often at most, now and then with a pause in which something may complete; then drops it.
+/// Polls up to `polls` times, now and then with a pause in which something may complete, and then drops the future.
 fn give_up_after<T>(polls: u32, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     for poll in 0..polls {
@@ -85,17 +85,17 @@ fn reads() {
 #[test]
 fn writes_leave_a_prefix() {
     let (mut given_up, began) = (0, Instant::now());
-    // On a busy machine the device may be done with what a write waits for before that is looked at.
+    // On a busy machine the device may complete a write's requests before the next poll.
     while given_up == 0 {
         assert!(began.elapsed() < Duration::from_secs(60), "no write was given up half way: the test shows nothing");
         given_up += POLLS.iter().filter(|polls| !leaves_a_prefix(**polls) && **polls > 0).count();
     }
 }
 
-/// Whether a write that was polled so often was done.
+/// Drops a write after `polls` polls. Returns whether it was done.
 fn leaves_a_prefix(polls: u32) -> bool {
     let rig = Rig::new();
-    // Not on a page's edge, so that it waits for reads; more than the cache may have dirty.
+    // The write starts within a page, so that it waits for reads, and is above the dirty limit.
     let from = vec![2; BYTES];
     let done = give_up_after(polls, rig.file.write_at_async(&from, 1_001));
     let bytes = rig.bytes();
@@ -118,7 +118,7 @@ fn appends_leave_a_prefix_and_let_others_append() {
         let bytes = rig.bytes();
         assert!(bytes[BYTES..at as usize].iter().all(|byte| *byte == 2));
         assert_eq!(&bytes[at as usize..], b"next");
-        // One that waits for its turn, and goes away.
+        // An append that waits for its turn, and is dropped.
         let mut first = pin!(rig.file.append_async(&from));
         let waits = first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
         let _ = give_up_after(polls, rig.file.append_async(b"never"));
@@ -176,7 +176,7 @@ fn opens_and_closes() {
         let _ = give_up_after(polls, another.close_async());
         let _ = give_up_after(polls, rig.file.clone().close_async());
         rig.works();
-        // The cache ends though nobody waits for it any more, once its end was begun.
+        // The cache ends even if nobody waits for it any more, once its end has begun.
         let Rig { place, cache, file } = rig;
         let _ = give_up_after(polls, cache.clone().close_async());
         drop((file, cache));

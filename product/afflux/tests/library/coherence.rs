@@ -1,4 +1,4 @@
-//! Who else has a file: handles of the cache, other caches, programs on the host.
+//! Other users of a file: handles of the cache, other caches, programs on the host.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -18,7 +18,7 @@ fn read(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// Waits until it is so; the cache looks about once a second.
+/// Waits until `is_so` returns true; the cache looks about once a second.
 fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -27,12 +27,12 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Past the granularity of the host's times: what changes within it looks the same.
+/// Longer than the granularity of the host's times: two changes within it have the same time.
 fn a_tick_later() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
-/// When the cache has looked at its open files, and would have written what was left alone.
+/// Long enough for the cache to look at its open files, and to write idle ones.
 fn a_look_later() {
     std::thread::sleep(Duration::from_millis(1_200));
 }
@@ -104,7 +104,7 @@ fn of_two_caches_one_is_refused_unless_both_only_read() {
     assert!(matches!(Error::of(&refused), Some(Error::InUse { writing: false, .. })), "{refused}");
     writes.write_at(b"S", 0).unwrap();
     writes.close().unwrap();
-    // Durable, and nobody has it open: it is anybody's.
+    // The file is durable and has no handle, so that any cache may open it.
     assert_eq!(read(&other.open_read(&path).unwrap()), b"Shared");
     let mut again = other.create(&path).unwrap();
     again.write_at(b"s", 0).unwrap();
@@ -158,8 +158,8 @@ fn an_open_file_that_others_change_is_noticed_by_itself() {
 fn what_is_not_written_yet_outlives_what_others_do() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("file");
-    // What is on the host already others may well cut, so nothing is to be written before it is asked for: neither for
-    // its age, nor in idle time, nor because it is the first on a device of which nothing is known.
+    // Other programs may cut bytes that are on the host already. So nothing must be written before a sync: neither for
+    // its age, nor in idle time, nor as the first bytes on a device of unknown speed.
     let built = Cache::builder().memory(8 << 20).knob(Knob::WritebackCentisecs, 0);
     let cache = built.knob(Knob::BackgroundCentisecs, 100).build().unwrap();
     let file = cache.create(&path).unwrap();

@@ -1,4 +1,4 @@
-//! How a cache ends: what is dirty is written, or told; nothing comes after; nobody waits for ever.
+//! The end of a cache: dirty bytes are written or reported, nothing is written later, and nobody waits for ever.
 
 use std::future::Future;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ fn cache() -> Cache {
     Cache::builder().memory(8 << 20).build().unwrap()
 }
 
-/// A small file system of its own; says so where there can be none.
+/// A small file system; prints a message if there can be none.
 struct Mounted(PathBuf);
 
 impl Mounted {
@@ -30,7 +30,7 @@ impl Mounted {
         Some(Self(path))
     }
 
-    /// A journaled one that can be frozen: whatever writes to it waits then, in the kernel.
+    /// A journaled one that can be frozen: writes to it then wait in the kernel.
     fn ext4(place: &Path) -> Option<Self> {
         let (path, image) = (place.join("mounted"), place.join("image"));
         std::fs::create_dir(&path).unwrap();
@@ -49,7 +49,7 @@ impl Mounted {
 
     /// As if its disk had been pulled out: from now on every call to it fails, and nothing more is written.
     fn pull_out(&self) -> bool {
-        // EXT4_IOC_SHUTDOWN without the log, for which there is no program everywhere.
+        // EXT4_IOC_SHUTDOWN without the log; not every system has a program for it.
         let script = r#"open(my $place, "<", $ARGV[0]) or exit 1; ioctl($place, 0x8004587D, pack("L", 2)) or exit 1"#;
         let output = Command::new("perl").args(["-e", script]).arg(&self.0).output();
         output.is_ok_and(|output| output.status.success())
@@ -60,7 +60,7 @@ impl Mounted {
         output.is_ok_and(|output| output.status.success())
     }
 
-    /// Nothing fits any more.
+    /// Fills it completely.
     fn fill(&self) {
         let filler = vec![0; 2 << 20];
         assert!(std::fs::write(self.0.join("filler"), filler).is_err());
@@ -95,7 +95,7 @@ fn nothing_is_written_after_the_last_drop() {
     let path = place.path().join("file");
     let cache = cache();
     let file = cache.create(&path).unwrap();
-    // More than may be dirty, so that the flusher is in the middle of its work.
+    // More than the dirty limit, so that the flusher is in the middle of its work.
     for at in 0..64_u64 {
         file.write_at(&vec![2; 128 << 10], at * (128 << 10)).unwrap();
     }
@@ -167,7 +167,8 @@ fn what_cannot_be_written_is_told_and_goes_nowhere_later() {
     let (full, fits) = (cache.create(small.0.join("full")).unwrap(), cache.create(place.path().join("fits")).unwrap());
     fits.write_at(&[4; 5_000], 0).unwrap();
     small.fill();
-    // Little enough to be taken in one piece: of more, the first may have been refused by the disk before the last is taken.
+    // Few enough bytes to be accepted in one piece: with more, the disk may refuse the first before the last are
+    // accepted.
     full.write_at(&vec![4; 16 << 10], 0).unwrap();
     let error = full.sync_data().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
@@ -202,7 +203,7 @@ fn a_close_returns_what_a_drop_would_have_told() {
     assert!(cache.close().is_err(), "who comes second hears the same");
 }
 
-/// Calls of many threads while the cache is closed: each returns, and what was acknowledged and synced before is there.
+/// Calls of many threads while the cache is closed: each returns, and acknowledged and synced bytes are there.
 #[test]
 fn closing_in_the_middle_of_calls_strands_nobody() {
     let place = tempfile::tempdir().unwrap();
@@ -236,7 +237,7 @@ fn closing_in_the_middle_of_calls_strands_nobody() {
             cache.clone().close().unwrap();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
-        // A write that was acknowledged was either written by the close or not acknowledged.
+        // The close has written every acknowledged write.
         let host = std::fs::File::open(&path).unwrap();
         for (thread, count) in acknowledged.into_iter().enumerate() {
             let mut bytes = vec![0; 10_000];
@@ -277,7 +278,7 @@ fn pages_that_are_shown_outlive_the_cache() {
     assert_eq!(pages.to_vec(), [6; 20_000]);
 }
 
-/// The last handle goes away on a thread of the cache, in a waker: the end comes all the same.
+/// The last handle is dropped on a thread of the cache, in a waker: the cache still ends.
 #[test]
 fn the_last_handle_may_be_dropped_by_a_waker() {
     struct Drops(Mutex<Option<afflux::File>>);
@@ -302,7 +303,8 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
     };
     let sync = (0..1_000).find_map(waits).expect("a sync that waits");
     drop((cache, file, sync, ended));
-    // The waker alone has a handle; dropping the future took its waker away, so it goes here or there.
+    // Only the waker has a handle. The future has dropped its copy of the waker, so that the last copy goes here or on
+    // the cache's thread.
     drop(waker);
     assert!(end.recv().is_err());
     let began = Instant::now();
@@ -312,7 +314,7 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
     }
 }
 
-/// The name of a thread does not make it one of the cache. A close on a user's thread has written everything on return.
+/// A thread is not one of the cache's because of its name. A close on a user's thread has written everything on return.
 #[test]
 fn a_thread_of_a_user_closes_a_cache_whatever_it_is_called() {
     let place = tempfile::tempdir().unwrap();
@@ -329,11 +331,11 @@ fn a_thread_of_a_user_closes_a_cache_whatever_it_is_called() {
     }
 }
 
-/// A frozen file system. Given back whatever happens, after a while also while this process hangs in it: else the machine
-/// would keep it.
+/// A frozen file system. It is thawed in any case, after a while even if this process hangs in it: otherwise it would
+/// stay frozen on the machine.
 struct Frozen<'a> {
     mounted: &'a Mounted,
-    /// Ends the watch when it is dropped.
+    /// Dropping this ends the watch.
     _over: std::sync::mpsc::Sender<()>,
     thawed: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -357,7 +359,7 @@ impl<'a> Frozen<'a> {
         Some(Self { mounted, _over: over, thawed })
     }
 
-    /// Whether nobody has thawed it.
+    /// Whether it has not been thawed.
     fn is_still(&self) -> bool {
         !self.thawed.load(std::sync::atomic::Ordering::SeqCst)
     }
@@ -369,7 +371,7 @@ impl Drop for Frozen<'_> {
     }
 }
 
-/// Longer than anything here may take.
+/// Longer than any step here may take.
 const FROZEN_MAX: Duration = Duration::from_secs(40);
 
 #[test]
@@ -377,7 +379,7 @@ fn a_device_that_hangs_does_not_keep_the_end_longer_than_was_said() {
     let place = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::ext4(place.path()) else { return };
     let built = Cache::builder().memory(8 << 20).drain_time(Duration::from_secs(1));
-    // Else the writer would reserve space on the small file system, and wait for it to thaw.
+    // Otherwise the writer would reserve space on the small file system, and wait for it to thaw.
     let cache = built.knob(afflux::Knob::ReserveBytes, 0).build().unwrap();
     let file = cache.create(mounted.0.join("file")).unwrap();
     let fine = cache.create(place.path().join("fine")).unwrap();
@@ -399,8 +401,8 @@ fn a_device_that_hangs_does_not_keep_the_end_longer_than_was_said() {
     drop((file, fine, cache));
 }
 
-/// Where little space is left a writer has some reserved before its bytes are taken, and that waits in the kernel as long
-/// as the file system is frozen. The writer does not: it leaves when the cache is closed.
+/// With little space left, a writer's space is reserved before its bytes are accepted, and the reservation waits in the
+/// kernel as long as the file system is frozen. The writer leaves earlier: when the cache is closed.
 #[test]
 fn a_writer_that_waits_for_space_on_a_device_that_hangs_leaves_when_the_cache_is_closed() {
     let place = tempfile::tempdir().unwrap();
@@ -421,8 +423,8 @@ fn a_writer_that_waits_for_space_on_a_device_that_hangs_leaves_when_the_cache_is
     drop(frozen);
 }
 
-/// And when the device has been silent for as long as writers are to wait for one. Others go on meanwhile, also when as
-/// many wait as a device has threads.
+/// It also leaves when the device has been silent for the time that writers may wait. Other writers go on meanwhile,
+/// even if as many wait as a device has threads.
 #[test]
 fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobody() {
     let place = tempfile::tempdir().unwrap();
@@ -444,7 +446,7 @@ fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobod
         assert!(frozen.is_still(), "they waited for the thaw");
     });
     drop(frozen);
-    // It is taken back when the device completes something.
+    // The refusal ends when the device completes a request.
     let began = Instant::now();
     while files[0].write_at(&[7; 10_000], 0).is_err() {
         assert!(began.elapsed() < Duration::from_secs(60), "it stays refused");
@@ -454,7 +456,7 @@ fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobod
     cache.close().unwrap();
 }
 
-/// The same holds for changes of size and for holes. A change that was not begun is not made later.
+/// The same holds for changes of size and for holes. A change that was not begun does not happen later.
 #[test]
 fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
     let place = tempfile::tempdir().unwrap();
@@ -477,7 +479,7 @@ fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
             let error = refused.join().unwrap().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
         }
-        // At once from then on.
+        // From then on the call fails at once.
         assert_eq!(files[0].set_len(20).unwrap_err().kind(), ErrorKind::TimedOut);
         assert!(frozen.is_still(), "they waited for the thaw");
     });
@@ -491,12 +493,12 @@ fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
     cache.close().unwrap();
 }
 
-/// Writers have space reserved on every device.
+/// A cache in which writers reserve space on every device.
 fn reserving(builder: afflux::Builder) -> Cache {
     builder.memory(8 << 20).knob(afflux::Knob::ReserveBytes, 1 << 40).build().unwrap()
 }
 
-/// What waits in the kernel for one device does not take the place of what others have in flight.
+/// Requests that wait in the kernel for one device do not take the slots of other devices' requests.
 #[test]
 fn a_device_that_hangs_with_many_requests_does_not_keep_another() {
     let place = tempfile::tempdir().unwrap();
@@ -530,7 +532,7 @@ fn a_device_that_hangs_with_many_requests_does_not_keep_another() {
     cache.close().unwrap();
 }
 
-/// A handle in a thread's own storage goes when the thread has next to nothing left.
+/// A handle in thread-local storage is dropped when the thread has almost ended.
 #[test]
 fn the_last_handle_may_go_with_a_thread() {
     thread_local! {

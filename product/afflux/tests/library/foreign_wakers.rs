@@ -1,4 +1,4 @@
-//! Wakers of the cache's users: one that panics hurts nobody else, and one may call the cache.
+//! Wakers of the cache's users: a panic in one harms no other caller, and a waker may call the cache.
 
 use std::future::Future;
 use std::path::Path;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use afflux::{Cache, File, OpenOptions};
 
-/// Longer than anything here may take.
+/// Longer than any step here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BYTES: usize = 300_000;
 
-/// A waker that does something when it is woken, and something when it is dropped, and says so before.
+/// A waker with an action for its wake and one for its drop. It reports each before it runs it.
 struct Calls {
     told: Sender<()>,
     woken: Box<dyn Fn() + Send + Sync>,
@@ -44,7 +44,7 @@ fn waker(
     (Waker::from(Arc::new(calls)), called)
 }
 
-/// A durable file of which nothing is cached.
+/// A durable file that is not cached.
 fn cold(cache: &Cache, path: &Path) -> File {
     let file = cache.create(path).unwrap();
     file.write_at(&[1; BYTES], 0).unwrap();
@@ -53,17 +53,17 @@ fn cold(cache: &Cache, path: &Path) -> File {
     file
 }
 
-/// Polls it once with the waker. Whether it waits: then the future has the last waker.
+/// Polls the future once with the waker. If this returns true, the future waits and has the last waker.
 fn waits<T>(future: Pin<&mut impl Future<Output = T>>, waker: Waker) -> bool {
     let waits = future.poll(&mut Context::from_waker(&waker)).is_pending();
     if !waits {
-        // It may be a bad one, and nobody has it but this test.
+        // The waker may be a bad one, and only this test has it.
         std::mem::forget(waker);
     }
     waits
 }
 
-/// A disk may answer before it is looked at: tries again then.
+/// A disk may answer before the poll: then this tries again.
 fn until_it_waits(mut try_once: impl FnMut() -> bool) {
     let began = Instant::now();
     while !try_once() {
@@ -71,7 +71,7 @@ fn until_it_waits(mut try_once: impl FnMut() -> bool) {
     }
 }
 
-/// Everything waits once with a waker of that kind. What others wrote is written all the same.
+/// Every kind of wait happens once with a waker of that kind. Other callers' bytes are still written.
 fn hurts_nobody(bad: fn() -> (Waker, Receiver<()>)) {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::builder().memory(4 << 20).build().unwrap();
@@ -129,7 +129,7 @@ fn a_waker_that_panics_when_it_is_dropped_hurts_nobody() {
     hurts_nobody(|| waker(|| (), || panic!("dropped")));
 }
 
-/// A future that is given up has its waker no longer, and what the waker does then is its own affair.
+/// A dropped future has dropped its waker; a panic in the waker then concerns only its owner.
 #[test]
 fn a_waker_that_panics_as_its_future_is_given_up_hurts_nobody() {
     let place = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ fn a_waker_that_panics_as_its_future_is_given_up_hurts_nobody() {
     assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [2; BYTES]);
 }
 
-/// A waker may use the file whose page it waited for, also while the file is being cut: no lock of the file is held.
+/// A waker may use the file whose page it waited for, even while the file is being cut: no lock of the file is held.
 #[test]
 fn a_waker_may_call_the_cache() {
     let place = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ fn a_waker_may_call_the_cache() {
         };
         let (first, first_called) = waker(uses.clone(), || ());
         let (second, second_called) = waker(uses, || ());
-        // The second waits for what the first has asked the disk for.
+        // The second read waits for the request of the first.
         let (mut one, mut two) = ([0; 4096], [0; 4096]);
         let mut reads = [&mut one, &mut two].map(|into| Box::pin(file.read_at_async(into, 196_608)));
         let waiting: Vec<_> =

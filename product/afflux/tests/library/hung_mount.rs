@@ -1,4 +1,4 @@
-//! A mount that hangs keeps those alone who use its files. The mount is a FUSE server in this process, of one file in
+//! A mount that hangs blocks only the users of its files. The mount is a FUSE server in this process, with one file in
 //! memory.
 
 use std::fs::File;
@@ -11,20 +11,20 @@ use std::time::Duration;
 
 use afflux::{Cache, Caching, OpenOptions};
 
-/// Longer than anything here may take that does not hang.
+/// Longer than any step here may take unless it hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const GETATTR: u32 = 3;
 const FLUSH: u32 = 25;
 
-/// Which requests are left without an answer. Others come after them, and are answered.
+/// The kinds of requests that get no answer. Later requests of other kinds are answered.
 #[derive(Default)]
 struct Hangs {
     kinds: Mutex<(Vec<u32>, usize)>,
     changed: Condvar,
 }
 
-/// The mount; unmounted when it is dropped, which ends what hangs.
+/// The mount. Dropping it unmounts it, which ends the hanging calls.
 struct Mounted {
     path: PathBuf,
     hangs: Arc<Hangs>,
@@ -35,7 +35,7 @@ impl Mounted {
         let path = place.join("mounted");
         std::fs::create_dir(&path).unwrap();
         let device = File::options().read(true).write(true).open("/dev/fuse").ok()?;
-        // The command gives its standard input to the kernel.
+        // The command passes its standard input to the kernel.
         let options = "fd=0,rootmode=40000,user_id=0,group_id=0,allow_other";
         let mut mount = Command::new("mount");
         mount.args(["-i", "-t", "fuse", "-o", options, "afflux-test"]).arg(&path);
@@ -68,7 +68,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // By force: what hangs fails.
+        // A forced unmount makes hanging calls fail.
         let _ = Command::new("umount").args(["-f", "-l"]).arg(&self.path).output();
     }
 }
@@ -98,7 +98,7 @@ fn serve(mut device: File, hangs: &Hangs) {
             // FORGET, INTERRUPT, BATCH_FORGET
             2 | 36 | 42 => continue,
             GETATTR => Ok([words(&[0; 4]), attributes(node, bytes.len())].concat()),
-            // SETATTR, with the size at its place if the first word says so.
+            // SETATTR, with the size in its field if the first word says so.
             4 => {
                 if word(40) & 8 != 0 {
                     bytes.resize(long(56) as usize, 0);
@@ -125,7 +125,7 @@ fn serve(mut device: File, hangs: &Hangs) {
             18 | 20 | FLUSH | 29 => Ok(Vec::new()),
             // INIT: 7.31, without flags; the largest write.
             26 => Ok(words(&[7, 31, 65_536, 0, 0, 131_072, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
-            // ENOSYS: the kernel does without.
+            // ENOSYS: the kernel works without it.
             _ => Err(38),
         };
         let (error, body) = answer.map_or_else(|errno: i32| (-errno, Vec::new()), |body| (0, body));
@@ -149,14 +149,14 @@ fn read_write() -> OpenOptions {
     OpenOptions::new().read(true).write(true)
 }
 
-/// Does the work on a thread of its own, which may hang.
+/// Runs the work, which may hang, on a thread of its own.
 fn ends<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (told, end) = channel();
     std::thread::spawn(move || told.send(work()));
     end.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{what}: it hangs"))
 }
 
-/// Everything that can be done with a file beside the mount.
+/// Every operation on a file beside the mount.
 fn others_go_on(cache: &Cache, place: &Path) {
     let (cache, path) = (cache.clone(), place.join("fine"));
     ends("a file beside the mount", move || {
@@ -204,7 +204,7 @@ fn a_close_that_hangs_keeps_no_other_file() {
     }
 }
 
-/// A file that nobody has open is looked at, and closed, by the cache itself.
+/// The cache itself looks at a file without a handle, and closes it.
 #[test]
 fn what_the_cache_itself_asks_of_a_mount_that_hangs_keeps_no_other_file() {
     let place = tempfile::tempdir().unwrap();
@@ -212,7 +212,7 @@ fn what_the_cache_itself_asks_of_a_mount_that_hangs_keeps_no_other_file() {
     let cache = cache();
     let file = cache.open(mounted.file(), read_write()).unwrap();
     file.write_at(&[1; 10_000], 0).unwrap();
-    // Dirty as it is, it keeps its descriptor until it has been written, which the mount does.
+    // The dirty file keeps its descriptor until it has been written, which the mount does.
     drop(file);
     mounted.hang(&[GETATTR]);
     cache.drain().unwrap();

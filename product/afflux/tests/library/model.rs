@@ -1,6 +1,7 @@
-//! Long random runs against a model of the file, and what the host has in the end: as fsx does it, through every call.
+//! Long random runs through every call, against a model of the file and against the host's file at the end, as fsx
+//! does.
 //!
-//! A run is its seed; `AFFLUX_MODEL_RUNS` asks for more of them than every test run makes: 250 are 100,000 operations.
+//! A run is its seed. `AFFLUX_MODEL_RUNS` sets the number of runs; 250 are 100,000 operations.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 
@@ -32,7 +33,7 @@ impl Numbers {
     }
 }
 
-/// The file as it should be.
+/// The expected contents of the file.
 #[derive(Default)]
 struct Model(Vec<u8>);
 
@@ -182,7 +183,7 @@ impl Run {
             2 => smol::block_on(file.write_at_async(&from, at)).map(|()| at).unwrap(),
             3 => match file.try_write_at(&from, at) {
                 Ok(()) => at,
-                // Some of them may have been written: writing all of them makes it good.
+                // Some of them may have been written: writing all of them again completes it.
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::WouldBlock);
                     file.write_at(&from, at).map(|()| at).unwrap()

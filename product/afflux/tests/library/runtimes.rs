@@ -11,7 +11,7 @@ fn options() -> OpenOptions {
     OpenOptions::new().read(true).write(true).create(true)
 }
 
-/// Writes, syncs, reads cold and hot, appends: the same whoever polls it.
+/// Writes, syncs, cold and hot reads, appends: the same on every runtime.
 async fn work(cache: &Cache, path: &Path, mark: u8) {
     let file = cache.open_async(path, options()).await.unwrap();
     for block in 0..BLOCKS {
@@ -93,7 +93,7 @@ fn tokio_smol_and_plain_threads_share_a_cache() {
     cache.close().unwrap();
 }
 
-/// Blocking calls inside a runtime work, too: they block its thread, and no more.
+/// Blocking calls work inside a runtime, too: they only block its thread.
 #[test]
 fn blocking_calls_inside_a_runtime() {
     let place = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn blocking_calls_inside_a_runtime() {
     });
 }
 
-/// Appends from many tasks and threads: each has its place.
+/// Appends from many tasks and threads: each has its own range.
 #[test]
 fn appends_never_overlap() {
     let place = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
-/// Where things are below the top of a system.
+/// Directories of an installed system, relative to its root.
 const MANUALS: &str = "usr/share/man/man1";
 /// Of each shell: the directory of its completions, and what stands before and after the command's name.
 const COMPLETIONS: [(Shell, &str, &str, &str); 3] = [
@@ -50,7 +50,7 @@ fn write(mut command: Command, top: &Path) -> std::io::Result<()> {
     write_pages(&command, &name, &top.join(MANUALS))
 }
 
-/// The page of a command, and those of the commands below it.
+/// Writes the page of a command and those of its subcommands.
 fn write_pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
     fs::write(directory.join(format!("{name}.1")), page(command, name)?)?;
     for below in command.get_subcommands().filter(|below| is_shown(below)) {
@@ -65,7 +65,7 @@ fn is_shown(command: &Command) -> bool {
 }
 
 fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
-    // Pages are found by names with hyphens, and commands have blanks in theirs.
+    // Pages are named with hyphens, while the command's own name has blanks.
     let named = command.clone().display_name(name.to_owned()).disable_help_subcommand(true);
     let manual = Man::new(named).title(name.to_uppercase()).manual("User Commands").source(source());
     let mut page = Vec::new();
@@ -82,7 +82,7 @@ fn page(command: &Command, name: &str) -> std::io::Result<Vec<u8>> {
     if !below.is_empty() {
         rest.control("SH", ["COMMANDS"]);
     }
-    // Where help was added to one, it stands behind the others.
+    // Subcommands with added help come last in clap's list.
     below.sort_by_key(|below| below.get_name());
     for below in below {
         rest.control("TP", []).text([bold(format!("{name}-{}(1)", below.get_name()))]);
@@ -101,8 +101,8 @@ fn source() -> String {
     format!("afflux {}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What stands behind a command's options. A line with a colon at its end and indented ones below is a heading, as in
-/// `Examples:`; what is indented stays as it is.
+/// Adds the help text that follows a command's options. An unindented line that ends in a colon and precedes indented
+/// lines is a heading, such as `Examples:`. Indented lines keep their layout.
 fn add_help(page: &mut Roff, help: &str) {
     let lines: Vec<&str> = help.lines().collect();
     let mut is_literal = false;

@@ -1,18 +1,18 @@
-//! The settings about who is answered, and as whom.
+//! The settings that decide which callers are answered, and as which user.
 //!
 //! Owns: reading their values.
-//! Does not own: what follows from them (`frontend_nfs`), where they come from (`configuration`).
-//! Invariants: an error names the place, the value, and what is possible.
+//! Does not own: their effects (`frontend_nfs`), their sources (`configuration`).
+//! Invariants: an error names the place, the value, and the possible values.
 
 use afflux_nfs::{Network, Squash};
 
 use super::Given;
 use afflux_report::failure::{Failure, Outcome};
 
-/// User and group of whoever is nobody in particular, unless told otherwise.
+/// User and group of the anonymous user, by default.
 pub(super) const NOBODY: (u32, u32) = (65_534, 65_534);
 
-/// Networks, with commas or spaces between them.
+/// Networks, separated by commas or spaces.
 pub(super) fn networks(Given { origin, text }: &Given) -> Outcome<Vec<Network>> {
     let words = text.split([',', ' ']).filter(|word| !word.is_empty());
     words.map(|word| word.parse().map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))).collect()
@@ -28,7 +28,7 @@ pub(super) fn squash(Given { origin, text }: &Given) -> Outcome<Squash> {
 }
 
 pub(super) fn anonymous(Given { origin, text }: &Given) -> Outcome<(u32, u32)> {
-    // The highest number is nobody's: hosts take it for 'no change'.
+    // The highest number belongs to no user: hosts take it for 'no change'.
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
     let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
     pair.ok_or_else(|| {

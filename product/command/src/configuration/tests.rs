@@ -129,7 +129,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     assert!(text.starts_with("--set: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
 }
 
-/// Kubernetes sets these for a service of that name.
+/// Kubernetes sets these variables for a service of that name.
 #[test]
 fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checked() {
     let set = [
@@ -143,10 +143,10 @@ fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checke
     assert_eq!(found.cache_bytes, 32 << 20);
     let [warning] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
     let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT (did you mean 'AFFLUX_ANY_PORT'?), AFFLUX_CAHCE (did you mean 'AFFLUX_CACHE'?), AFFLUX_AFFLUX_CACHE \
-        are no settings and are ignored";
+        are not settings and are ignored";
     assert!(warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_CACHE, "), "{warning}");
     let odd = layered("", &[("AFFLUX_\x1b[2J", "")], &flags()).unwrap().warnings;
-    assert!(odd[0].contains("AFFLUX_\\u001b[2J is no setting and is ignored"), "{odd:?}");
+    assert!(odd[0].contains("AFFLUX_\\u001b[2J is not a setting and is ignored"), "{odd:?}");
     assert!(layered("", &[("AFFLUX_CONFIG", "x")], &flags()).unwrap().warnings.is_empty());
     for (name, value, range) in [("CACHE", "1MiB", "16.0 MiB to "), ("DIRTY_RATIO", "91", "1 to 90 percent")] {
         let name = format!("AFFLUX_{name}");
@@ -217,7 +217,7 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
     }
 }
 
-/// The file that the package installs, as it is and with each of its lines in force.
+/// The file that the package installs, as shipped and with each of its lines enabled.
 #[test]
 fn the_example_that_is_installed_is_right() {
     let text = include_str!("../../../../packaging/config.toml");
@@ -232,7 +232,7 @@ fn the_example_that_is_installed_is_right() {
     assert_eq!(found.knobs, ["budget_ms=1000", "hang_error_ms=0"]);
     let settings = text.lines().filter(is_setting).count();
     assert_eq!(settings, found.given.len() + 1 + found.knobs.len(), "each line is read as a setting");
-    // What it says of defaults is so.
+    // The defaults in its comments are true.
     let plain = layered("", &[], &flags()).unwrap();
     assert_eq!((found.listen, found.squash, found.anonymous), (plain.listen, plain.squash, plain.anonymous));
     assert_eq!((found.any_port, found.read_only, found.async_metadata), (false, false, false));
@@ -254,7 +254,7 @@ fn directories_come_from_all_sources_and_are_whole_paths_in_the_file() {
     assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "e:/f")], &none()), [Path::new("e"), Path::new("/f")]);
     assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "/e")], &flags()), [Path::new("/srv")]);
     let told = wrong("directories = ['/a', 'b']", &[], &flags());
-    assert_eq!(told, "/etc/afflux.toml: directories: 'b' is not a whole path, from / on");
+    assert_eq!(told, "/etc/afflux.toml: directories: 'b' is not an absolute path");
     assert!(wrong("directories = ['/a', 7]", &[], &flags()).contains("a list of texts is expected"), "{told}");
 }
 

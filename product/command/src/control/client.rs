@@ -1,9 +1,9 @@
-//! Asking a running server.
+//! The client's side of the control socket.
 //!
 //! Owns: one connection, requests out, replies in.
-//! Does not own: finding the server (`place`), and whose it is (`trust`).
-//! Invariants: a server that goes away is an error, never a hang: a reply has a time limit, except
-//! that a drain goes on as long as the server reports progress.
+//! Does not own: finding the server (`place`), and checking its owner (`trust`).
+//! Invariants: a server that goes away is an error, never a hang. A reply has a time limit; a drain goes on as long as
+//! the server reports progress.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use crate::configuration;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// Longest silence of a server that is asked.
+/// Longest silence of a server before the client gives up.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
@@ -26,14 +26,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects to the server whose socket is `named`, or to the one that runs.
+    /// Connects to the server at the socket `named`, or to the only one that runs.
     pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
         let from_environment = configuration::control_from_environment();
         let (path, stream) = place::connect(named.or(from_environment.as_deref()))?;
         Self::over(&path, stream)
     }
 
-    /// Speaks over a connection to the socket at `path`.
+    /// Uses a connection to the socket at `path`.
     pub(crate) fn over(path: &Path, stream: UnixStream) -> Outcome<Self> {
         let shown = output::shown(path.display());
         let failed = |error| Failure::failed(format!("no server answers on {shown}: {error}"));
@@ -65,7 +65,7 @@ impl Client {
         }
     }
 
-    /// The error of a reply that answers another question.
+    /// The error for a reply to another request.
     pub(crate) fn unexpected(&self, reply: &Reply) -> Failure {
         self.broken(&format!("it answered {reply:?}"))
     }

@@ -1,9 +1,9 @@
 //! The server's side of the control socket.
 //!
-//! Owns: the accepting thread, a thread a connection, the bound on both.
-//! Does not own: what a request leads to: the [`Responder`] does.
-//! Invariants: at most [`CONNECTIONS_MAX`] connections at a time; a line that is too long or no
-//! request is refused, and the connection goes on or closes, but the server never stops for it.
+//! Owns: the accepting thread, a thread for each connection, the bounds.
+//! Does not own: the effects of a request (the [`Responder`] has them).
+//! Invariants: at most [`CONNECTIONS_MAX`] connections are open at a time. A line that is too long or is no request is
+//! refused; the connection goes on or closes, but the server never stops for it.
 
 #[cfg(test)]
 mod tests;
@@ -20,21 +20,21 @@ use super::messages::{LINE_BYTES_MAX, Reply, Request};
 /// Most connections at a time.
 const CONNECTIONS_MAX: usize = 16;
 
-/// A client that does not take its reply is let go after this.
+/// Time until the server drops a client that does not take its reply.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Carries requests out.
 pub(crate) trait Responder: Send + Sync + 'static {
-    /// Answers a request by one or more replies, in order. An error of `send` ends it.
+    /// Answers a request with one or more replies, in order. An error of `send` ends it.
     fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()>;
 }
 
-/// Serves the socket on threads of its own for as long as the process runs.
+/// Serves the socket on its own threads for as long as the process runs.
 pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io::Result<()> {
     let open = Arc::new(AtomicUsize::new(0));
     let accept = move || {
         for stream in listener.incoming() {
-            // What fails here is one client's connection, or descriptors that come back.
+            // An error concerns only one client's connection, or descriptors that are free again later.
             let Ok(stream) = stream else {
                 thread::sleep(Duration::from_millis(10));
                 continue;
@@ -49,7 +49,7 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
     thread::Builder::new().name("control".to_owned()).spawn(accept).map(drop)
 }
 
-/// One of the places for connections; given back when dropped.
+/// One of the `CONNECTIONS_MAX` slots for connections; dropping it frees the slot.
 struct Place {
     open: Arc<AtomicUsize>,
     within: bool,

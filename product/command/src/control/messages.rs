@@ -1,4 +1,4 @@
-//! What is said over the control socket.
+//! The messages of the control socket.
 //!
 //! Owns: requests, replies, the report that `stat` shows.
 //! Does not own: sockets.
@@ -8,62 +8,62 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest line either side sends or takes.
+/// Longest line that either side sends or accepts.
 pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// What a client asks.
+/// A client's request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {
     /// A report.
     Stat,
-    /// What each client waited for.
+    /// Each client's waits.
     Delays,
     /// Set a knob.
     Set {
         /// `KNOB=VALUE`.
         assignment: String,
-        /// For this device alone.
+        /// Only for this device.
         device: Option<String>,
     },
     /// Write everything that is dirty now.
     Drain,
-    /// Tell which calls clients make from now on, until the connection closes or the time is over.
+    /// Report clients' calls from now on, until the connection closes or the time is over.
     Record {
-        /// Only for so long.
+        /// Only for this time.
         lasting_ns: Option<u64>,
     },
-    /// Tell what happens from now on, until the connection closes or the time is over.
+    /// Report events from now on, until the connection closes or the time is over.
     Trace {
-        /// On this device alone, or to all.
+        /// Only this device's events, and those of all devices.
         device: Option<String>,
-        /// Only for so long.
+        /// Only for this time.
         lasting_ns: Option<u64>,
-        /// Only events that are called this; all if none are named.
+        /// Only events with these names; all if the list is empty.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         only: Vec<String>,
     },
 }
 
-/// What the server answers. A drain is answered by any number of `Progress`, then `Drained`; a trace by any
-/// number of `Events`, then, if it was to end, `TraceEnded`.
+/// The server's answer. A drain is answered by any number of `Progress`, then `Drained`. A trace is answered by any
+/// number of `Events`, then, if it has an end, `TraceEnded`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Reply {
     /// Answer to `Stat`.
     Report(Box<Report>),
-    /// Answer to `Delays`: any number, a device in one or several that follow each other.
+    /// Answer to `Delays`: any number of these; each device has one or several in a row.
     Delays {
         /// The device's name.
         device: String,
-        /// Who waited for it.
+        /// The clients that waited for it.
         clients: Vec<DelayGauges>,
-        /// What those waited that are not told apart any more.
+        /// Sums of the clients that are no longer told apart.
         others: DelayTimeGauges,
-        /// How many these are.
+        /// Number of these clients.
         others_count: u64,
     },
-    /// No more of these.
+    /// Ends the answer to `Delays`.
     DelaysEnded {
         /// Since the server was ready.
         uptime_ns: u64,
@@ -76,47 +76,47 @@ pub(crate) enum Reply {
         unit: String,
         /// The value in force now.
         value: u64,
-        /// The device it holds for, or all.
+        /// The device that it holds for; none if for all.
         device: Option<String>,
     },
-    /// How far a drain is.
+    /// Progress of a drain.
     Progress(Progress),
     /// A drain has ended.
     Drained(Drained),
-    /// What has happened. Sent once at the beginning, and at least once a second.
+    /// Events. Sent once at the beginning, and at least once a second.
     Events {
         /// In order.
         events: Vec<TraceEvent>,
-        /// Events of all devices that are lost, since they were not taken in time: before these.
+        /// Events of all devices that were lost before these, since the connection was too slow.
         lost: u64,
     },
     /// Calls that clients made, in order. Sent at least once a second.
     Calls {
-        /// Since the server was ready in microseconds, operation (1 read, 2 write, 3 sync), file, offset, bytes.
+        /// Microseconds since the server was ready, operation (1 read, 2 write, 3 sync), file, offset, bytes.
         calls: Vec<[u64; 5]>,
-        /// Calls that are lost, since they were not taken in time: before these.
+        /// Calls that were lost before these, since the connection was too slow.
         lost: u64,
     },
     /// The time of a trace is over.
     TraceEnded,
-    /// The server was told to end without writing. Said on its standard output alone.
+    /// The server was told to end without writing. Printed only on its standard output.
     Abandoned {
-        /// What was lost.
+        /// The lost bytes.
         unwritten: Vec<Unwritten>,
     },
     /// The request was not carried out.
     Refused {
         /// Why.
         reason: String,
-        /// Whether the request made no sense (rather than failed).
+        /// Whether the request made no sense (otherwise it failed).
         wrong_use: bool,
     },
 }
 
-/// How far a drain is.
+/// Progress of a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Progress {
-    /// Still dirty or on the way to a device.
+    /// Still dirty or under writeback.
     pub(crate) left_bytes: u64,
     /// Written since the drain started.
     pub(crate) written_bytes: u64,
@@ -124,25 +124,25 @@ pub(crate) struct Progress {
     pub(crate) elapsed_ns: u64,
 }
 
-/// How a drain ended.
+/// The end of a drain.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Drained {
-    /// Written while it ran.
+    /// Written during the drain.
     pub(crate) written_bytes: u64,
-    /// How long it took.
+    /// The drain's duration.
     pub(crate) elapsed_ns: u64,
-    /// What could not be written.
+    /// Files that could not be written.
     pub(crate) failed: Vec<Unwritten>,
 }
 
-/// A file with bytes that are not on its device.
+/// A file with bytes that did not reach its device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Unwritten {
     /// The file's path on the host, or its number if it has no name.
     pub(crate) file: String,
-    /// How much of it is unwritten.
+    /// Number of its unwritten bytes.
     pub(crate) bytes: u64,
-    /// Why, if a write was tried and failed.
+    /// The reason, if a write was tried and failed.
     pub(crate) reason: Option<String>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) struct Unwritten {
 pub(crate) struct Report {
     /// Address and port.
     pub(crate) listen: String,
-    /// The directories and what each is exported as.
+    /// The directories and their exports.
     pub(crate) serving: Vec<Served>,
     /// Since the server was ready.
     pub(crate) uptime_ns: u64,
@@ -159,7 +159,7 @@ pub(crate) struct Report {
     pub(crate) cache: CacheGauges,
     /// How writers are throttled.
     pub(crate) policy: String,
-    /// By which policy clean pages are evicted.
+    /// The eviction policy.
     #[serde(default)]
     pub(crate) eviction: String,
     /// The devices.
@@ -172,35 +172,35 @@ pub(crate) struct Report {
     pub(crate) knobs: BTreeMap<String, u64>,
 }
 
-/// One directory.
+/// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Served {
     /// On the host.
     pub(crate) directory: String,
-    /// What clients mount.
+    /// The path that clients mount.
     pub(crate) export: String,
 }
 
-/// Where the cache's memory is.
+/// Use of the cache's memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct CacheGauges {
-    /// All of it.
+    /// All memory of the cache.
     pub(crate) cache_bytes: u64,
-    /// Holding nothing.
+    /// Free memory.
     pub(crate) free_bytes: u64,
-    /// Not yet written, on the way included.
+    /// Dirty, writeback included.
     pub(crate) dirty_bytes: u64,
-    /// On the way to a device.
+    /// Under writeback.
     pub(crate) writeback_bytes: u64,
-    /// What all devices together may have dirty.
+    /// Limit of dirty bytes of all devices together.
     pub(crate) dirty_limit_bytes: u64,
     /// Held by replies on their way to clients.
     pub(crate) pinned_bytes: u64,
-    /// What describes the cache.
+    /// The cache's own metadata.
     pub(crate) metadata_bytes: u64,
-    /// With memory behind it in 2 MiB pages, whether free or not.
+    /// Memory in 2 MiB pages, whether free or not.
     pub(crate) resident_huge_bytes: u64,
-    /// The same in 4 KiB pages.
+    /// Memory in 4 KiB pages, whether free or not.
     pub(crate) resident_base_bytes: u64,
     /// Files the cache knows.
     pub(crate) files: u64,
@@ -211,19 +211,19 @@ pub(crate) struct CacheGauges {
 pub(crate) struct DeviceGauges {
     /// Its name, as `--device` takes it.
     pub(crate) name: String,
-    /// How it is read and written.
+    /// How the server reads and writes it.
     pub(crate) described: String,
-    /// Not yet written.
+    /// Dirty bytes.
     pub(crate) dirty_bytes: u64,
-    /// In how many runs.
+    /// Number of runs of dirty pages.
     pub(crate) dirty_runs: u64,
-    /// On the way.
+    /// Bytes under writeback.
     pub(crate) writeback_bytes: u64,
-    /// Where its writers are made to wait.
+    /// The dirty limit, at which its writers are throttled.
     pub(crate) dirty_limit_bytes: u64,
-    /// Where its flusher starts to write.
+    /// The background threshold, at which its flusher starts to write.
     pub(crate) background_threshold_bytes: u64,
-    /// How fast it writes while it has something to write; none until that has been measured.
+    /// Its write speed while it has dirty pages to write; none until measured.
     pub(crate) write_bandwidth_bytes_per_s: Option<u64>,
     /// Dirtied since the start.
     pub(crate) dirtied_bytes: u64,
@@ -232,11 +232,12 @@ pub(crate) struct DeviceGauges {
     /// Read since the start.
     #[serde(default)]
     pub(crate) read_bytes: u64,
-    /// Files that have had no turn to be written, those of the round under way, those that have more after theirs.
+    /// Dirty files that wait for their first turn, files of the current round, and files with more to write after their
+    /// turn (b_dirty, b_io, b_more_io).
     pub(crate) b_dirty: u64,
     pub(crate) b_io: u64,
     pub(crate) b_more_io: u64,
-    /// Time that it had work.
+    /// Time during which it had requests.
     pub(crate) busy_ns: u64,
     /// Requests in flight.
     pub(crate) in_flight_requests: u32,
@@ -246,46 +247,46 @@ pub(crate) struct DeviceGauges {
     pub(crate) files_dirty: u32,
     /// Files whose last write failed.
     pub(crate) files_failed: u32,
-    /// What failed last.
+    /// The last error.
     pub(crate) last_error: Option<String>,
-    /// Knobs that have a value of their own for this device, by name.
+    /// Knobs with a value only for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
-    /// It counts as hung: for so long it has completed nothing.
+    /// Time since its last completion, if it counts as hung.
     pub(crate) stalled_ns: Option<u64>,
-    /// Its writers and syncs are refused until it completes something.
+    /// Whether its writers and syncs are refused until it completes a request.
     pub(crate) refuses: bool,
-    /// What the policy has to say, by its own names.
+    /// The policy's own figures, by the policy's names.
     pub(crate) in_force: BTreeMap<String, Option<FigureGauge>>,
-    /// Writers' pauses by cause, as far as there were any.
+    /// Writers' pauses by cause; causes without a pause are left out.
     pub(crate) pauses: Vec<PauseGauges>,
-    /// How long waits took since the start.
+    /// Durations of waits since the start.
     pub(crate) waits: WaitGauges,
-    /// Who waits now, longest first, as many as are told by name.
+    /// Current waiters by name, longest wait first.
     pub(crate) waiting: Vec<WaiterGauges>,
-    /// How many more wait.
+    /// Number of further waiters.
     pub(crate) waiting_more: u64,
-    /// What clients waited for since the start: the 64 that ended a wait last.
+    /// Clients' waits since the start, of the 64 clients whose waits ended last.
     pub(crate) clients: Vec<DelayGauges>,
 }
 
-/// A figure of a policy's; none where that is not known.
+/// A policy's figure.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum FigureGauge {
-    /// So much, of the unit in its name.
+    /// A number, with the unit in the figure's name.
     Number(u64),
-    /// In a word.
+    /// A word.
     Word(String),
 }
 
 /// Writers' pauses for one cause.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PauseGauges {
-    /// Why.
+    /// The cause.
     pub(crate) cause: String,
-    /// Writers that wait for it now.
+    /// Writers that are paused for it now.
     pub(crate) waiting: u64,
-    /// Pauses that ended.
+    /// Finished pauses.
     pub(crate) count: u64,
     /// Their sum.
     pub(crate) ns: u64,
@@ -293,10 +294,10 @@ pub(crate) struct PauseGauges {
     pub(crate) longest_ns: u64,
 }
 
-/// How long waits took, by what was waited for.
+/// Durations of waits, by cause.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WaitGauges {
-    /// Writes that had to wait: all pauses of one call together, and what it wrote itself.
+    /// Writes that had to wait: all pauses of a call together, and its own writeback.
     pub(crate) throttle: TimeGauges,
     /// Calls that had to wait for a frame.
     pub(crate) reclaim: TimeGauges,
@@ -310,14 +311,14 @@ pub(crate) struct WaitGauges {
     pub(crate) commit: TimeGauges,
 }
 
-/// How long waits of one kind took.
+/// Durations of waits of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TimeGauges {
     /// How many.
     pub(crate) count: u64,
     /// Their sum.
     pub(crate) ns: u64,
-    /// Half of them took at most this.
+    /// The median: half of them took at most this.
     pub(crate) p50_ns: u64,
     /// 99 of 100.
     pub(crate) p99_ns: u64,
@@ -327,7 +328,7 @@ pub(crate) struct TimeGauges {
     pub(crate) max_ns: u64,
 }
 
-/// A payer that waits: a file, for a client.
+/// A payer that waits: a file, on behalf of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct WaiterGauges {
     /// The file's path on the host.
@@ -336,71 +337,70 @@ pub(crate) struct WaiterGauges {
     pub(crate) client: Option<String>,
     /// The cause of a writer's pause, or `sync`.
     pub(crate) waits_for: String,
-    /// How many of its calls do.
+    /// Number of its calls that wait.
     pub(crate) calls: u64,
-    /// For how long the first of these has.
+    /// Time that the first of these has waited.
     pub(crate) ns: u64,
 }
 
-/// What somebody waited for a device: a client, or of calls for nobody in particular, those to a file.
+/// The waits of a client for a device; calls of no known client are counted for their file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DelayGauges {
     /// The client's address.
     pub(crate) client: Option<String>,
-    /// The user that it acted for.
+    /// The user that the client acted for.
     pub(crate) uid: Option<u32>,
     /// The file's path on the host.
     pub(crate) file: Option<String>,
-    /// Calls that wait now, for room or a sync.
+    /// Calls that are paused or wait for a sync now.
     pub(crate) waiting: u64,
-    /// What those waited that have ended.
+    /// Finished waits.
     #[serde(flatten)]
     pub(crate) times: DelayTimeGauges,
 }
 
-/// How long calls waited, by what for.
+/// Durations of calls' waits, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct DelayTimeGauges {
-    /// Writes, for their device.
+    /// Writes, throttled for their device.
     pub(crate) throttle: TimeGauges,
-    /// For a frame.
+    /// Calls that waited for a frame.
     pub(crate) reclaim: TimeGauges,
-    /// For bytes to be read.
+    /// Calls that waited for a read from the device.
     pub(crate) read: TimeGauges,
-    /// For what was written to be durable.
+    /// Calls that waited until written bytes were durable.
     pub(crate) sync: TimeGauges,
 }
 
 impl DelayTimeGauges {
-    /// Each with its name.
+    /// Each duration with its name.
     pub(crate) fn all(&self) -> [(&'static str, &TimeGauges); 4] {
         let Self { throttle, reclaim, read, sync } = self;
         [("throttle", throttle), ("reclaim", reclaim), ("read", read), ("sync", sync)]
     }
 
-    /// All together.
+    /// The sum of all.
     pub(crate) fn ns(&self) -> u64 {
         self.all().iter().map(|(_, times)| times.ns).sum()
     }
 }
 
-/// One thing that happened.
+/// One event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct TraceEvent {
     /// Since the server was ready.
     pub(crate) at_ns: u64,
-    /// The device; none if it is about all.
+    /// The device; none if the event concerns all.
     pub(crate) device: Option<String>,
-    /// The file's path on the host, if it is about one that is still open.
+    /// The file's path on the host, if the event concerns a file that is still open.
     pub(crate) file: Option<String>,
     /// The client's address, if it is known.
     pub(crate) client: Option<String>,
-    /// What.
+    /// The event itself.
     #[serde(flatten)]
     pub(crate) what: Happened,
 }
 
-/// What happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Happened {
@@ -421,7 +421,7 @@ pub(crate) enum Happened {
 }
 
 impl Happened {
-    /// As JSON calls it.
+    /// The event's name in JSON.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::PauseBegins { .. } => "pause_begins",
@@ -453,30 +453,30 @@ pub(crate) struct NfsGauges {
     pub(crate) closed_silent: u64,
     /// Closed to make room for new ones.
     pub(crate) closed_for_room: u64,
-    /// Refused because all that could have made room had calls in progress.
+    /// Refused because every connection that could have made room had calls in progress.
     pub(crate) refused: u64,
-    /// Bytes that connections hold: requests in progress or on their way in, replies not sent yet.
+    /// Bytes that connections hold: requests in progress or not yet complete, replies not sent yet.
     pub(crate) request_bytes: u64,
     /// Connections that wait until others hold less.
     pub(crate) waiting_for_room: u64,
-    /// Closed because they held what others waited for and their peers did nothing about it.
+    /// Closed because their peers were idle while other connections waited for the memory that they held.
     pub(crate) closed_stalled: u64,
-    /// Reset because there was no room to receive what their peers had sent, for 15 s.
+    /// Reset because there was no room for 15 s to receive their peers' data.
     pub(crate) closed_unread: u64,
-    /// How many there were of each procedure, refusal and status other than OK, by name.
+    /// Number of calls of each procedure, of refusals, and of each status other than OK, by name.
     pub(crate) calls: BTreeMap<String, u64>,
-    /// What is served to each client that has connections, by address.
+    /// Traffic of each client with open connections, by address.
     #[serde(default)]
     pub(crate) clients: BTreeMap<String, PeerGauges>,
 }
 
-/// What is served to a client over the connections that it has now.
+/// Traffic of a client over its open connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PeerGauges {
-    /// How many it has.
+    /// Number of its connections.
     pub(crate) connections: u64,
-    /// What came over these, calls and data.
+    /// Bytes received over them, calls and data.
     pub(crate) received_bytes: u64,
-    /// What went back.
+    /// Bytes sent back.
     pub(crate) sent_bytes: u64,
 }

@@ -21,7 +21,7 @@ pub(super) struct Neighbour {
     pub(super) uid: u32,
 }
 
-/// The servers in `proc` that do not belong to this user, by number.
+/// The servers in `proc` that do not belong to this user, by process number.
 pub(super) fn servers(proc: &Path, own: u32) -> Vec<Neighbour> {
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let server = |entry: fs::DirEntry| {

@@ -1,9 +1,9 @@
-//! Where control sockets are.
+//! The places of control sockets.
 //!
-//! Owns: the directories that may hold them, which servers run.
-//! Does not own: what is this user's (`trust`); what is said over a socket.
-//! Invariants: a directory of ours belongs to this user and is closed to others, or is not used, by a server
-//! or by a client; a socket that nobody listens on is removed, one that somebody listens on never.
+//! Owns: the directories that may hold them; finding the servers that run.
+//! Does not own: the checks of ownership (`trust`); the messages on a socket.
+//! Invariants: servers and clients use one of our directories only if it belongs to this user and is closed to others.
+//! A socket without a listener is removed, a socket with a listener never.
 
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ use afflux_report::output;
 /// Most sockets that are looked at in a directory.
 const SOCKETS_MAX: usize = 1024;
 
-/// The directories that may hold sockets of this user's servers, the preferred one first. Another user may have taken the
-/// name in the directory for temporary files, so that the last one is at home.
+/// The directories that may hold sockets of this user's servers, the preferred one first. The last one is at home,
+/// since another user may have taken the name in the directory for temporary files.
 fn directories() -> Vec<PathBuf> {
     let variable = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let runtime = variable("XDG_RUNTIME_DIR").map(|path| path.join("afflux"));
@@ -39,10 +39,10 @@ fn directories() -> Vec<PathBuf> {
     runtime.into_iter().chain(of_root).chain([temporary]).chain(at_home).collect()
 }
 
-/// A server's place.
+/// A server's socket.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// Where clients connect.
+    /// The path that clients connect to.
     pub(crate) path: PathBuf,
     directory: Directory,
     name: OsString,
@@ -56,7 +56,7 @@ impl Bound {
     }
 }
 
-/// Listens for a server on `listen`: at `named`, or where clients look.
+/// Listens for a server on `listen`: at `named`, or where clients look by default.
 pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(Bound, UnixListener)> {
     if let Some(path) = named {
         return bind_named(path);
@@ -65,7 +65,7 @@ pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(Bound, 
     bind_in_first(&directories(), name)
 }
 
-/// Listens in the first of the directories that is this user's.
+/// Listens in the first of the directories that belongs to this user.
 fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, UnixListener)> {
     let mut reasons = Vec::new();
     for path in directories {
@@ -78,7 +78,7 @@ fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, Uni
     Err(Failure::failed(format!("no place for the control socket ({reasons}); name one with --control PATH")))
 }
 
-/// Makes the directory, or makes sure that it is ours alone.
+/// Makes the directory, or checks that only this user can use it.
 fn prepare(path: &Path) -> Result<Directory, String> {
     let failed = |error| format!("{}: {error}", output::shown(path.display()));
     match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
@@ -94,7 +94,7 @@ fn bind_named(path: &Path) -> Outcome<(Bound, UnixListener)> {
     bind_at(path.to_path_buf(), directory, name)
 }
 
-/// Under the directory's lock, so that no client takes a socket for dead on which nobody listens yet.
+/// Holds the directory's lock, so that no client takes a bound socket that does not listen yet for a dead one.
 fn bind_in(path: &Path, directory: Directory, name: OsString) -> Outcome<(Bound, UnixListener)> {
     let path = path.join(&name);
     directory.lock().map_err(|error| cannot_be_made(&path, &error.to_string()))?;
@@ -126,7 +126,7 @@ fn cannot_be_made(path: &Path, reason: &str) -> Failure {
     Failure::failed(format!("the control socket {shown} cannot be made: {reason}; name another with --control PATH"))
 }
 
-/// A connection to the server whose socket is `named`, or to the one that runs; with the socket's path.
+/// Connects to the server at the socket `named`, or to the only one that runs. Also returns the socket's path.
 pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
     let Some(path) = named else { return connect_to_the_one() };
     let probed = trust::parts(path).and_then(|(parent, name)| Directory::named(&parent)?.probe(&name));
@@ -138,7 +138,7 @@ pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
         Ok(Found::Dead(_)) => Err(no_answer("nobody listens there any more")),
         Ok(Found::Busy) => Err(no_answer("it takes no more connections")),
         Err(reason) => Err(Failure::failed(format!(
-            "the control socket {} is not trusted: {reason}; a server is asked by the user who runs it",
+            "the control socket {} is not trusted: {reason}; only the user who runs a server can talk to it",
             output::shown(path.display())
         ))),
     }
@@ -174,7 +174,7 @@ fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
     }
 }
 
-/// Servers run, and other users run them.
+/// The error when only other users' servers run.
 fn owned_by_others(others: &[Neighbour]) -> String {
     let one = |other: &Neighbour| match other.uid {
         0 => format!("root runs one (process {}): sudo {}", other.pid, command_line::own("afflux")),
@@ -188,16 +188,16 @@ fn list(paths: &[PathBuf], between: &str) -> String {
     paths.iter().map(|path| output::shown(path.display())).collect::<Vec<_>>().join(between)
 }
 
-/// What was found in the directories.
+/// The sockets in the directories.
 #[derive(Debug, Default)]
 struct Running {
-    /// The sockets that a server listens on, by path; with a connection, unless it takes none.
+    /// The sockets with a listening server, by path; none for the connection if the server accepts none.
     servers: Vec<(PathBuf, Option<UnixStream>)>,
-    /// What is not this user's, and so was left alone.
+    /// Sockets that are not this user's, and were left alone.
     distrusted: Vec<String>,
 }
 
-/// The servers of this user in `directories`. Removes sockets of this user's that nobody listens on.
+/// The servers of this user in `directories`. Removes this user's sockets without a listener.
 fn running(directories: &[PathBuf]) -> Running {
     let mut found = Running::default();
     for path in directories {
@@ -214,7 +214,7 @@ fn running(directories: &[PathBuf]) -> Running {
 }
 
 fn look_in(path: &Path, directory: &Directory, found: &mut Running) {
-    // Without the lock a server may be about to listen on what seems dead.
+    // Without the lock, a socket that seems dead may belong to a server that is about to listen.
     let may_remove = directory.try_lock();
     let Ok(entries) = fs::read_dir(path) else { return };
     for name in entries.take(SOCKETS_MAX).filter_map(|entry| Some(entry.ok()?.file_name())) {

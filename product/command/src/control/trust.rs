@@ -1,10 +1,9 @@
-//! Whether what stands at a path is this user's.
+//! Checks that a file at a path belongs to this user.
 //!
-//! Owns: looking at directories, sockets and the servers behind them before anything there is believed or
-//! removed.
-//! Does not own: which directories there are, and what a server is asked (`place`, `client`).
-//! Invariants: a symbolic link in a socket's place is never followed; nothing is removed but a socket of this
-//! user's that nobody listens on; a stream that is handed out leads to a server that this user runs.
+//! Owns: looking at directories, sockets and the servers behind them before anything there is believed or removed.
+//! Does not own: the list of directories, and the requests to a server (`place`, `client`).
+//! Invariants: a symbolic link in a socket's place is never followed. Nothing is removed but this user's sockets
+//! without a listener. A stream that is handed out leads to a server that this user runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -23,33 +22,32 @@ use rustix::process::geteuid;
 
 use afflux_report::output;
 
-/// Longest wait for a server that takes no connections because many wait already.
+/// Longest wait for a server whose queue of connections is full.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A directory that was checked and is held, so that it stays the one that was checked.
+/// A checked directory. The open descriptor keeps it the same directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     fd: OwnedFd,
     path: PathBuf,
 }
 
-/// What stands in a socket's place.
+/// The kind of file in a socket's place.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// Nothing.
     Nothing,
-    /// A socket of this user's that nobody listens on.
+    /// A socket of this user without a listener.
     Dead(Identity),
-    /// A server of this user's.
+    /// A server of this user.
     Server(UnixStream),
-    /// A server that lets nobody in: as many as it may have are waiting already.
+    /// A server whose queue of connections is full.
     Busy,
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     device: u64,
@@ -63,13 +61,13 @@ impl Identity {
 }
 
 impl Directory {
-    /// Opens one that belongs to this user and is closed to all others.
+    /// Opens a directory that belongs to this user and is closed to all others.
     pub(super) fn private(path: &Path) -> Result<Self, String> {
         let shown = output::shown(path.display());
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            // What NOFOLLOW and DIRECTORY say of a link, by kernel.
-            Errno::LOOP | Errno::NOTDIR => format!("{shown} is no directory, or a symbolic link"),
+            // Kernels differ in the error of NOFOLLOW and DIRECTORY for a link.
+            Errno::LOOP | Errno::NOTDIR => format!("{shown} is not a directory, or is a symbolic link"),
             Errno::ACCESS => format!("{shown} is closed to this user"),
             other => format!("{shown}: {other}"),
         })?;
@@ -83,9 +81,9 @@ impl Directory {
         Ok(Self { fd, path: path.to_path_buf() })
     }
 
-    /// Opens one that the user has named: not everybody can put another file in place of one of this user's.
-    /// (Its group may; on many hosts each user has one of their own. What a socket's owner is, and who listens
-    /// behind it, is looked at in any case.)
+    /// Opens a directory that the user has named, if other users cannot replace this user's files in it. Its group may
+    /// be able to: on many hosts each user has a group of their own. The owner of a socket and of its listener is
+    /// checked in any case.
     pub(super) fn named(path: &Path) -> Result<Self, String> {
         let shown = output::shown(path.display());
         let failed = |errno: Errno| format!("{shown}: {errno}");
@@ -102,24 +100,23 @@ impl Directory {
         }
         let sticky = found.st_mode & 0o1000 != 0;
         if found.st_mode & 0o002 != 0 && !sticky {
-            return Err(format!("everybody may change what is in the directory {shown}"));
+            return Err(format!("every user may change files in the directory {shown}"));
         }
         Ok(Self { fd, path: path.to_path_buf() })
     }
 
-    /// Keeps other servers and clients of this user from making and removing sockets here, until
-    /// [`Directory::unlock`] or the directory's end. For private directories: in another a stranger could take
-    /// the lock and keep it.
+    /// Keeps other servers and clients of this user from making and removing sockets here, until [`Directory::unlock`]
+    /// or the directory's end. Only for private directories: elsewhere a stranger could take the lock and keep it.
     pub(super) fn lock(&self) -> io::Result<()> {
         Ok(flock(&self.fd, FlockOperation::LockExclusive)?)
     }
 
-    /// The same if nobody has it.
+    /// Takes the lock if it is free.
     pub(super) fn try_lock(&self) -> bool {
         flock(&self.fd, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     pub(super) fn unlock(&self) {
         let _ = flock(&self.fd, FlockOperation::Unlock);
     }
@@ -132,7 +129,7 @@ impl Directory {
         }
     }
 
-    /// What stands there, if it is this user's.
+    /// The kind of file at `name`, if it belongs to this user.
     pub(super) fn probe(&self, name: &OsStr) -> Result<Found, String> {
         let path = self.path.join(name);
         let shown = output::shown(path.display());
@@ -140,7 +137,7 @@ impl Directory {
         match FileType::from_raw_mode(found.st_mode) {
             FileType::Socket => {}
             FileType::Symlink => return Err(format!("{shown} is a symbolic link")),
-            _ => return Err(format!("there is a file of that name already: {shown} is no socket")),
+            _ => return Err(format!("there is a file of that name already: {shown} is not a socket")),
         }
         if found.st_uid != geteuid().as_raw() {
             return Err(format!("{shown} belongs to user {}", found.st_uid));
@@ -163,17 +160,17 @@ impl Directory {
         }
     }
 
-    /// Listens there, for this user alone from the start.
+    /// Listens at `name`; only this user can connect, from the start.
     pub(super) fn listen(&self, name: &OsStr) -> io::Result<(Identity, UnixListener)> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // Its file is made with these permissions, so that nobody gets in before they are set.
+        // `bind` makes the file with these permissions, so that nobody can connect before they are set.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         bind(&socket, &SocketAddrUnix::new(self.path.join(name))?)?;
         let made = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let as_made = FileType::from_raw_mode(made.st_mode).is_socket()
             && (made.st_uid, made.st_mode & 0o077) == (geteuid().as_raw(), 0);
         if !as_made {
-            return Err(io::Error::other("somebody has put another file in its place"));
+            return Err(io::Error::other("another program has put a file in its place"));
         }
         listen(&socket, BACKLOG)?;
         Ok((Identity::of(&made), UnixListener::from(socket)))
@@ -189,7 +186,7 @@ impl Directory {
     }
 }
 
-/// A connection through a path, if this very process listens there, as the kernel says.
+/// Connects to a path if the kernel says that the process `process` listens there.
 pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStream> {
     let stream = connected(path).ok()?;
     let peer = socket_peercred(&stream).ok()?;
@@ -198,15 +195,16 @@ pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStre
 
 fn connected(path: &Path) -> Result<UnixStream, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // Also how long it waits for a place in the queue of those who connect.
+    // This time limit also bounds the wait for a slot in the queue of connections.
     set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_MAX))?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(UnixStream::from(socket))
 }
 
-/// A path's directory, and its name in there.
+/// A path's directory, and its name in it.
 pub(super) fn parts(path: &Path) -> Result<(PathBuf, OsString), String> {
-    let name = path.file_name().ok_or_else(|| format!("{} is no path of a file", output::shown(path.display())))?;
+    let name =
+        path.file_name().ok_or_else(|| format!("{} is not the path of a file", output::shown(path.display())))?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((directory.to_path_buf(), name.to_owned()))
 }

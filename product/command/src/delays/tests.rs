@@ -35,8 +35,8 @@ fn what_is_left_out_is_said() {
     let many = (0..SHOWN_MAX as u64 + 3).map(|at| client(&format!("10.0.0.{at}"), 1, 1)).collect();
     let text = blocks(&told(many, 40));
     assert!(text.contains("10.0.0.15 uid 1000 on") && !text.contains("10.0.0.16"), "{text}");
-    assert!(text.contains("\nand 3 more on sd\\u001ba1 that waited less (--json has them)\n"), "{text}");
-    assert!(text.contains("\n40 others on sd\\u001ba1, not told apart any more\n"), "{text}");
+    assert!(text.contains("\nand 3 more on sd\\u001ba1 that waited less (--json shows them)\n"), "{text}");
+    assert!(text.contains("\n40 others on sd\\u001ba1, no longer told apart\n"), "{text}");
     assert_eq!(blocks(&told(Vec::new(), 0)), "nobody has waited\n");
 }
 

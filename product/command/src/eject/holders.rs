@@ -2,8 +2,7 @@
 //!
 //! Owns: looking in `/proc` and `/sys`.
 //! Does not own: the verdict (`eject`).
-//! Invariants: no file system is asked for anything that it may have to wait for. The result says whether some
-//! processes are closed to this user.
+//! Invariants: no call waits for a file system. The result says whether some processes are closed to this user.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,7 +29,7 @@ pub(super) struct Holders {
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) program: String,
-    /// Such as `has /media/usb/file open`.
+    /// The use, such as `has /media/usb/file open`.
     pub(super) how: String,
 }
 
@@ -47,7 +46,7 @@ pub(super) struct Sought<'a> {
 impl<'a> Sought<'a> {
     pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
         let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
-        // Files of btrfs have numbers of their own.
+        // Files of btrfs have device numbers of their own.
         let places = host.mounts_of(&disk.number);
         numbers.extend(places.iter().filter_map(|place| looked_at(place)).map(|found| found.on));
         Self { host, disk, numbers }
@@ -79,7 +78,7 @@ impl<'a> Sought<'a> {
         found
     }
 
-    /// How a process uses the disk. Without an error if it ends meanwhile.
+    /// How a process uses the disk. A process that ends meanwhile is no error.
     fn use_by(&self, process: &Path) -> std::io::Result<Option<String>> {
         let text = fs::read_to_string(process.join("mountinfo")).unwrap_or_default();
         let mounts: Vec<&str> = self.mounts_in(&text).map(|mount| mount.id).collect();
@@ -94,7 +93,7 @@ impl<'a> Sought<'a> {
             Err(error) => return Err(error),
         };
         for entry in descriptors {
-            // A process that ends meanwhile holds nothing any more.
+            // A process that has ended holds nothing any more.
             let Ok(entry) = entry else { return Ok(None) };
             let is_below = || {
                 let info = fs::read_to_string(process.join("fdinfo").join(entry.file_name())).unwrap_or_default();
@@ -115,7 +114,7 @@ impl<'a> Sought<'a> {
         })
     }
 
-    /// Where the disk is mounted in the namespace of a process.
+    /// The disk's mount point in the namespace of a process.
     fn mounted_for(&self, process: &Path) -> Option<String> {
         let text = fs::read_to_string(process.join("mountinfo")).ok()?;
         self.mounts_in(&text).next().map(|mount| format!("has it mounted on {} in its mount namespace", mount.place))
@@ -150,7 +149,7 @@ impl<'a> Sought<'a> {
             let Ok(file) = fs::read_to_string(entry.path().join("loop/backing_file")) else { continue };
             let (file, name) = (file.trim_end(), entry.file_name().to_string_lossy().into_owned());
             let is_below = || {
-                // A file without a name any more cannot be asked.
+                // A deleted file cannot be asked for its device.
                 let places = self.host.mounts_of(&self.disk.number);
                 file.ends_with(" (deleted)") && places.iter().any(|place| Path::new(file).starts_with(place))
             };
@@ -161,7 +160,7 @@ impl<'a> Sought<'a> {
         found
     }
 
-    /// The device files of the disk and its parts that the kernel keeps from exclusive use.
+    /// The device files of the disk and its partitions that the kernel keeps from exclusive use.
     pub(super) fn claimed(&self) -> Vec<String> {
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let names = self.numbers.iter().filter_map(|(major, minor)| {
@@ -174,11 +173,11 @@ impl<'a> Sought<'a> {
     }
 }
 
-/// The file that a path leads to.
+/// The numbers of a file.
 struct Seen {
-    /// The device that it is on.
+    /// The device that holds the file.
     on: Number,
-    /// The block device that it is.
+    /// The block device that the file stands for.
     is: Option<Number>,
 }
 

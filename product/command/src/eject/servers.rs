@@ -1,9 +1,9 @@
-//! The servers of ours among the processes that use a disk.
+//! Afflux servers among the processes that use a disk.
 //!
 //! Owns: finding the control socket of a process, having that server write everything.
 //! Does not own: the search for processes (`holders`), the messages (`control`).
-//! Invariants: a request goes only to a program called afflux, and only if the kernel says that this very process listens
-//! on the socket.
+//! Invariants: a request goes only to a program called afflux, and only if the kernel says that this very process
+//! listens on the socket.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,12 +21,12 @@ use crate::progress::{self, DrainDisplay};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// The name of the command, as the kernel knows it.
+/// The program's name in the kernel.
 const PROGRAM: &str = "afflux";
-/// In `/proc/net/unix`: somebody listens.
+/// In `/proc/net/unix`: the socket has a listener.
 const LISTENS: u32 = 0x10000;
 
-/// Has the server write everything, if the process is one; whether it is.
+/// Has the process write everything if it is a server. Returns whether it is one.
 pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
     if process.program != PROGRAM {
         return Ok(false);
@@ -65,7 +65,7 @@ fn sockets_of(pid: u32) -> Vec<PathBuf> {
     links.filter_map(|link| listening.get(link.to_str()?).cloned()).collect()
 }
 
-/// Socket and path of a line of `/proc/net/unix`.
+/// Socket number and path of a line of `/proc/net/unix`.
 fn listener(line: &str) -> Option<(String, PathBuf)> {
     let mut fields = line.split_ascii_whitespace();
     let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;

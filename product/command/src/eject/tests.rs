@@ -63,7 +63,7 @@ fn what_is_no_disk_is_told() {
     }
 }
 
-/// A made-up machine, whose disk may be there and may be mounted.
+/// A made-up machine, on which the disk may exist and may be mounted.
 fn machine(root: &Path, is_there: bool, mountinfo: &str) -> (Host, Disk) {
     for directory in ["sys/dev/block", "sys/devices/sdb", "proc/self"] {
         fs::create_dir_all(root.join(directory)).unwrap();

@@ -1,8 +1,8 @@
-//! `afflux govern --status`: each device, what it may owe, and what it owes.
+//! `afflux govern --status`: each device, the time it may owe, and the time it owes.
 //!
-//! Owns: the table, and its form where a table does not fit. Does not own: the figures: a governor's journal and the host
-//! have them.
-//! Invariants: it reads only, and needs no governor; what is not known is a dash.
+//! Owns: the table, and its form where a table does not fit.
+//! Does not own: the figures: a governor's journal and the host have them.
+//! Invariants: it only reads, and needs no governor; an unknown value is a dash.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -20,7 +20,7 @@ use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-/// Below so many columns a table would be broken up by the terminal.
+/// Fewest columns of a terminal for a table; a narrower one would break its lines.
 const TABLE_COLUMNS: usize = 90;
 const COLUMNS: [(&str, Align); 8] = [
     ("device", Align::Left),
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, Align); 8] = [
     ("to write it", Align::Right),
     ("", Align::Left),
 ];
-/// Longest model that is shown.
+/// Longest model name in the table, in letters.
 const MODEL_MAX: usize = 24;
 
 /// A device's line.
@@ -62,7 +62,7 @@ pub(super) fn run(args: &args::Govern, host: &Host, directory: &Path) -> Outcome
     }
 }
 
-/// Prints, after a sequence for the terminal; false once nobody reads any more.
+/// Prints `text` after a control sequence for the terminal. False once the reader has closed its end.
 fn print(erase: &str, text: &str) -> bool {
     let mut stdout = std::io::stdout().lock();
     write!(stdout, "{erase}{}", output::harmless(text, &["\x1b[0m", "\x1b[1m", "\x1b[2m"]))
@@ -84,7 +84,8 @@ fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
     let first = match (running(directory), journal.is_in_force()) {
         (Some(pid), _) => format!("A governor runs (process {pid}).\n"),
         (None, true) => {
-            "No governor runs; what one has set is still in force (afflux govern --restore puts it back).\n".to_owned()
+            "No governor runs; an earlier one's limits are still in force (afflux govern --restore puts them back).\n"
+                .to_owned()
         }
         (None, false) => "No governor runs.\n".to_owned(),
     };
@@ -95,7 +96,7 @@ fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
 fn line(host: &Host, bdi: &str, entry: Option<&Entry>, machine: Machine) -> Option<Line> {
     let disk = match host.kind(bdi)? {
         Kind::Alone { name, why } => {
-            // Loop devices and drives without anything in them are no news to anybody.
+            // Loop devices and drives without a medium are of no interest.
             let line = Line { bdi: bdi.to_owned(), device: name, remark: why.to_owned(), ..Line::default() };
             return (!why.starts_with("no medium") && !why.starts_with("memory")).then_some(line);
         }
@@ -105,7 +106,7 @@ fn line(host: &Host, bdi: &str, entry: Option<&Entry>, machine: Machine) -> Opti
     let held = values.filter(|values| *values != Values::KERNELS);
     let is_ours = entry.is_some_and(|entry| held.is_some_and(|held| entry.ours_ppm.contains(&held.ratio_ppm)));
     let remark = match (held, is_ours) {
-        (Some(values), false) => format!("set by somebody else: {}", values_text(values)),
+        (Some(values), false) => format!("set by another program: {}", values_text(values)),
         (None, _) if entry.is_some_and(|entry| entry.bytes_per_second.is_some()) => "fast enough".to_owned(),
         _ => String::new(),
     };
@@ -123,7 +124,7 @@ fn line(host: &Host, bdi: &str, entry: Option<&Entry>, machine: Machine) -> Opti
 }
 
 impl Line {
-    /// How long it takes to write what is dirty.
+    /// Time that writing its dirty bytes takes.
     fn drain_ns(&self) -> Option<u64> {
         let (dirty, speed) = (self.dirty_bytes?, self.bytes_per_second?.max(1));
         u64::try_from(u128::from(dirty) * 1_000_000_000 / u128::from(speed)).ok()
@@ -152,7 +153,7 @@ impl Line {
     }
 }
 
-/// A table, or where that does not fit a few lines a device.
+/// A table, or, where it does not fit, a few lines for each device.
 pub(super) fn shown(lines: &[Line], width: usize, terminal: Terminal) -> String {
     if width >= TABLE_COLUMNS {
         let mut table = Table::new("", &COLUMNS);
@@ -171,7 +172,7 @@ pub(super) fn shown(lines: &[Line], width: usize, terminal: Terminal) -> String 
     text
 }
 
-/// Lines of at most `width` letters, broken between words; a longer word is a line of its own, cut where it must be.
+/// Lines of at most `width` letters, broken between words. A longer word gets a line of its own, cut where it must be.
 fn wrapped(text: &str, width: usize) -> String {
     let width = width.max(8);
     let indent = if text.starts_with(' ') { " " } else { "" };

@@ -1,6 +1,7 @@
 //! Events of a governor: in words, as JSON, as lines of its log.
 //!
-//! Owns: these, and how grave an event is. Does not own: when something happens.
+//! Owns: these forms, and the severity of an event.
+//! Does not own: the moment of an event.
 //! Invariants: one line an event. Names of devices are strangers' text.
 
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tracing::{info, warn};
 
 use afflux_report::{output, units};
 
-/// Says it, in the form that was asked for.
+/// Prints an event in the requested form.
 pub(super) fn say(event: &Event, as_json: bool) {
     if as_json {
         output::say(object(event));
@@ -20,7 +21,8 @@ pub(super) fn say(event: &Event, as_json: bool) {
     }
 }
 
-/// Tells it to the log of a governor that stays, as grave as it is: what others did, or would not let it do, is a warning.
+/// Logs an event of a governor that stays running. A change by another program, or a refusal by the kernel, is a
+/// warning.
 pub(super) fn log(event: &Event) {
     let line = line(event);
     match &event.what {
@@ -35,14 +37,14 @@ pub(super) fn line(event: &Event) -> String {
         What::Limited { limit_bytes, bytes_per_second, budget_ns, .. } => {
             let (limit, budget) = (units::data(*limit_bytes), units::time(Duration::from_nanos(*budget_ns)));
             let speed = bytes_per_second.map_or_else(
-                || "how fast it writes is not known yet".to_owned(),
+                || "its write speed is not known yet".to_owned(),
                 |speed| format!("it writes {}", units::rate(speed, Duration::from_secs(1))),
             );
             format!("{device}: at most {limit} may be dirty ({speed}, budget {budget})")
         }
-        What::Released => format!("{device}: fast enough, it has the kernel's own limit"),
-        What::PutBack => format!("{device}: put back as it was"),
-        What::Foreign(values) => format!("{device}: somebody else has set {}: left alone", values_text(*values)),
+        What::Released => format!("{device}: fast enough, has the kernel's own limit"),
+        What::PutBack => format!("{device}: its settings are put back"),
+        What::Foreign(values) => format!("{device}: another program has set {}: left alone", values_text(*values)),
         What::Alone(why) => format!("{device}: left alone: {why}"),
         What::Gone => format!("{device}: gone"),
         What::Refused(why) => format!("{device}: left alone: {}", output::shown(why)),
@@ -54,7 +56,7 @@ pub(super) fn values_text(values: Values) -> String {
     format!("strict_limit {} and max_ratio {percent} %", u32::from(values.strict))
 }
 
-/// What kind of event it is, for programs.
+/// The kind of an event, for programs.
 pub(super) fn name(event: &Event) -> &'static str {
     match &event.what {
         What::Limited { .. } => "limited",

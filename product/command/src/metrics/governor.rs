@@ -1,8 +1,8 @@
 //! A running governor's figures.
 //!
-//! Owns: what the governor's loop tells, which family that goes into.
-//! Does not own: the governor, which has a thread of its own and waits for nobody here.
-//! Invariants: the lock is held to copy a few rows, by either side.
+//! Owns: the rows that the governor's loop publishes, and the family of each.
+//! Does not own: the governor, which has its own thread and never waits for a scraper.
+//! Invariants: both sides hold the lock only to copy a few rows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,24 +14,24 @@ use afflux_metrics::{Exposition, Value};
 use super::names::{GOVERN_BUDGET, GOVERN_DIRTY, GOVERN_DRAIN, GOVERN_EVENTS, GOVERN_LIMIT, GOVERN_SPEED};
 use super::process::Process;
 
-/// What the loop tells.
+/// The state that the loop publishes.
 #[derive(Debug, Default)]
 struct Told {
     rows: Vec<Row>,
     events: BTreeMap<&'static str, u64>,
 }
 
-/// Where it is told.
+/// The handle through which the loop publishes it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telling(Arc<Mutex<Told>>);
 
 impl Telling {
-    /// How the disks stand now.
+    /// Publishes the disks' current state.
     pub(crate) fn rows(&self, rows: Vec<Row>) {
         self.lock().rows = rows;
     }
 
-    /// Something of this kind has happened to a disk.
+    /// Counts an event of this kind.
     pub(crate) fn happened(&self, what: &'static str) {
         *self.lock().events.entry(what).or_default() += 1;
     }
@@ -40,7 +40,7 @@ impl Telling {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What gives the text.
+    /// Returns the function that makes the text.
     pub(crate) fn source(&self, root: &Path) -> impl Fn() -> String + Send + 'static {
         let (told, host, process) = (self.clone(), Host::new(root), Process::begins());
         move || {

@@ -1,7 +1,8 @@
-//! What every program tells of itself, under the names that all programs use.
+//! Figures of this process, under the names that all programs use.
 //!
-//! Owns: asking the host. Does not own: the names (`names`).
-//! Invariants: what the host does not say is left out.
+//! Owns: asking the host.
+//! Does not own: the names (`names`).
+//! Invariants: figures that the host does not give are left out.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,7 +19,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// It begins now.
+    /// Takes the present as its start.
     pub(crate) fn begins() -> Self {
         Self { began: SystemTime::now() }
     }
@@ -30,7 +31,7 @@ impl Process {
         let began = self.began.duration_since(UNIX_EPOCH).unwrap_or_default();
         all.add(&PROCESS_START, &[], Value::Number(began.as_secs_f64()));
         if let Ok(open) = fs::read_dir("/proc/self/fd") {
-            // The one that this takes is not counted.
+            // The descriptor of this listing itself is not counted.
             all.add(&PROCESS_FILES, &[], Value::Count(open.count().saturating_sub(1) as u64));
         }
         if let Some(bytes) = resident_bytes() {

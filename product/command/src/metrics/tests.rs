@@ -8,13 +8,13 @@ use super::names::all;
 const PAGE: &str = include_str!("../../../../docs/live.md");
 const DASHBOARD: &str = include_str!("../../../../docs/dashboard.json");
 
-/// The names of figures of ours that a text has.
+/// The names of our figures that occur in a text.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
     words.filter(|word| word.starts_with("afflux_") || word.starts_with("process_")).map(str::to_owned).collect()
 }
 
-/// The names that samples of a family have.
+/// The names of a family's samples.
 fn samples(family: &Family) -> Vec<String> {
     match family.kind {
         Kind::Histogram => ["bucket", "sum", "count"].map(|part| format!("{}_{part}", family.name)).to_vec(),
@@ -35,7 +35,7 @@ fn names_follow_the_conventions() {
             assert!(!name.contains(&format!("{unit}_")) && !name.ends_with(unit), "{name} is in no base unit");
         }
         assert!(family.kind != Kind::Histogram || name.ends_with("_seconds"), "{name}");
-        // These names mean parts of a histogram.
+        // These suffixes are reserved for parts of a histogram.
         assert!(!["_sum", "_count", "_bucket"].iter().any(|part| name.ends_with(part)), "{name}");
         assert!(family.help.ends_with('.') && !family.help.contains(['\n', '\\']), "{name}: {}", family.help);
     }
@@ -65,12 +65,12 @@ fn the_dashboard_refers_only_to_figures_that_exist() {
         }
     }
     assert!(asked >= 10, "{asked}");
-    // Also those of its variables.
+    // The queries of the dashboard's variables are included.
     let unknown: Vec<_> = named(DASHBOARD).difference(&known).cloned().collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
 
-/// What Prometheus itself says of rules with these expressions; nothing where it is not installed.
+/// The verdict of `promtool` on rules with these expressions; none if it is not installed.
 fn checked_by_prometheus(expressions: &[String]) -> Option<Result<(), String>> {
     let directory = afflux_scratch::Scratch::new(&std::env::temp_dir(), "promtool").unwrap().keep();
     let rule = |(at, expression): (usize, &String)| {
@@ -92,7 +92,7 @@ fn prometheus_takes_each_query_of_the_dashboard_and_of_what_is_worth_an_alarm() 
     let panels = dashboard["panels"].as_array().unwrap().iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
     let query = |target: &serde_json::Value| {
-        // As Grafana fills them in.
+        // With the values that Grafana fills in.
         let text = target["expr"].as_str().unwrap().replace("$__rate_interval", "1m0s");
         ["$instance", "$device"].iter().fold(text, |text, variable| text.replace(variable, "sd.*"))
     };
@@ -111,8 +111,8 @@ fn prometheus_takes_each_query_of_the_dashboard_and_of_what_is_worth_an_alarm() 
     assert!(checked_by_prometheus(&queries).is_some_and(|checked| checked.is_err()), "it takes anything");
 }
 
-/// What Grafana's public schema of dashboards asks for (`kinds/dashboard/dashboard_kind.cue` in its repository), as far as
-/// it holds for this one: nothing was loaded in a Grafana here.
+/// The demands of Grafana's public schema of dashboards (`kinds/dashboard/dashboard_kind.cue` in its repository), as
+/// far as they apply to this one. The test does not load it in a Grafana.
 #[test]
 fn the_dashboard_has_the_shape_that_grafana_asks_for() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
@@ -155,7 +155,7 @@ fn the_dashboard_uses_variables_that_it_has() {
     let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
     let variables = dashboard["templating"]["list"].as_array().unwrap().iter();
     let mut known: BTreeSet<&str> = variables.map(|variable| variable["name"].as_str().unwrap()).collect();
-    // Grafana's own.
+    // Grafana's own variables.
     known.extend(["__rate_interval", "__all"]);
     let used = DASHBOARD.split('$').skip(1).map(|rest| {
         let rest = rest.trim_start_matches('{');

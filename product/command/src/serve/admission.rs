@@ -1,8 +1,9 @@
-//! Who is answered by this server, and as whom calls are carried out, from its settings and what its user may do.
+//! The rules of which callers this server answers, and as which user it carries out their calls. They follow from its
+//! settings and its own privileges.
 //!
-//! Owns: putting the rules together, what a user is told of them.
+//! Owns: building the rules, their description for the user.
 //! Does not own: the rules (`frontend_nfs`), the settings.
-//! Invariants: calls are carried out as others where the process can do that, and not otherwise.
+//! Invariants: calls are carried out as other users only if the process can do that.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use rustix::process::geteuid;
 
 use crate::configuration::Configuration;
 
-/// The rules; `notes` gets what a user may want to know of this machine.
+/// Builds the rules; adds remarks about this machine to `notes`.
 pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
@@ -26,7 +27,7 @@ pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> R
     } else {
         if geteuid().is_root() {
             notes.push(
-                "calls are carried out as root, whoever makes them: CAP_SETUID and CAP_SETGID are missing".into(),
+                "all calls are carried out as root, for every caller: CAP_SETUID and CAP_SETGID are missing".into(),
             );
         }
         Rules::of_serving_user(geteuid().as_raw())
@@ -42,11 +43,11 @@ pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> R
     }
 }
 
-/// Whom the server answers, in words.
+/// Describes the callers that the server answers.
 pub(super) fn told(rules: &Rules) -> String {
     let here = match (rules.serving_user, rules.squash) {
-        (None, Squash::All) => "everybody on this machine, as nobody in particular",
-        (None, _) => "everybody on this machine, each as the user that it is",
+        (None, Squash::All) => "everybody on this machine, as the anonymous user",
+        (None, _) => "everybody on this machine, as themselves",
         (Some(_), Squash::All) => "everybody on this machine, all as this user",
         (Some(0), _) => "root's processes on this machine",
         (Some(_), _) => "this user's and root's processes on this machine, all as this user",
@@ -58,15 +59,15 @@ pub(super) fn told(rules: &Rules) -> String {
     }
     let believed = match (rules.serving_user, rules.squash) {
         (Some(_), _) => "all as this user",
-        (None, Squash::All) => "as nobody in particular",
-        (None, Squash::Root) => "as who they say they are, but root",
-        (None, Squash::None) => "as who they say they are, root too",
+        (None, Squash::All) => "as the anonymous user",
+        (None, Squash::Root) => "as the user that they claim, except root",
+        (None, Squash::None) => "as the user that they claim, including root",
     };
     let ports = if rules.any_port { "from any port" } else { "from ports below 1024" };
     format!("{here}; {} {ports}, {believed}{only}", networks.join(", "))
 }
 
-/// What is odd about the rules on a server that listens at this address.
+/// Oddities of the rules for a server that listens at this address.
 pub(super) fn oddities(rules: &Rules, listen: SocketAddr) -> Vec<&'static str> {
     let mut odd = Vec::new();
     match (listen.ip().is_loopback(), rules.networks.is_empty()) {

@@ -1,9 +1,8 @@
-//! What `serve` says once it serves.
+//! The text that `serve` prints once it serves.
 //!
-//! Owns: the words, the lines that reach it.
+//! Owns: the words, the commands that reach the server.
 //! Does not own: the facts.
-//! Invariants: each line can be used as it stands: the port, addresses and export names are those
-//! of this server.
+//! Invariants: each line can be used as it stands: the port, addresses and export names are those of this server.
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +18,23 @@ use super::admission;
 use super::exports::Export;
 use afflux_report::{output, units};
 
-/// What is served, and how.
+/// The facts about a server.
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
     pub(crate) rules: &'a Rules,
     pub(crate) control: &'a Path,
-    /// How this program is called where its name alone finds none, such as in a build's folder.
+    /// The path of this program if a shell does not find it by name, such as in a build's folder.
     pub(crate) program: Option<PathBuf>,
-    /// Whether clients have to be told where that is: it is not where they look by themselves.
+    /// Whether the commands must name the control socket, since it is not at the default place.
     pub(crate) control_is_named: bool,
-    /// Where Prometheus gets figures.
+    /// The address of the figures for Prometheus.
     pub(crate) figures: Option<SocketAddr>,
     /// Name and description of each device.
     pub(crate) devices: Vec<(String, String)>,
     pub(crate) cache_bytes: u64,
     pub(crate) memory_bytes: u64,
-    /// What the host cannot do, and what that means.
+    /// Limits of the host, and their effects.
     pub(crate) notes: &'a [String],
 }
 
@@ -43,7 +42,7 @@ impl Served<'_> {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let (address, port) = (reachable(self.listen.ip()), self.listen.port());
-        // `tcp` is IPv4 to mount; libnfs takes an IPv6 address as it is, up to the slash.
+        // `tcp` means IPv4 to mount; libnfs takes an IPv6 address unchanged, up to the slash.
         let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
         let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
         let directories: Vec<String> =
@@ -72,7 +71,7 @@ impl Served<'_> {
         ));
         if let Some(address) = self.figures {
             let reached = SocketAddr::new(reachable(address.ip()), address.port());
-            let others = if address.ip().is_loopback() { "" } else { ", and whoever else reaches it" };
+            let others = if address.ip().is_loopback() { "" } else { ", and anyone else who can reach it" };
             text.push_str(&format!("  figures http://{reached}/metrics (for Prometheus{others})\n"));
         }
         text.push_str(&format!("  answers {}\n", admission::told(self.rules)));
@@ -108,15 +107,15 @@ impl Served<'_> {
     }
 }
 
-/// How this program is to be called, if not by its name.
+/// The path of this program, if a shell does not find it by name.
 pub(crate) fn called() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
     (!is_found).then(|| env::current_exe().ok()).flatten()
 }
 
-/// As one word of a command line. What would control a terminal is written so that a shell (bash, zsh, and others
-/// that know `$'...'`) turns it back.
+/// Quotes a text as one word of a command line. Letters that would control a terminal are escaped, and a shell (bash,
+/// zsh, and others that know `$'...'`) restores them.
 fn word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
     if text.bytes().all(plain) {
@@ -137,7 +136,7 @@ fn reachable(address: IpAddr) -> IpAddr {
     }
 }
 
-/// As it stands before a colon.
+/// With brackets around an IPv6 address, as before a colon.
 pub(crate) fn bracketed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(v4) => v4.to_string(),

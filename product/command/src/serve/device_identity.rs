@@ -1,14 +1,15 @@
-//! By what a device is known again after a restart.
+//! The identity by which a server recognizes a device after a restart.
 //!
-//! All that the host says of it, together: the id of its file system, what its disk calls itself, its size. Any of
-//! these alone may be shared: images of a file system have its UUID, sticks of one series their model and size, and
-//! names as `sda` go to whatever is plugged in first. To know a device again wrongly is dear: a slow one whose prices
-//! are those of a fast one owes far more than its budget before that shows. Not to know it again costs the first
-//! second. So a change in any of them makes it another device; formatting it does, too.
+//! It combines all facts that the host reports: the id of the file system, the disk's own names, its size. Any one
+//! alone may be shared: images of a file system have its UUID, sticks of one series have the same model and size, and
+//! names such as `sda` go to the first disk plugged in. A false match is expensive: with the prices of a fast disk, a
+//! slow one owes far more than its budget before the error shows. A missed match costs the first second. So a change in
+//! any of these facts makes another device, as formatting does.
 //!
-//! Owns: which words of the host are in it. Does not own: what is kept (`kept_prices`).
-//! Invariants: the same device has the same identity after a restart of the server and of the machine, wherever it is
-//! plugged in, as far as its host names it by more than a number.
+//! Owns: the choice of facts.
+//! Does not own: the state kept for a device (`kept_prices`).
+//! Invariants: a device keeps its identity over restarts of the server and of the machine, wherever it is plugged in,
+//! if its host names it by more than a number.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use std::path::Path;
 
 use rustix::fs::{major, minor};
 
-/// Where in its entry in sysfs a device, or the disk that it is a part of, says who it is.
+/// Files of a device's entry in sysfs, or of its disk's, that identify it.
 const WORDS: &[(&str, &str)] = &[
     ("wwid", "wwid"),
     ("device/wwid", "wwid"),
@@ -33,11 +34,10 @@ const WORDS: &[(&str, &str)] = &[
     ("partition", "partition"),
 ];
 
-/// Longest word that is taken over.
+/// Longest text taken from a file.
 const WORD_MAX: usize = 256;
 
-/// The identity of the device with this number (`st_dev`), whose file system has that id; nothing if there is nothing
-/// to know it by.
+/// The identity of the device with this number (`st_dev`) and this file system id; none if the host has no usable fact.
 pub(super) fn of(device: u64, file_system: Option<u64>) -> Option<String> {
     let number = format!("{}:{}", major(device), minor(device));
     from_host(Path::new("/sys/dev/block"), &number, file_system)
@@ -47,7 +47,7 @@ pub(crate) fn from_host(sysfs: &Path, number: &str, file_system: Option<u64>) ->
     let entry = sysfs.join(number);
     let mut words = Vec::new();
     words.extend(file_system.map(|id| format!("fs={id:016x}")));
-    // A partition's disk is one up.
+    // A partition's disk is one directory up.
     let whole = fs::canonicalize(&entry).ok().filter(|_| entry.join("partition").exists()).and_then(|place| {
         let disk = place.parent()?;
         Some(disk.to_path_buf())
@@ -65,7 +65,7 @@ pub(crate) fn from_host(sysfs: &Path, number: &str, file_system: Option<u64>) ->
         if words.is_empty() {
             return None;
         }
-        // A size alone is no name.
+        // A size alone identifies nothing.
         words.push(format!("number={number}"));
     }
     Some(words.join(" "))

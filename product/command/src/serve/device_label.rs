@@ -1,7 +1,7 @@
-//! What people call a device of the host.
+//! The label of a device of the host, for people.
 //!
-//! Owns: a short name and what it is attached by, out of the host's tables.
-//! Does not own: whether names differ: [`unused`] makes them so.
+//! Owns: a short name and the kind of attachment, from the host's tables.
+//! Does not own: distinct names: [`unused`] makes them so.
 //! Invariants: every device gets some name; one without a disk gets its file system's.
 
 #[cfg(test)]
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{major, minor};
 
-/// Words in a device's place in sysfs that say what it is attached by, outer ones last.
+/// Parts of a device's path in sysfs that tell its attachment, outer ones last.
 const ATTACHED_BY: &[(&str, &str)] = &[
     ("/usb", "USB"),
     ("/nvme", "NVMe"),
@@ -24,7 +24,7 @@ const ATTACHED_BY: &[(&str, &str)] = &[
     ("/virtual/block/md", "RAID"),
 ];
 
-/// A device's name and what it is attached by.
+/// A device's name and its attachment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Label {
     pub(crate) name: String,

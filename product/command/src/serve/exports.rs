@@ -1,8 +1,8 @@
 //! The directories that are served.
 //!
-//! Owns: opening them, wording what is wrong with them.
+//! Owns: opening them, the wording of errors about them.
 //! Does not own: the checks (the world makes them while it opens), the tree.
-//! Invariants: every error names the directory as the user gave it and says what to do.
+//! Invariants: every error names the directory as the user gave it and tells the user what to do.
 
 #[cfg(test)]
 mod tests;
@@ -21,22 +21,22 @@ use afflux_report::output;
 /// Threads for calls about names and attributes that may block, for each file system.
 const POOL_THREADS: usize = 16;
 
-/// Such calls that wait for a thread, at most, for each file system.
+/// Most such calls that wait for a thread, for each file system.
 const POOL_QUEUE: usize = 4096;
 
-/// A directory that is served.
+/// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Export {
-    /// As the user gave it.
+    /// The path from the user.
     pub(crate) given: PathBuf,
-    /// Absolute and free of symbolic links.
+    /// The absolute path, free of symbolic links.
     pub(crate) directory: PathBuf,
-    /// What clients mount: `/`, or `/NAME`.
+    /// The path that clients mount: `/`, or `/NAME`.
     pub(crate) path: String,
 }
 
-/// Opens the directories. With `subtree_check` files that are moved out of them are refused. Directories that another
-/// server serves are refused, unless they may be `shared`.
+/// Opens the directories. With `subtree_check`, handles of files that are moved out of them are refused. Directories
+/// that another server serves are refused, unless they may be `shared`.
 pub(crate) fn open(given: &[PathBuf], subtree_check: bool, shared: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
     let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
     let options = HostOptions { subtree_check, alone: !shared, ..HostOptions::default() };
@@ -61,10 +61,9 @@ fn worded(error: HostError) -> Failure {
                 _ => format!("{path} cannot be served: {source}"),
             })
         }
-        HostError::NotADirectory { path } => Failure::failed(format!(
-            "{} is not a directory; serve the directory that it is in",
-            output::shown(path.display())
-        )),
+        HostError::NotADirectory { path } => {
+            Failure::failed(format!("{} is not a directory; serve its parent directory", output::shown(path.display())))
+        }
         HostError::NotReadable { path } => {
             Failure::failed(format!("{} cannot be read by this user", output::shown(path.display())))
         }

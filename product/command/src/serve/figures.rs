@@ -1,8 +1,8 @@
 //! A running server's figures.
 //!
-//! Owns: which figure of the engine, the devices and the connections goes into which family.
+//! Owns: the family of each figure of the engine, the devices and the connections.
 //! Does not own: the figures; the names (`metrics::names`).
-//! Invariants: nothing here waits for a device, and nothing is asked for by client or by file.
+//! Invariants: nothing here waits for a device; no figure is for a single client or file.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::running::Running;
 use crate::metrics::names::*;
 use crate::metrics::process::Process;
 
-/// The first bound of a histogram as a power of two of nanoseconds (4 µs), and the last (69 s).
+/// Exponents of a histogram's first and last bound: powers of two of nanoseconds, 4 µs to 69 s.
 const POWERS: std::ops::RangeInclusive<usize> = 12..=36;
 
-/// What gives the text.
+/// Returns the function that makes the text.
 pub(super) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'static {
     let (running, process) = (Arc::clone(running), Process::begins());
     move || {
@@ -128,7 +128,7 @@ fn waits(device: &str, waits: &WaitHistograms, all: &mut Exposition) {
     }
 }
 
-/// Bounds are powers of two of nanoseconds, where the engine counts exactly.
+/// Bounds are powers of two of nanoseconds, at which the engine's counts are exact.
 fn in_seconds(of: &WaitHistogram) -> Value {
     let (first, last) = (*POWERS.start(), *POWERS.end());
     let bound = |power: usize| (1_u64 << power) as f64 / 1e9;
@@ -164,11 +164,11 @@ fn connections(counts: &ServeCounts, connections_max: usize, all: &mut Expositio
     }
 }
 
-/// The rows of calls are of three kinds, which their names tell: procedures, what became of other records, statuses.
+/// Splits the rows of calls into three kinds by their names: procedures, refused records, statuses.
 fn calls(running: &Running, all: &mut Exposition) {
     for (name, count) in running.server.calls() {
         let (family, label) = match name {
-            // A connection is no call; those have a family.
+            // A connection is no call; connections have their own family.
             "rpc_connections" => continue,
             _ if name.starts_with("nfs_") || name.starts_with("mount_") => (&NFS_CALLS, "procedure"),
             _ if name.starts_with("rpc_") => (&NFS_REFUSALS, "reason"),

@@ -1,11 +1,12 @@
-//! What was learned of disks, kept in a file until the next start.
+//! The prices of disks, kept in a file until the next start.
 //!
-//! The file is JSON: for each disk by its identity (`device_identity`) the name that it had, when it was last served,
-//! and what the policy wanted kept.
+//! The file is JSON. It has, for each disk by its identity (`device_identity`), its name, the time when it was last
+//! served, and the numbers that the policy keeps.
 //!
-//! Owns: the file, which disks are forgotten. Does not own: what the numbers mean (the policy), when it is written.
-//! Invariants: the file is replaced whole or not at all. What others have written to it stays. A server starts without
-//! whatever makes no sense, and says so.
+//! Owns: the file, the choice of disks to forget.
+//! Does not own: the meaning of the numbers (the policy), when the file is written.
+//! Invariants: the file is replaced whole or not at all. Entries that other servers wrote stay. A server ignores
+//! entries that make no sense, and reports them.
 
 #[cfg(test)]
 mod tests;
@@ -23,19 +24,19 @@ use serde::{Deserialize, Serialize};
 
 use afflux_report::output;
 
-/// The form of the file.
+/// Version of the file's format.
 const VERSION: u32 = 1;
 
-/// Most disks that are kept; of more those are forgotten that were not served for longest.
+/// Most disks in the file; the ones not served for longest are forgotten first.
 const DISKS_MAX: usize = 64;
 
-/// What has not changed is written again after so long, so that it counts as served.
+/// An unchanged entry is written again after this time, so that it counts as served.
 const RECENT_S: u64 = 86_400;
 
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// The file.
+/// The contents of the file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -43,32 +44,32 @@ struct Document {
     disks: BTreeMap<String, Disk>,
 }
 
-/// A disk in it.
+/// The entry of a disk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disk {
-    /// As it was shown; for whoever reads the file.
+    /// The disk's name in reports; for people who read the file.
     name: String,
     /// When it was last served, in seconds since 1970.
     served_unix_s: u64,
     prices: Remembered,
 }
 
-/// What is known of a disk now.
+/// The current prices of a disk.
 pub(crate) struct Learned {
     pub(crate) identity: String,
     pub(crate) name: String,
     pub(crate) prices: Remembered,
 }
 
-/// What was kept, and where.
+/// The entries, and the file's path.
 pub(crate) struct KeptPrices {
     path: Option<PathBuf>,
     disks: BTreeMap<String, Disk>,
 }
 
 impl KeptPrices {
-    /// Reads the file, if it is there; what is wrong with it is told.
+    /// Reads the file, if it exists; returns defects in it as warnings.
     pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let Some(path) = path else { return (Self { path: None, disks: BTreeMap::new() }, Vec::new()) };
         let shown = output::shown(path.display());
@@ -80,8 +81,11 @@ impl KeptPrices {
                 (Self { path: Some(path), disks }, warnings)
             }
             Err(Unread::Newer(version)) => {
-                let why = format!("{shown} has version {version}, and {VERSION} is what this program knows");
-                (Self { path: None, disks: BTreeMap::new() }, vec![format!("{why}: it is neither used nor changed")])
+                let why = format!("{shown} has version {version}, and this program knows {VERSION}");
+                (
+                    Self { path: None, disks: BTreeMap::new() },
+                    vec![format!("{why}: the file is neither used nor changed")],
+                )
             }
             Err(Unread::Nonsense(why)) => {
                 let why = format!("{shown} is not used ({why}); it will be written anew");
@@ -90,12 +94,12 @@ impl KeptPrices {
         }
     }
 
-    /// What was kept of a disk.
+    /// The prices of a disk from earlier runs.
     pub(crate) fn of(&self, identity: &str) -> Remembered {
         self.disks.get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
     }
 
-    /// Keeps what is known now, beside what others have kept since.
+    /// Writes the current prices, beside entries that other servers have written since.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -127,7 +131,7 @@ impl KeptPrices {
     }
 }
 
-/// Why a file is not read.
+/// Why a file was not read.
 enum Unread {
     Newer(u64),
     Nonsense(String),
@@ -155,21 +159,21 @@ fn document(path: &Path) -> Result<Document, Unread> {
     }
 }
 
-/// The disks whose prices are some that a disk can have, and what is wrong with the others.
+/// The disks with plausible prices, and the defects of the others.
 fn sensible(disks: BTreeMap<String, Disk>) -> (BTreeMap<String, Disk>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = disks.into_iter().filter(|(identity, disk)| match RememberedPrices::from_named(&disk.prices) {
         Ok(_) => true,
         Err(why) => {
             let (name, identity) = (output::shown(&disk.name), output::shown(identity));
-            refused.push(format!("what it says of {name} ({identity}) is not used: {why}"));
+            refused.push(format!("its entry for {name} ({identity}) is not used: {why}"));
             false
         }
     });
     (kept.collect(), refused)
 }
 
-/// Puts a whole new file in the place of the old one.
+/// Replaces the old file with a whole new one.
 fn replace(path: &Path, document: &Document) -> io::Result<()> {
     let text = serde_json::to_string_pretty(document)?;
     let new = path.with_extension(format!("json.{}", std::process::id()));
@@ -180,7 +184,7 @@ fn replace(path: &Path, document: &Document) -> io::Result<()> {
         fs::rename(&new, path)
     })();
     if written.is_err() {
-        // It may not even be there.
+        // The file may not exist.
         let _ = fs::remove_file(&new);
     }
     written

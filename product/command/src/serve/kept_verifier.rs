@@ -1,19 +1,18 @@
 //! The write verifier of a server that ended with everything written, kept for the next one.
 //!
-//! Owns: the file, who takes it.
-//! Does not own: when everything is written (`serve`), what the verifier is for (the volume).
-//! Invariants: what was kept is taken once, by one server, and is durably gone before that one serves. So after a
-//! server that ended in any other way the next one has a verifier of its own, and clients send again what they had
-//! not committed.
+//! Owns: the file, and the rule that only one server takes it.
+//! Does not own: when everything is written (`serve`), the use of the verifier (the volume).
+//! Invariants: one server takes a kept verifier once, and the file is durably gone before that server serves. So after
+//! any other kind of end the next server has a new verifier, and clients send uncommitted writes again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Takes what was kept, if anything was: nothing if it cannot be read, or not be removed for good.
+/// Takes the kept verifier. None if there is none, or if its file cannot be read or durably removed.
 pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
-    // Of two servers that start at the same moment one finds it.
+    // If two servers start at the same moment, only one rename succeeds.
     let taken = beside(path, "taken");
     fs::rename(path, &taken).ok()?;
     let text = fs::read_to_string(&taken);
@@ -22,7 +21,7 @@ pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
     parse(text.ok()?.trim())
 }
 
-/// Keeps the verifier of a server that has nothing unwritten and answers no more calls.
+/// Keeps the verifier of a server that has no unwritten bytes and answers no more calls.
 ///
 /// # Errors
 /// When it cannot be made durable.
@@ -36,7 +35,7 @@ pub(super) fn keep(path: &Path, verifier: [u8; 8]) -> io::Result<()> {
         sync_directory(path)
     })();
     if written.is_err() {
-        // What may not be durable must not be found, either; it may not even be there.
+        // A verifier that may not be durable must not be found later. The files may not exist.
         let _ = fs::remove_file(&new);
         let _ = fs::remove_file(path);
     }

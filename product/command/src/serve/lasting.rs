@@ -1,9 +1,9 @@
-//! Events that are told for a time, as they happen.
+//! Reports events as they happen, for a limited time.
 //!
-//! Owns: when to look for events, which of them the time covers.
+//! Owns: when to look for events, and which of them the time covers.
 //! Does not own: the events and their form (`running`).
-//! Invariants: every event up to the end is told or counted as lost, and none after it. A listener hears something at least
-//! once a second.
+//! Invariants: every event up to the end is reported or counted as lost, and none after it. A listener hears something
+//! at least once a second.
 
 #[cfg(test)]
 mod tests;
@@ -18,11 +18,11 @@ const TAKEN_MAX: usize = 1024;
 /// Between two looks for events.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Longest silence: a listener that has gone is noticed by that.
+/// Longest silence; a message shows whether the listener is gone.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// Takes events and tells them until the time is over. `take` gives at most so many, and the number of events lost before
-/// them. `at_ns` is the time of an event by the clock `now`.
+/// Takes events and reports them until the time is over. `take` returns at most that many events, and the number of
+/// events lost before them. `at_ns` returns the time of an event by the clock `now`.
 pub(super) fn told<T>(
     now: &dyn Fn() -> u64,
     lasting_ns: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) fn told<T>(
     let end_ns = lasting_ns.map_or(u64::MAX, |ns| now().saturating_add(ns));
     let mut told_at = None::<Instant>;
     loop {
-        // Asked before the look: then the look finds everything that happened until the end.
+        // The clock is read before the look, so that the look finds every event up to the end.
         let now_ns = now();
         let (mut events, lost) = take(TAKEN_MAX);
         let is_all = events.len() < TAKEN_MAX || events.last().is_none_or(|last| at_ns(last) > end_ns);

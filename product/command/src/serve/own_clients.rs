@@ -1,11 +1,12 @@
-//! Serving clients of this host itself: the server then is in the path by which the host gets its memory back.
+//! Serving clients on the server's own host: the server is then part of the host's reclaim.
 //!
-//! Such a client's dirty pages are free only once the server has taken them. If the server needs memory for that, and
-//! the host can have some only by writing such pages, both wait for each other.
+//! Such a client's dirty pages are freed only once the server has taken them. If the server needs memory for that, and
+//! the host can free some only by writing such pages, each waits for the other.
 //!
-//! Owns: what is asked of the host against that. Does not own: when (`serve`).
-//! Invariants: what threads inherit is asked for before any is started. That memory cannot be locked is said, and not
-//! fatal unless it was asked for by name.
+//! Owns: the requests to the host against that.
+//! Does not own: when they are made (`serve`).
+//! Invariants: settings that threads inherit are made before any thread starts. A failure to lock memory is reported,
+//! and fatal only if the user asked for locked memory by name.
 
 use std::io;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use rustix::process::configure_io_flusher_behavior;
 use crate::configuration::LockMemory;
 use afflux_report::failure::{Failure, Outcome};
 
-/// Whether the server is to be safe to mount on its own host.
+/// Whether the server must be safe to mount on its own host.
 pub(super) fn are_served(listen: IpAddr, asked: LockMemory) -> bool {
     match asked {
         LockMemory::On => true,
@@ -25,19 +26,19 @@ pub(super) fn are_served(listen: IpAddr, asked: LockMemory) -> bool {
     }
 }
 
-/// Has the kernel not write for others' sake when this thread and those that it starts need memory, and keeps the
-/// program in memory, each page from its first use on. Not what is allocated later: the allocator could not give
-/// that back. Gives whether memory can be locked; what else the host refuses (it takes a privilege), locked memory has
-/// to do for.
+/// Sets this thread and its future threads up so that their allocations do not make the kernel write dirty pages, and
+/// locks the program's memory, each page from its first use on. Later allocations are not locked, since the allocator
+/// could not give them back. Returns whether memory can be locked. The host may refuse the first setting, which takes a
+/// privilege; locked memory then has to be enough.
 pub(super) fn prepare() -> io::Result<()> {
     let _ = configure_io_flusher_behavior(true);
     Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?)
 }
 
-/// Says that memory could not be locked, if that is so.
+/// Reports that memory could not be locked.
 ///
 /// # Errors
-/// When it was asked for by name.
+/// When the user asked for it by name.
 pub(super) fn say_locked(locked: io::Result<()>, asked: LockMemory, notes: &mut Vec<String>) -> Outcome {
     let Err(error) = locked else { return Ok(()) };
     let needs = "it takes CAP_IPC_LOCK, or a limit on locked memory (ulimit -l) above the cache's size";

@@ -1,12 +1,13 @@
-//! Memory behind the cache ahead of its use.
+//! Puts memory behind the cache ahead of its use.
 //!
-//! Owns: the thread that does it, how much at a time, when it leaves off.
-//! Does not own: the arena. Invariants: nothing waits for it: not the start, and the end for one step at
-//! most; the last memory of the host is not taken for what nobody uses yet.
+//! Owns: the thread for that, its steps, when it stops.
+//! Does not own: the arena.
+//! Invariants: the start of the server never waits for it, the end for one step at most. It leaves the host's last
+//! memory to others as long as nobody uses the cache's.
 //!
-//! A page that is touched for the first time costs the kernel clearing it, in the middle of a WRITE. The
-//! thread gives way to others, and takes small steps, since the kernel holds a lock of the whole process
-//! meanwhile. Frames are used from the lowest on, so it begins there.
+//! On the first touch of a page the kernel clears it, in the middle of a WRITE. The thread has low priority and takes
+//! small steps, since the kernel holds a lock of the whole process meanwhile. The cache uses frames from the lowest on,
+//! so the thread begins there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,28 +21,28 @@ use tracing::info;
 
 use afflux_linux::HostMemory;
 
-/// At a time: one large page.
+/// One step: a large page.
 const STEP_FRAMES: u32 = Order::PAGEBLOCK.frames();
 
-/// Of the host's memory this part is left available.
+/// This fraction of the host's memory stays available.
 const LEFT_PART: u64 = 16;
 
-/// A tenth of what another busy thread gets. The least there is would hold that lock for long.
+/// A tenth of another busy thread's share. With the lowest priority the thread would hold that lock for long.
 const NICER: i32 = 10;
 
-/// The thread. Dropped, it ends.
+/// The thread. It ends when dropped.
 pub(super) struct Prefault {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Prefault {
-    /// Starts; nothing if there can be no further thread, since nobody needs it.
+    /// Starts the thread; none if the host allows no further one, since it is optional.
     pub(super) fn start(engine: &Arc<Engine<LinuxPlatform>>) -> Option<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (engine, stopped) = (Arc::clone(engine), Arc::clone(&stop));
         let body = move || {
-            // Where it is not allowed it competes like the others.
+            // If this is not allowed, the thread competes like the others.
             let _ = nice(NICER);
             run(&engine, &stopped);
         };
@@ -53,7 +54,7 @@ impl Prefault {
 impl Drop for Prefault {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // It cannot have panicked: it calls the kernel and nothing else.
+        // The thread cannot have panicked: it only calls the kernel.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -66,11 +67,11 @@ fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
         }
         let host = HostMemory::measured();
         if host.available_bytes < host.total_bytes / LEFT_PART {
-            info!("the rest of the cache gets its memory when it is used: the machine has little left");
+            info!("the rest of the cache gets its memory at its first use: the machine has little left");
             return;
         }
         if let Err(error) = frames.arena().prefault(first..first.saturating_add(STEP_FRAMES)) {
-            info!("the cache gets its memory when it is used: {error}");
+            info!("the cache gets its memory at its first use: {error}");
             return;
         }
     }

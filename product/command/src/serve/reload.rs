@@ -1,9 +1,10 @@
-//! The configuration, read again while the server runs.
+//! Reads the configuration again while the server runs.
 //!
-//! Owns: which settings act at once, what is said of those that do not.
-//! Does not own: reading and checking settings (`configuration`), when that is asked for (`signals`).
-//! Invariants: what cannot be read or makes no sense changes nothing. A knob that the configuration names has its value
-//! afterwards, one that it names no more its default; what `afflux set` changed of others stays.
+//! Owns: the list of settings that act at once, the report about the others.
+//! Does not own: reading and checking settings (`configuration`), the request for a reload (`signals`).
+//! Invariants: a configuration that cannot be read or makes no sense changes nothing. After a reload, a knob in the
+//! configuration has that value, and a knob that the configuration no longer names has its default. Other changes by
+//! `afflux set` stay.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +18,10 @@ use crate::service;
 use afflux_linux::HostMemory;
 use afflux_report::{output, units};
 
-/// The settings that act at once; knobs do so, too.
+/// The settings that act at once, beside all knobs.
 const AT_ONCE: &[&str] = &["allow", "anon", "any_port", "async_metadata", "read_only", "squash"];
 
-/// What a server runs with, and where that comes from.
+/// A server's settings in force, and their source.
 pub(super) struct Reload<'a> {
     pub(super) args: &'a args::Serve,
     pub(super) host: HostMemory,
@@ -28,7 +29,7 @@ pub(super) struct Reload<'a> {
 }
 
 impl Reload<'_> {
-    /// Reads everything again, and has act what can.
+    /// Reads everything again, and applies the settings that act at once.
     pub(super) fn again(&mut self, running: &Running) {
         service::tell_reloading();
         let serving = format!("Serving on {}", running.listen);
@@ -40,14 +41,15 @@ impl Reload<'_> {
             }
             Err(failure) => {
                 error!("the configuration stays as it was: {failure}");
-                // The manager waits for the end of each reload that it was told of, and knows no other end than this.
+                // The service manager waits for the end of each reload that it was told of, and only this message ends
+                // it.
                 return service::tell_ready(&format!("The last reload failed, see the log. {serving}"));
             }
         }
         service::tell_ready(&serving);
     }
 
-    /// Whether the engine has taken every value.
+    /// Applies the settings. Returns whether the engine accepted every value.
     fn take(&mut self, wanted: Configuration, running: &Running) -> bool {
         wanted.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
         let (waiting, mut acting) = self.changed(&wanted);
@@ -60,13 +62,13 @@ impl Reload<'_> {
         let mut wrong = Vec::new();
         set_knobs(running, &self.in_force, &wanted, &mut acting, &mut wrong);
         let acting =
-            if acting.is_empty() { "nothing that acts at once has changed".to_owned() } else { acting.join("; ") };
+            if acting.is_empty() { "no setting that acts at once has changed".to_owned() } else { acting.join("; ") };
         output::remark(format_args!("The configuration was read again: {}.", output::shown(acting)));
         wrong.iter().for_each(|why| error!("{why}"));
         if !waiting.is_empty() {
             output::remark(format_args!("note: acts at the next start only: {}", waiting.join(", ")));
         }
-        // What waits is told again with the next reload.
+        // The next reload reports waiting settings again.
         let waits = |name: &&'static str| waiting.iter().any(|it| it == *name);
         let mut given = wanted.given.clone();
         given.retain(|name, _| !waits(name));
@@ -77,8 +79,7 @@ impl Reload<'_> {
         wrong.is_empty()
     }
 
-    /// The settings whose text is another than at the start: those that have to wait for the next, and those that have
-    /// not.
+    /// The settings whose text differs from the start: those that wait for the next start, and those that act at once.
     fn changed(&self, wanted: &Configuration) -> (Vec<String>, Vec<String>) {
         let (old, new) = (&self.in_force.given, &wanted.given);
         let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
@@ -91,8 +92,8 @@ impl Reload<'_> {
     }
 }
 
-/// Gives knobs the values of `wanted`, and their defaults to those that only `before` has. `acting` gets what has
-/// changed by that, `wrong` what the engine refuses.
+/// Gives knobs the values of `wanted`, and their defaults to knobs that only `before` has. Adds changes to `acting`,
+/// and the engine's refusals to `wrong`.
 fn set_knobs(
     running: &Running,
     before: &Configuration,
@@ -108,7 +109,7 @@ fn set_knobs(
     let defaults = known.map(|knob| (knob, settings.info(knob).default));
     let given = wanted.knobs.iter().filter_map(|assignment| settings.parse(assignment).ok());
     let mut left: Vec<_> = defaults.chain(given).filter(|(knob, value)| settings.get(*knob) != *value).collect();
-    // A pair that moves up together, as thresholds and limits do, is taken in one of two orders only.
+    // Two knobs that rise together, such as a threshold and a limit, are accepted in one of the two orders only.
     loop {
         let count = left.len();
         left.retain(|(knob, value)| {

@@ -1,8 +1,8 @@
-//! A server that runs, as the control socket sees it.
+//! A running server, as the control socket sees it.
 //!
-//! Owns: the report, setting knobs, draining, following what happens.
-//! Does not own: starting and stopping (`serve`), the socket (`control`), how single figures are told (`told`).
-//! Invariants: nothing here waits for a device but a drain, and that one reports progress.
+//! Owns: the report, setting knobs, draining, following events.
+//! Does not own: starting and stopping (`serve`), the socket (`control`), the form of single figures (`told`).
+//! Invariants: only a drain waits for a device, and it reports progress.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,14 +34,14 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// Most clients of a device in a report.
 pub(crate) const CLIENTS_IN_REPORT: usize = 64;
 
-/// Most who waited in one reply.
+/// Most clients in one reply about delays.
 const DELAYS_A_LINE: usize = 1024;
 
-/// What the volume's devices are, for people and to be known again. Filled as the volume meets them.
+/// The volume's devices: their labels and identities. Each is added when the volume first uses it.
 #[derive(Default)]
 pub(crate) struct Devices(Mutex<Vec<Met>>);
 
-/// One of them.
+/// A device.
 struct Met {
     name: String,
     described: String,
@@ -49,7 +49,7 @@ struct Met {
 }
 
 impl Devices {
-    /// Adds a device under its name, with what it is attached by and known by.
+    /// Adds a device under its name, with its attachment and its identity.
     pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: &HostDevice, identity: Option<String>) {
         let described = device.describe();
         let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
@@ -66,7 +66,7 @@ impl Devices {
         self.lock().iter().map(|met| (met.name.clone(), met.described.clone())).collect()
     }
 
-    /// What the device of that name is known by.
+    /// The identity of the device of that name.
     pub(crate) fn identity(&self, name: &str) -> Option<String> {
         self.lock().iter().find(|met| met.name == name).and_then(|met| met.identity.clone())
     }
@@ -92,7 +92,7 @@ pub(crate) struct Running {
     pub(crate) since: Instant,
     /// The connections.
     pub(crate) handle: ServeHandle,
-    /// How many there may be.
+    /// Most connections at a time.
     pub(crate) connections_max: usize,
 }
 
@@ -103,7 +103,7 @@ impl Running {
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
         let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
-        // Where the kernel does not say, nothing is claimed.
+        // Zero if the kernel does not report it.
         let resident = self.engine.frames().arena().resident().unwrap_or_default();
         let served =
             |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
@@ -213,7 +213,7 @@ impl Running {
         })
     }
 
-    /// Tells who waited for each device, and for what.
+    /// Reports each client's waits for each device.
     fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
         for status in self.engine.status().devices {
             let delays = self.engine.waits(status.id).unwrap_or_default().delays;
@@ -223,7 +223,7 @@ impl Running {
             let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
             let empty = clients.is_empty().then(Vec::new);
             for clients in parts.chain(empty) {
-                // Said once.
+                // The first reply alone has the sums of the others.
                 let (others, others_count) = (others.take().unwrap_or_default(), std::mem::take(&mut others_count));
                 send(Reply::Delays { device: status.name.clone(), clients, others, others_count })?;
             }
@@ -231,10 +231,10 @@ impl Running {
         send(Reply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
     }
 
-    /// Tells which calls clients make until nobody listens any more, or the time is over.
+    /// Reports clients' calls until the listener is gone or the time is over.
     fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
         let Some(mut reader) = self.server.recording().read() else {
-            return send(Reply::Refused { reason: "somebody records already".to_owned(), wrong_use: false });
+            return send(Reply::Refused { reason: "another recording is running".to_owned(), wrong_use: false });
         };
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
         let mut tell = |recorded: Vec<(u64, _)>, lost| {
@@ -245,7 +245,7 @@ impl Running {
         send(Reply::TraceEnded)
     }
 
-    /// Tells what happens until nobody listens any more, or the time is over.
+    /// Reports events until the listener is gone or the time is over.
     fn trace(
         &self,
         device: Option<&str>,
@@ -279,8 +279,8 @@ impl Running {
         self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()))
     }
 
-    /// Writes everything that is dirty now; tells `progress` every tenth of a second, and goes on
-    /// even if nobody is told.
+    /// Writes all pages that are dirty now. Calls `progress` every tenth of a second. The drain goes on even if the
+    /// listener is gone.
     pub(crate) fn drain(&self, progress: &mut dyn FnMut(Progress)) -> Drained {
         let began = Instant::now();
         let written_before = self.written_bytes();
@@ -291,7 +291,7 @@ impl Running {
             let (engine, told) = (Arc::clone(&self.engine), told.clone());
             self.engine.platform().spawn("drain", async move {
                 let failed = engine.drain(device.id).await;
-                // Nobody listens once the process is ending.
+                // There is no receiver once the process is ending.
                 let _ = told.send(failed);
             });
         }
@@ -369,7 +369,7 @@ impl Responder for Running {
                 send(self.set(&assignment, device).unwrap_or_else(refused))
             }
             Request::Drain => {
-                info!("writing everything, since somebody has asked for it");
+                info!("writing everything, as requested on the control socket");
                 let mut heard = Ok(());
                 let drained = self.drain(&mut |progress| {
                     if heard.is_ok() {

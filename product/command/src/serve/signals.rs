@@ -1,10 +1,10 @@
 //! Ctrl-C, SIGTERM and SIGHUP.
 //!
-//! Owns: the thread that waits for them; what the first and the second mean.
-//! Does not own: draining, and what is said at the end.
-//! Invariants: the first asks for an orderly end, the second ends the process whatever hangs. A
-//! terminal that closes (SIGHUP) asks for an orderly end too, however often it says so, unless it is ignored
-//! (`nohup`). A service has no terminal: there SIGHUP asks for the configuration to be read again.
+//! Owns: the thread that waits for them; the meaning of the first and the second.
+//! Does not own: draining, and the report at the end.
+//! Invariants: the first asks for an orderly end, the second ends the process even if a device hangs. A terminal that
+//! closes (SIGHUP) also asks for an orderly end, however often the signal comes, unless it is ignored (`nohup`). A
+//! service has no terminal: there SIGHUP asks for a reload of the configuration.
 
 use std::fs;
 use std::io;
@@ -16,31 +16,31 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// What SIGHUP means.
+/// The meaning of SIGHUP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hangup {
-    /// The terminal has gone, and with it who started us.
+    /// The terminal is gone, and with it the user who started the server.
     Ends,
-    /// The service manager asks for the configuration to be read again.
+    /// The service manager asks for a reload of the configuration.
     Reloads,
 }
 
-/// What signals ask for.
+/// Requests by signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     /// An orderly end.
     Stop,
-    /// That the configuration is read again.
+    /// Reload the configuration.
     Reload,
 }
 
-/// What is asked for arrives in the channel, an end last; a signal after that runs `give_up`, which should not return.
+/// Sends each request into the channel, an end last. A further signal runs `give_up`, which should not return.
 pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<Asked>> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if hangup == Hangup::Reloads || !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
     }
-    // A write past the limit on file sizes is then an error of that file, not the end of the server.
+    // A write past the limit on file sizes is then an error of that file, instead of the end of the server.
     signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     let (told, first) = mpsc::channel();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
@@ -59,7 +59,7 @@ pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> 
     Ok(first)
 }
 
-/// Whether whoever started us wants the server to outlive the terminal.
+/// Whether the user wants the server to outlive the terminal.
 fn hangup_is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

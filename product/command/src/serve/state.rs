@@ -1,9 +1,9 @@
-//! Where a server keeps what outlives it.
+//! The directory for state that outlives a server.
 //!
 //! Owns: the directory, and the names in it.
-//! Does not own: what stands in the files (`afflux_linux::handle_key`, `afflux_linux::kept_places`, `kept_prices`,
+//! Does not own: the contents of the files (`afflux_linux::handle_key`, `afflux_linux::kept_places`, `kept_prices`,
 //! `kept_verifier`).
-//! Invariants: the directory is made for this user alone. A server does without it where it cannot be had.
+//! Invariants: only this user can access the directory. A server works without it if it cannot be made.
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,11 +16,11 @@ use rustix::process::geteuid;
 pub(crate) struct StateDirectory(Option<PathBuf>);
 
 impl StateDirectory {
-    /// The one that is named, or this user's place for state. Makes it.
+    /// The directory `named`, or this user's place for state. Makes it.
     pub(crate) fn made(named: Option<&Path>) -> Self {
         let directory = named.map(Path::to_path_buf).or_else(usual);
         if let Some(directory) = &directory {
-            // What cannot be made is said by whoever finds no place.
+            // The first use of the directory reports a failure to make it.
             let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
         }
         Self(directory)
@@ -31,12 +31,12 @@ impl StateDirectory {
         self.0.as_ref().map(|directory| directory.join("handle-key"))
     }
 
-    /// Where objects were seen, to find them again.
+    /// The last known places of objects, to find them again.
     pub(super) fn places_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("places"))
     }
 
-    /// What was learned of disks.
+    /// The disks' prices.
     pub(crate) fn prices_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("disks.json"))
     }
@@ -46,7 +46,7 @@ impl StateDirectory {
         self.0.as_ref().map(|directory| directory.join("write-verifier"))
     }
 
-    /// What `afflux govern` has learned of them, whose speeds are those of the kernel's writeback.
+    /// The disks' speeds that `afflux govern` has measured; these are speeds of the kernel's writeback.
     pub(crate) fn speeds_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("govern-disks.json"))
     }

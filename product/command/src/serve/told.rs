@@ -1,4 +1,4 @@
-//! What the engine says of waits and events, as the control socket tells it.
+//! The engine's waits and events, in the form of the control socket.
 //!
 //! Owns: names of files, operations and devices in it.
 //! Does not own: the figures (the engine), the messages (`control`).
@@ -17,7 +17,7 @@ use crate::control::messages::{
     WaiterGauges,
 };
 
-/// The path of a file on the host, as far as it has one.
+/// The path of a file on the host, if it has one.
 pub(super) fn name(file: &Backing) -> String {
     let path = file.get::<HostFile>().and_then(HostFile::host_path);
     path.map_or_else(|| "a file without a name".to_owned(), |path| path.display().to_string())
@@ -88,7 +88,7 @@ pub(super) fn delayed(of: &Delayed) -> DelayGauges {
     }
 }
 
-/// A call, as `Reply::Calls` has it.
+/// A call, in the form of `Reply::Calls`.
 pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
     let operation = match call.operation {
         RecordedOperation::Read => 1,
@@ -98,15 +98,15 @@ pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
     [at_ns / 1000, operation, call.file, call.offset, call.bytes]
 }
 
-/// What is served to a client.
+/// A client's traffic.
 pub(super) fn peer((address, counts): (IpAddr, PeerCounts)) -> (String, PeerGauges) {
     let PeerCounts { connections, bytes_in, bytes_out } = counts;
     let connections = connections as u64;
     (address.to_string(), PeerGauges { connections, received_bytes: bytes_in, sent_bytes: bytes_out })
 }
 
-/// Whether an event is called one of these, if any are named. Told before its file's path is asked for, which is a
-/// system call.
+/// Whether an event is of one of these kinds; true if none are named. This check comes before the system call for the
+/// file's path.
 pub(super) fn is_one_of(traced: &Traced, kinds: &[String]) -> bool {
     kinds.is_empty() || kinds.iter().any(|kind| kind == happened(&traced.event).name())
 }
@@ -147,7 +147,7 @@ fn happened(event: &Event) -> Happened {
     }
 }
 
-/// An operation's name, offset and length; of a new size the size is the offset.
+/// An operation's name, offset and length; for a change of size, the offset is the new size.
 fn asked(operation: Operation) -> (String, u64, u64) {
     let (name, offset, bytes) = match operation {
         Operation::Read { offset, len } => ("read", offset, u64::from(len)),

@@ -1,8 +1,8 @@
-//! What a server does beside serving: it keeps what it learned of disks, and says when one hangs.
+//! A server's upkeep: it saves the disks' prices, and reports devices that hang.
 //!
 //! Owns: the thread, when it looks.
-//! Does not own: what is kept (`kept_prices`), when a device counts as hung (the policy).
-//! Invariants: nothing waits for it but the end, for one look at most. What cannot be kept is said once.
+//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy).
+//! Invariants: only the server's end waits for it, for one look at most. A failure to save is reported once.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,10 +22,10 @@ use afflux_report::{output, units};
 /// Between two looks at the devices.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Between two times that what was learned is kept: what a server that is killed forgets.
+/// Between two saves of prices; a killed server loses at most this much.
 const KEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The thread. Dropped, it keeps what is known and ends.
+/// The thread. When dropped, it saves the prices and ends.
 pub(super) struct Upkeep {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -54,18 +54,18 @@ impl Upkeep {
 impl Drop for Upkeep {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // If it has panicked that was said.
+        // A panic of the thread was already reported.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// What it looks at.
+/// The state of the upkeep.
 struct Looks {
     running: Arc<Running>,
     kept: Arc<Mutex<KeptPrices>>,
-    /// That nothing can be kept was said.
+    /// Whether a failure to save was reported.
     said: bool,
-    /// Devices that hang, as was said, and whether their writers are refused.
+    /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
 }
 
@@ -78,7 +78,7 @@ impl Looks {
         });
         let learned = learned.collect();
         if let (Err(error), false) = (lock(&self.kept).keep(learned), self.said) {
-            warn!("what was learned of the disks' speed could not be kept: {error}");
+            warn!("the disks' measured speeds could not be kept: {error}");
             self.said = true;
         }
     }
@@ -90,9 +90,9 @@ impl Looks {
                 (Some(ns), before) if before != Some(&device.refuses) => {
                     let age = units::latency(ns);
                     let what = if device.refuses {
-                        "its writers and syncs are refused (hang_error_ms) until it does; nothing of what was written is lost"
+                        "its writers and syncs are refused (hang_error_ms) until it does; no written data is lost"
                     } else {
-                        "its writers wait; nothing of what was written is lost"
+                        "its writers wait; no written data is lost"
                     };
                     warn!("{name} has completed nothing for {age}: {what}");
                     self.hung.insert(device.id, device.refuses);

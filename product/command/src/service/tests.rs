@@ -12,7 +12,7 @@ fn a_stop_is_given_more_time_for_what_was_written_and_not_for_waiting() {
         (2000, 10, Some(false)),
         (9000, 10, Some(false)),
         (10_000, 11, Some(true)),
-        // The second of two drains counts anew.
+        // A second drain counts from zero.
         (11_000, 0, Some(true)),
     ];
     for (ms, written_bytes, told) in table {

@@ -1,9 +1,9 @@
-//! What the policy has in force for a device and why, as lines below it.
+//! The policy's figures in force for a device, with reasons, as lines below it.
 //!
-//! Owns: which lines there are, and their words: sentences for the flush budget's figures, names and values for those of
-//! another policy.
+//! Owns: the choice of lines, and their words: sentences for the flush budget's figures, names and values for another
+//! policy's.
 //! Does not own: the figures (the policy).
-//! Invariants: a figure that is missing leaves its line away; the number of lines is bounded.
+//! Invariants: a missing figure omits its line; the number of lines is bounded.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::plural;
 use crate::control::messages::{DeviceGauges, FigureGauge};
 use afflux_report::{output, units};
 
-/// Most figures of a policy that is not known here.
+/// Most figures of an unknown policy.
 const FIGURES_SHOWN: usize = 12;
 
-/// Bytes that a price in ns is for.
+/// Bytes that a price in ns covers.
 const MIB: f64 = (1 << 20) as f64;
 
 /// A device's figures, by name.
@@ -39,25 +39,25 @@ impl Figures<'_> {
         self.number(name).map(units::latency)
     }
 
-    /// `owes 610 ms of 1.00 s (as asked for), …`
+    /// `owes 610 ms of 1.00 s (as requested), …`
     fn budget(&self) -> Option<String> {
         let (asked_ns, in_force_ns) = (self.number("budget_ns")?, self.number("budget_in_force_ns")?);
         let (owed_ns, counted_ns) = (self.number("owed_ns")?, self.number("counted_ns")?);
         let [asked, in_force, owed] = [asked_ns, in_force_ns, owed_ns].map(units::latency);
         let why = match self.word("budget_because")? {
-            "asked for" => "as asked for".to_owned(),
+            "asked for" => "as requested".to_owned(),
             "many writers" => {
                 let writers = plural(self.number("payers_on_average")?, "writer");
-                format!("{asked} were asked for; {writers} and their runs need more")
+                format!("{asked} were requested; {writers} and their runs need more")
             }
-            "memory guard" => format!("counted as {}: memory for dirty data gets short", units::latency(counted_ns)),
+            "memory guard" => format!("counted as {}: memory for dirty data runs short", units::latency(counted_ns)),
             other => output::shown(other),
         };
         let unpaused = self.time("unpaused_ns")?;
         Some(format!("owes {owed} of {in_force} ({why}); writers pause above {unpaused}"))
     }
 
-    /// `prices: a run 31.0 µs, …`
+    /// `writes 31.0 µs a run and 1.00 GB/s (40.0 ms ago)`
     fn prices(&self, of: &str, what: &str) -> Option<String> {
         let figure = |name: &str| self.number(&format!("{of}_{name}"));
         let (run, mib_ns) = (units::latency(figure("run_ns")?), figure("mib_ns")?);
@@ -72,7 +72,7 @@ impl Figures<'_> {
         let cold = match self.word("knowledge")? {
             "cold" => {
                 let (run, mib) = (self.time("run_ns")?, self.time("mib_ns")?);
-                format!("; too little is known, so that a run counts {run} and a MiB {mib}")
+                format!("; too little is known, so that a run counts as {run} and a MiB as {mib}")
             }
             _ => String::new(),
         };
@@ -83,10 +83,10 @@ impl Figures<'_> {
         let (at_once, ns) = (self.number("parallel_requests")?, self.time("in_flight_max_ns")?);
         let alone = self.time("unloaded_latency_ns").map(|ns| format!("; one alone takes {ns}")).unwrap_or_default();
         let most = plural(at_once, "write");
-        Some(format!("on the way: {most} at once, or as many as take {ns}{alone}"))
+        Some(format!("in flight: {most} at once, or as many as take {ns}{alone}"))
     }
 
-    /// As they are.
+    /// All figures, by name.
     fn plain(&self) -> Option<String> {
         let shown = |(name, value): (&String, &Option<FigureGauge>)| {
             let value = match value {

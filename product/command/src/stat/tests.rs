@@ -189,7 +189,7 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
     assert_eq!(text.lines().count(), 10);
 }
 
-/// What the flush budget says of a device, with other values for some of it.
+/// The flush budget's figures for a device, some replaced by `others`.
 fn in_force(others: &[(&str, FigureGauge)]) -> BTreeMap<String, Option<FigureGauge>> {
     let values = [
         ("budget_ns", 1_000_000_000),
@@ -227,9 +227,9 @@ fn the_budget_in_force_and_why_stand_below_their_device() {
     assert_eq!(
         rows[..3],
         [
-            "owes 610 ms of 1.00 s (as asked for); writers pause above 250 ms",
+            "owes 610 ms of 1.00 s (as requested); writers pause above 250 ms",
             "learned: writes 31.0 µs a run and 1.00 GB/s (40.0 ms ago), reads 10.0 ms a run and 25.0 MB/s (not measured yet)",
-            "on the way: 4 writes at once, or as many as take 100 ms",
+            "in flight: 4 writes at once, or as many as take 100 ms",
         ]
     );
     let (number, word) = (FigureGauge::Number, |word: &str| FigureGauge::Word(word.into()));
@@ -241,12 +241,15 @@ fn the_budget_in_force_and_why_stand_below_their_device() {
         ("unloaded_latency_ns", number(8_000_000)),
     ]);
     assert!(
-        rows[0].starts_with("owes 610 ms of 4.80 s (1.00 s were asked for; 100 writers and their runs need more);")
+        rows[0].starts_with("owes 610 ms of 4.80 s (1.00 s were requested; 100 writers and their runs need more);")
     );
-    assert!(rows[1].ends_with("; too little is known, so that a run counts 31.0 µs and a MiB 1.05 ms"), "{rows:?}");
+    assert!(
+        rows[1].ends_with("; too little is known, so that a run counts as 31.0 µs and a MiB as 1.05 ms"),
+        "{rows:?}"
+    );
     assert!(rows[2].ends_with("take 100 ms; one alone takes 8.00 ms"), "{rows:?}");
     let rows = said(&[("budget_because", word("memory guard")), ("counted_ns", number(900_000_000))]);
-    assert!(rows[0].contains("(counted as 900 ms: memory for dirty data gets short)"), "{rows:?}");
+    assert!(rows[0].contains("(counted as 900 ms: memory for dirty data runs short)"), "{rows:?}");
 }
 
 #[test]

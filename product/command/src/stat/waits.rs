@@ -1,8 +1,8 @@
-//! What writers, syncs and COMMITs wait for, as lines below their device.
+//! Waits of writers, syncs and COMMITs, as lines below their device.
 //!
-//! Owns: which lines there are, and their words.
+//! Owns: the choice of lines, and their words.
 //! Does not own: the figures (the server's report).
-//! Invariants: where nothing has waited there is no line; the number of lines is bounded.
+//! Invariants: there is no line for a cause without waits; the number of lines is bounded.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn waiting(one: &WaiterGauges) -> String {
     format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), plural(one.calls, "call"))
 }
 
-/// Who waited in the time between the reports, longest first.
+/// Clients with waits that ended between the reports, longest first.
 fn clients(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Option<String> {
     let same = |one: &DelayGauges, other: &DelayGauges| (&one.client, one.uid) == (&other.client, other.uid);
     let earlier = |client: &DelayGauges| {

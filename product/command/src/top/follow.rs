@@ -1,8 +1,8 @@
-//! Asking a running server, once a second, and taking its events meanwhile.
+//! Asks a running server once a second, and collects its events meanwhile.
 //!
 //! Owns: two connections and their threads, the events that were not fetched yet.
-//! Does not own: what the answers come to (`model`).
-//! Invariants: whoever shows them never waits for the server: a report is there or is not. What is kept is bounded.
+//! Does not own: rates and sums (`model`).
+//! Invariants: the screen never waits for the server: a report is there or is not. The kept events are bounded.
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -20,20 +20,20 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Most events that are kept from one report to the next.
 const EVENTS_MAX: usize = 1 << 16;
 
-/// The events that rows are made of.
+/// The events behind the rows.
 const WANTED: [&str; 3] = ["pause_ends", "sync_ends", "submitted"];
 
-/// A moment.
+/// A report, with the events before it.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) report: Report,
-    /// What has happened since the one before.
+    /// Events since the previous sample.
     pub(super) events: Vec<TraceEvent>,
-    /// Events that are missing.
+    /// Number of lost events.
     pub(super) lost: u64,
 }
 
-/// The answers as they come.
+/// The stream of answers.
 pub(super) struct Following(Receiver<Outcome<Sample>>);
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Kept {
 }
 
 impl Following {
-    /// Asks the server whose socket is `named`, or the one that runs.
+    /// Asks the server at the socket `named`, or the only one that runs.
     pub(super) fn start(named: Option<&Path>) -> Outcome<Self> {
         let (mut reports, mut events) = (Client::connect(named)?, Client::connect(named)?);
         let only = WANTED.map(str::to_owned).to_vec();
@@ -52,7 +52,7 @@ impl Following {
         let (told, samples) = mpsc::sync_channel(1);
         let keeping = Arc::clone(&kept);
         let failed = |error| Failure::failed(format!("cannot start a thread: {error}"));
-        // Ends with its connection, or the process: if the server goes away the reports say so.
+        // This thread ends with its connection or the process. If the server goes away, the reports show it.
         let body = move || while take(&mut events, &keeping).is_ok() {};
         thread::Builder::new().name("events".to_owned()).spawn(body).map_err(failed)?;
         let body = move || while tell(&mut reports, &kept, &told) {};
@@ -60,12 +60,12 @@ impl Following {
         Ok(Self(samples))
     }
 
-    /// Waits for the next.
+    /// Waits for the next sample.
     pub(super) fn next(&self) -> Outcome<Sample> {
         self.0.recv().unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The next, if it comes within the time.
+    /// Returns the next sample if it comes within the time.
     pub(super) fn next_within(&self, time: Duration) -> Outcome<Option<Sample>> {
         match self.0.recv_timeout(time) {
             Ok(sample) => sample.map(Some),
@@ -98,7 +98,8 @@ fn take(client: &mut Client, kept: &Mutex<Kept>) -> Outcome {
     }
 }
 
-/// Asks once and waits; false once there is nobody to tell, or the server has failed to answer, which is told.
+/// Asks once and waits. False once there is no receiver, or after the server failed to answer; the receiver gets that
+/// failure.
 fn tell(client: &mut Client, kept: &Mutex<Kept>, told: &SyncSender<Outcome<Sample>>) -> bool {
     let report = client.ask(&Request::Stat).and_then(|()| match client.reply()? {
         Reply::Report(report) => Ok(*report),

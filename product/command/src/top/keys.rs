@@ -1,25 +1,25 @@
-//! What keys do.
+//! The effect of keys.
 //!
-//! Owns: what somebody has chosen to see.
-//! Does not own: reading keys (`terminal`), showing what was chosen (`screen`).
-//! Invariants: a pure function of the key; what is typed is bounded.
+//! Owns: the user's choices.
+//! Does not own: reading keys (`terminal`), showing the choices (`screen`).
+//! Invariants: a pure function of the key; the typed text is bounded.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::rows::Order;
 
-/// Most letters that rows are looked for by.
+/// Most letters of the filter.
 const LETTERS_MAX: usize = 100;
 
-/// What somebody wants to see.
+/// The user's choices.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Choices {
     pub(super) order: Order,
-    /// The picture stands.
+    /// The picture is frozen.
     pub(super) held: bool,
-    /// Rows have these letters.
+    /// The filter: names of rows contain these letters.
     pub(super) letters: String,
-    /// They are being typed; what they were before.
+    /// The filter before the user began to type; none unless typing.
     pub(super) typing: Option<String>,
     pub(super) ends: bool,
 }

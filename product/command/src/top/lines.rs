@@ -7,7 +7,7 @@
 use super::rows::Rows;
 use super::table::{self, Table};
 
-/// At most so many columns wide, and so many rows of each table.
+/// At most `columns` columns wide, and `rows_max` rows of each table.
 pub(super) fn text(rows: &Rows, columns: usize, rows_max: usize) -> String {
     let mut text = format!("{}\n", table::summary(rows, columns));
     let tables = [

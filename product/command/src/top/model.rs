@@ -1,8 +1,8 @@
-//! What reports and events come to.
+//! Rates and sums from reports and events.
 //!
-//! Owns: the last reports, what happened to each file between them, the last waits that ended.
-//! Does not own: asking (`follow`), order and letters (`rows`).
-//! Invariants: a rate is a difference over the server's own time between the reports. Everything that is kept is bounded,
+//! Owns: the last reports, the events of each file between them, the last waits that ended.
+//! Does not own: asking (`follow`), order and filter (`rows`).
+//! Invariants: a rate is a difference over the server's own time between the reports. All kept state is bounded,
 //! however many files and clients there are.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,19 +13,19 @@ use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited
 use crate::control::messages::{DeviceGauges, FigureGauge, Happened, PeerGauges, Report, TraceEvent};
 use crate::serve::running::CLIENTS_IN_REPORT;
 
-/// Reports that clients' and files' rates are taken over.
+/// Reports behind the rates of clients and files.
 const SPAN: usize = 5;
 
-/// Seconds that curves show.
+/// Seconds that curves cover.
 const CURVE: usize = 120;
 
 /// Most files that are told apart from one report to the next.
 const FILES_MAX: usize = 4_096;
 
-/// Waits that have ended and are kept.
+/// Most finished waits that are kept.
 const WAITS_KEPT: usize = 500;
 
-/// What happened to a file.
+/// Sums of a file's events.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     written_bytes: u64,
@@ -46,10 +46,10 @@ struct Curves {
 
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    /// The newest last, with what happened before it.
+    /// The newest last, each with the events before it.
     reports: VecDeque<(Report, Tallies)>,
     curves: BTreeMap<String, Curves>,
-    /// When each ended, since the server was ready; the last first.
+    /// Each with the time of its end since the server was ready; the latest first.
     ended: VecDeque<(u64, WaitRow)>,
     lost: u64,
 }
@@ -58,7 +58,7 @@ impl Model {
     pub(super) fn take(&mut self, sample: Sample) {
         let Sample { report, events, lost } = sample;
         if self.reports.back().is_some_and(|(before, _)| report.uptime_ns < before.uptime_ns) {
-            // Another server: nothing of the one before is true of it.
+            // Another server has started: the old state does not apply to it.
             *self = Self::default();
         }
         self.lost += lost;
@@ -68,7 +68,7 @@ impl Model {
         }
         self.draw(&report);
         self.reports.push_back((report, tallies));
-        // One more than the span: rates are differences.
+        // One more than the span, since rates are differences.
         if self.reports.len() > SPAN + 1 {
             self.reports.pop_front();
         }
@@ -128,7 +128,7 @@ impl Model {
         }
     }
 
-    /// Whether there are two reports to take rates from.
+    /// Whether there are two reports to compute rates from.
     pub(super) fn has_rates(&self) -> bool {
         self.reports.len() > 1
     }
@@ -181,7 +181,7 @@ impl Model {
         }
     }
 
-    /// Those that have connections, and those that wait or have waited.
+    /// Clients with connections, and clients that wait or have waited.
     fn clients(&self, now: &Report) -> Vec<ClientRow> {
         let Some((oldest, _)) = self.reports.front() else { return Vec::new() };
         let time = between(oldest, now);
@@ -193,7 +193,7 @@ impl Model {
             row.sent_bytes_per_s = rate(self.moved(name, |peer| peer.sent_bytes), 0, time);
         }
         let earlier = waited(oldest);
-        // Where not all are told, one who is missing may have waited before.
+        // If the old report is full, a client that it lacks may have waited before.
         let is_crowded = oldest.devices.iter().any(|device| device.clients.len() >= CLIENTS_IN_REPORT);
         for (name, waited) in waited(now) {
             let missing = if is_crowded { waited } else { Waited::default() };
@@ -217,14 +217,14 @@ impl Model {
         clients.into_iter().map(|(name, row)| ClientRow { name: name.to_owned(), ..row }).collect()
     }
 
-    /// What a client has moved in the span: its counts begin anew with new connections.
+    /// Bytes that a client has moved in the span. A client's counts restart at zero with new connections.
     fn moved(&self, client: &str, value: impl Fn(&PeerGauges) -> u64) -> u64 {
         let counts = |report: &Report| report.nfs.clients.get(client).map_or(0, &value);
         let reports = self.reports.iter().map(|(report, _)| counts(report));
         reports.clone().zip(reports.skip(1)).map(|(before, now)| now.checked_sub(before).unwrap_or(now)).sum()
     }
 
-    /// Those that their device had something to do for, or that calls wait for or have waited for.
+    /// Files with requests to their device, and files that calls wait for or have waited for.
     fn files(&self, now: &Report) -> Vec<FileRow> {
         let Some((oldest, _)) = self.reports.front() else { return Vec::new() };
         let time = between(oldest, now);
@@ -285,12 +285,12 @@ impl Model {
     }
 }
 
-/// The server's own time.
+/// The time between the reports by the server's clock.
 fn between(before: &Report, now: &Report) -> Duration {
     Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns))
 }
 
-/// So much a second; what began anew meanwhile counts as nothing.
+/// The rate per second; zero if the count has restarted meanwhile.
 fn rate(now: u64, before: u64, time: Duration) -> u64 {
     let moved = u128::from(now.saturating_sub(before));
     let per_second = (moved * 1_000_000_000).checked_div(time.as_nanos()).unwrap_or(0);
@@ -303,7 +303,7 @@ fn share(part: u64, whole: u64) -> u64 {
     u64::try_from(thousandths).unwrap_or(u64::MAX)
 }
 
-/// What a report says of the same device; of one that is new what it is now.
+/// The value of the same device in an earlier report; for a new device, the current value.
 fn of_device(before: &Report, device: &DeviceGauges, value: impl Fn(&DeviceGauges) -> u64) -> u64 {
     value(before.devices.iter().find(|other| other.name == device.name).unwrap_or(device))
 }
@@ -329,7 +329,7 @@ fn cache(before: &Report, now: &Report) -> CacheRow {
     }
 }
 
-/// What each client has waited for all devices since the start, whichever user it acted for.
+/// Waits of each client for all devices since the start, for all its users together.
 fn waited(report: &Report) -> BTreeMap<&str, Waited> {
     let mut sums = BTreeMap::<&str, Waited>::new();
     for delays in report.devices.iter().flat_map(|device| &device.clients) {

@@ -1,8 +1,8 @@
-//! What is shown, as values.
+//! The rows, as values.
 //!
-//! Owns: the rows, their order, which of them have the letters that somebody looks for.
-//! Does not own: where the values come from (`model`), how they look (`table`, `screen`, `lines`).
-//! Invariants: plain values with the unit in the name, as JSON has them.
+//! Owns: the rows, their order, the filter.
+//! Does not own: the source of the values (`model`), their looks (`table`, `screen`, `lines`).
+//! Invariants: plain values with the unit in the name, as in JSON.
 
 use std::cmp::Reverse;
 
@@ -20,9 +20,9 @@ pub(super) struct Rows {
     pub(super) devices: Vec<DeviceRow>,
     pub(super) clients: Vec<ClientRow>,
     pub(super) files: Vec<FileRow>,
-    /// Waits that last, the longest first, and then those that have ended, the last first.
+    /// Current waits, the longest first, then finished ones, the latest first.
     pub(super) waits: Vec<WaitRow>,
-    /// Events that were not taken in time since the beginning: what files do is more than is shown.
+    /// Events lost since the beginning: files do more than the rows show.
     pub(super) lost_events: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct CacheRow {
     pub(super) cache_bytes: u64,
     pub(super) used_bytes: u64,
     pub(super) dirty_bytes: u64,
-    /// Of pages that were read in the last second, those that were there.
+    /// Pages of reads in the last second that were in the cache.
     pub(super) hit_pages: u64,
     pub(super) miss_pages: u64,
 }
@@ -44,7 +44,7 @@ pub(super) struct DeviceRow {
     pub(super) budget_ns: Option<u64>,
     pub(super) written_bytes_per_s: u64,
     pub(super) read_bytes_per_s: u64,
-    /// What it could write; none until that is known.
+    /// Its measured write speed; none until it is known.
     pub(super) write_bandwidth_bytes_per_s: Option<u64>,
     pub(super) dirty_bytes: u64,
     pub(super) dirty_limit_bytes: u64,
@@ -53,8 +53,8 @@ pub(super) struct DeviceRow {
     pub(super) stalled_ns: Option<u64>,
     pub(super) refuses: bool,
     pub(super) files_failed: u32,
-    /// The last two minutes, a second each: what it owed as a share of what it may, in thousandths; bytes of its limit
-    /// where there is no time.
+    /// The last two minutes, one value a second: the owed time as a share of the budget, in thousandths; without a
+    /// time, the dirty bytes as a share of the limit.
     #[serde(skip)]
     pub(super) owed_per_mille: Vec<u64>,
     /// Bytes written, in the same seconds.
@@ -72,7 +72,7 @@ pub(super) struct ClientRow {
     pub(super) waiting: u64,
 }
 
-/// What calls waited for, in nanoseconds of each second, all calls together.
+/// Waits of all calls together, in nanoseconds of each second, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Waited {
     pub(super) throttle_ns_per_s: u64,
@@ -102,10 +102,10 @@ pub(super) struct FileRow {
 /// Waits of the same client for the same file and cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct WaitRow {
-    /// How long ago the last of them ended; none while they last.
+    /// Time since the last of them ended; none while they last.
     pub(super) ended_ns_ago: Option<u64>,
     pub(super) longest_ns: u64,
-    /// How many of the last waits are of this kind; of those that last, how many calls.
+    /// Number of recent waits of this kind; for current ones, the number of calls.
     pub(super) times: u64,
     /// The cause of a pause, or `sync`.
     pub(super) waits_for: String,
@@ -114,7 +114,7 @@ pub(super) struct WaitRow {
     pub(super) file: Option<String>,
 }
 
-/// What clients and files are sorted by.
+/// The sort order of clients and files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Order {
     #[default]
@@ -142,7 +142,7 @@ impl Order {
 }
 
 impl WaitRow {
-    /// Whether both are waits of the same client for the same.
+    /// Whether both are waits of the same client for the same file and cause.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.waits_for.clone(), row.device.clone(), row.client.clone(), row.file.clone());
         key(self) == key(other)
@@ -150,7 +150,7 @@ impl WaitRow {
 }
 
 impl Rows {
-    /// Sorted, those with the largest value first.
+    /// Sorts by `order`: names in ascending order, figures in descending order.
     pub(super) fn sort(&mut self, order: Order) {
         self.clients.sort_by(|one, other| one.name.cmp(&other.name));
         self.files.sort_by(|one, other| one.name.cmp(&other.name));
@@ -167,7 +167,7 @@ impl Rows {
         }
     }
 
-    /// Only rows that have these letters in a name, whatever their case.
+    /// Keeps only rows with these letters in a name, in upper or lower case.
     pub(super) fn keep(&mut self, letters: &str) {
         if letters.is_empty() {
             return;

@@ -1,8 +1,8 @@
 //! The picture on a full screen.
 //!
-//! Owns: which table has which lines, what stands out, the last line with the keys.
-//! Does not own: the tables (`table`), what was chosen (`keys`).
-//! Invariants: any size has a picture, down to none at all. Devices come first: of a small screen they have all.
+//! Owns: the lines of each table, the highlights, the last line with the keys.
+//! Does not own: the tables (`table`), the user's choices (`keys`).
+//! Invariants: any size has a picture, down to none at all. Devices come first: on a small screen they get all lines.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -14,7 +14,7 @@ use super::rows::Rows;
 use super::table::{self, Table};
 use afflux_report::output::shown;
 
-/// The least that a table has: its title and a row.
+/// Fewest lines of a table: its title and a row.
 const TABLE_MIN: usize = 2;
 
 const TITLE: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -24,7 +24,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut lines = vec![Line::styled(table::summary(rows, width), STRONG)];
-    // With two lines or fewer the keys are left out.
+    // With two lines or fewer there is no line for the keys.
     let below = height.saturating_sub(if height > 2 { 2 } else { 1 });
     let tables = [
         table::devices(rows, width),
@@ -49,7 +49,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     }
 }
 
-/// A line of the picture; what does not fit is cut.
+/// Draws a line of the picture, cut to the width.
 fn put(frame: &mut Frame<'_>, area: Rect, at: usize, line: Line<'_>) {
     let Ok(row) = u16::try_from(at) else { return };
     if row < area.height {
@@ -57,8 +57,8 @@ fn put(frame: &mut Frame<'_>, area: Rect, at: usize, line: Line<'_>) {
     }
 }
 
-/// How many lines each table gets of `height`, if it wants so many: the first all, the others equal parts of what is
-/// left, and what one does not want the next have.
+/// Divides `height` lines among the tables, which want `wanted` lines each. The first gets all that it wants, the
+/// others equal parts of the rest. Lines that a table does not want go to the next ones.
 fn rooms(height: usize, wanted: &[usize; 4]) -> [usize; 4] {
     let mut rooms = [0; 4];
     let mut left = height;

@@ -1,9 +1,9 @@
 //! Rows as lines of text that fit.
 //!
-//! Owns: columns, which of them there is room for, cutting and filling.
-//! Does not own: the values (`rows`), where lines go (`screen`, `lines`).
-//! Invariants: a line is never wider than asked for, whatever names are; the first column is always there, and what
-//! matters most of the others goes last.
+//! Owns: columns, their choice by width, cutting and filling.
+//! Does not own: the values (`rows`), the place of lines (`screen`, `lines`).
+//! Invariants: a line is never wider than requested, however long names are. The first column is always there, and the
+//! most important of the others are dropped last.
 
 use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
@@ -34,9 +34,9 @@ struct Column {
     title: &'static str,
     fill: Fill,
     width: usize,
-    /// As wide as this where there is room.
+    /// Width if there is room.
     width_max: usize,
-    /// What has a smaller number is dropped later.
+    /// Columns with a smaller number are dropped later.
     rank: u8,
 }
 
@@ -101,10 +101,10 @@ const WAITS: [Column; 7] = [
     path("file", 8, 2),
 ];
 
-/// What stands in a place.
+/// The contents of a cell.
 enum Cell {
     Text(String),
-    /// In thousandths, a second each.
+    /// In thousandths, one value a second.
     Curve(Vec<u64>),
 }
 
@@ -114,7 +114,7 @@ impl From<String> for Cell {
     }
 }
 
-/// A title and a line a row.
+/// A title, and a line for each row.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) title: String,
@@ -122,7 +122,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// All lines, and the title, as many as there is room for; where some are missing that is said.
+    /// Keeps the title and as many lines as fit; a last line counts the missing ones.
     pub(super) fn within(mut self, rows: usize) -> Self {
         if self.lines.len() > rows {
             let left = self.lines.len() - rows.saturating_sub(1);
@@ -151,7 +151,7 @@ pub(super) fn waits(rows: &Rows, width: usize) -> Table {
     table(&WAITS, rows.waits.iter().map(wait).collect(), width)
 }
 
-/// What concerns all, on one line.
+/// The figures of the whole server, on one line.
 pub(super) fn summary(rows: &Rows, width: usize) -> String {
     let cache = &rows.cache;
     let hit = units::share(cache.hit_pages, cache.hit_pages + cache.miss_pages);
@@ -176,13 +176,13 @@ pub(super) fn summary(rows: &Rows, width: usize) -> String {
     line
 }
 
-/// So much a second, or nothing where there is nothing.
+/// A rate per second; an empty cell for zero.
 fn rate(bytes: u64) -> Cell {
     let second = std::time::Duration::from_secs(1);
     Cell::Text(if bytes == 0 { "-".to_owned() } else { units::rate(bytes, second) })
 }
 
-/// A time of each second.
+/// Time waited in each second.
 fn waited(ns: u64) -> Cell {
     Cell::Text(if ns == 0 { "-".to_owned() } else { units::latency(ns) })
 }
@@ -209,7 +209,7 @@ fn device(row: &DeviceRow) -> Vec<Cell> {
     ]
 }
 
-/// As a share of what it could write, or has written in a second.
+/// Bytes written in each second, as a share of the measured speed, or of the best second if that is higher.
 fn written(row: &DeviceRow) -> Vec<u64> {
     let best = row.written.iter().copied().chain(row.write_bandwidth_bytes_per_s).max().unwrap_or(0);
     let share = |bytes: &u64| (u128::from(*bytes) * 1_000).checked_div(u128::from(best)).unwrap_or(0) as u64;
@@ -282,7 +282,7 @@ fn table(columns: &[Column], rows: Vec<Vec<Cell>>, width: usize) -> Table {
     }
 }
 
-/// For each column how wide it is, and none if it is left out.
+/// The width of each column; none for one that is left out.
 fn places(columns: &[Column], width: usize) -> Vec<Option<usize>> {
     let mut places = vec![None; columns.len()];
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
@@ -292,13 +292,13 @@ fn places(columns: &[Column], width: usize) -> Vec<Option<usize>> {
         let first = left == width;
         let wanted = columns[at].width + if first { 0 } else { GAP };
         if wanted > left && !first {
-            // What matters less may be narrower, and is not taken in its place: columns come and go in one order.
+            // A less important column may be narrower, but does not take its place: columns come and go in one order.
             break;
         }
         places[at] = Some(columns[at].width.min(width));
         left = left.saturating_sub(wanted);
     }
-    // Paths first: of two files the beginnings are alike.
+    // Paths first, since two paths often have the same beginning.
     for paths in [true, false] {
         for (place, column) in places.iter_mut().zip(columns).filter(|(_, column)| (column.fill == Fill::Path) == paths)
         {
@@ -330,12 +330,12 @@ fn line(columns: &[Column], places: &[Option<usize>], cells: Vec<Cell>) -> Strin
     line.trim_end().to_owned()
 }
 
-/// How many columns of a terminal the text takes.
+/// The text's width in columns of a terminal.
 fn wide(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// The text in exactly so many columns.
+/// The text in exactly `width` columns.
 fn fit(text: &str, width: usize, fill: Fill) -> String {
     let cut = if wide(text) <= width { text.to_owned() } else { cut(text, width, fill) };
     let space = " ".repeat(width.saturating_sub(wide(&cut)));

@@ -1,9 +1,9 @@
 //! The terminal while the screen is shown.
 //!
 //! Owns: taking the terminal and giving it back, signals, the loop of keys, sizes and samples.
-//! Does not own: the picture (`screen`), what keys do (`keys`).
-//! Invariants: however it ends but by SIGKILL, a panic included, the terminal is as it was. A server that does not answer
-//! holds up no key.
+//! Does not own: the picture (`screen`), the effect of keys (`keys`).
+//! Invariants: every end but by SIGKILL, a panic included, restores the terminal. A server that does not answer delays
+//! no key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use super::model::Model;
 use super::screen;
 use afflux_report::failure::{Failure, Outcome};
 
-/// How long a key waits at most.
+/// Longest wait of a key.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Looks for a sample to one for a key.
+/// Looks for a sample for each look for a key.
 const NO_TIME: Duration = Duration::ZERO;
 
 pub(super) fn run(following: &Following) -> Outcome {
@@ -37,13 +37,13 @@ pub(super) fn run(following: &Following) -> Outcome {
     shown.and(restored)
 }
 
-/// A thread of their own ends the process: whoever reads keys of a terminal that is gone may never come back.
+/// A separate thread ends the process, since a read of keys from a terminal that is gone may never return.
 fn end_on_signals(drawing: &Arc<Mutex<()>>) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
     let drawing = Arc::clone(drawing);
     let body = move || {
         if signals.forever().next().is_some() {
-            // Nothing is drawn any more.
+            // With this lock held, nothing is drawn any more.
             let _last = drawing.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = ratatui::try_restore();
             process::exit(0);
@@ -52,15 +52,15 @@ fn end_on_signals(drawing: &Arc<Mutex<()>>) -> io::Result<()> {
     thread::Builder::new().name("signals".to_owned()).spawn(body).map(drop)
 }
 
-/// Waits a little for keys, or another size.
+/// Waits a little for keys, or a change of size.
 ///
 /// # Errors
-/// Once the terminal is gone: to read keys then would never end.
+/// Once the terminal is gone: a read of keys would then never end.
 fn wait_for_keys() -> io::Result<()> {
     let stdin = io::stdin();
     let mut all = [PollFd::new(&stdin, PollFlags::IN)];
     match poll(&mut all, Some(&LOOK_EVERY)) {
-        // Another size is told by a signal.
+        // A signal tells of a change of size.
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
@@ -69,7 +69,7 @@ fn wait_for_keys() -> io::Result<()> {
 }
 
 fn failed(error: &io::Error) -> Failure {
-    Failure::failed(format!("the terminal: {error}; --once and a pipe do without"))
+    Failure::failed(format!("the terminal: {error}; --once and a pipe work without one"))
 }
 
 fn show(terminal: &mut DefaultTerminal, following: &Following, drawing: &Mutex<()>) -> Outcome {
@@ -85,7 +85,7 @@ fn show(terminal: &mut DefaultTerminal, following: &Following, drawing: &Mutex<(
         }
         changed = false;
         wait_for_keys().map_err(|error| failed(&error))?;
-        // Keys that come together are taken together. The next picture is as large as the terminal then is.
+        // Keys that arrive together are handled together. The next picture fits the terminal's size at that time.
         while !choices.ends && event::poll(NO_TIME).map_err(|error| failed(&error))? {
             if let Event::Key(key) = event::read().map_err(|error| failed(&error))? {
                 choices.key(key);

@@ -33,7 +33,7 @@ fn throttled(client: &str, uid: u32, ns: u64) -> DelayGauges {
     DelayGauges { client: Some(client.into()), uid: Some(uid), times, ..DelayGauges::default() }
 }
 
-/// A server at a second of its life, with one client that sends it 10 MB each and waits for half of it.
+/// A server at a second of its life. Its one client sends it 10 MB every second, and waits for half of each.
 fn at(second: u64) -> Report {
     let mut now = report(second * S);
     let device = &mut now.devices[0];
@@ -122,7 +122,7 @@ fn waits_that_last_come_before_those_that_ended_and_the_last_of_these_first() {
 fn a_client_that_connects_anew_has_not_sent_less() {
     let mut model = after(5);
     let mut report = at(6);
-    // Its connections are new, and 7 MB came over them.
+    // The client has new connections, and has sent 7 MB over them.
     report.nfs.clients.get_mut("192.0.2.7").unwrap().received_bytes = 7_000_000;
     model.take(Sample { report, events: Vec::new(), lost: 0 });
     assert_eq!(model.rows().clients[0].received_bytes_per_s, (4 * 10_000_000 + 7_000_000) / 5);
@@ -171,7 +171,7 @@ fn keys_choose_and_letters_that_are_typed_are_no_keys() {
     assert_eq!((choices.letters.as_str(), choices.held, choices.ends), ("sqp", true, false));
     press(&mut choices, "\n");
     assert_eq!((choices.letters.as_str(), choices.typing.is_some()), ("sqp", false));
-    // Begun anew and taken back.
+    // The user begins a new filter and cancels it.
     press(&mut choices, "/else\x1b");
     assert_eq!(choices.letters, "sqp");
     press(&mut choices, "\x1b");

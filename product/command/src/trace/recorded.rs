@@ -1,9 +1,9 @@
-//! `afflux trace record` and `afflux trace show`: which bytes clients ask for, in a file.
+//! `afflux trace record` and `afflux trace show`: the byte ranges of clients' calls, in a file.
 //!
-//! Owns: the file as it is written and read, calls as lines.
+//! Owns: writing and reading the file, calls as lines.
 //! Does not own: the format (`afflux_frontend::trace`), recording (the server).
-//! Invariants: a file that was not written to its end lacks its last record, and is refused by whoever reads it. What was
-//! lost is said.
+//! Invariants: a file that was not written to its end lacks its last record, and every reader refuses it. Losses are
+//! reported.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -35,7 +35,7 @@ pub(super) fn record(args: &TraceRecord) -> Outcome {
             other => return Err(client.unexpected(&other)),
         };
         if file.is_none() {
-            // Not before the server has said that it records.
+            // Waits until the server confirms that it records.
             let mut made = BufWriter::new(File::create(&args.output).map_err(wrong)?);
             made.write_all(&format::encode(None)).map_err(wrong)?;
             file = Some(made);
@@ -77,7 +77,7 @@ fn read(call: &[u64; 5]) -> Option<TracedCall> {
         3 => TracedOperation::Sync,
         _ => return None,
     };
-    // What no file can have was refused, and cannot be replayed.
+    // A call beyond the largest file was refused, and cannot be replayed.
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= afflux_engine::FILE_BYTES_MAX);
     let moves = bytes > 0 || operation == TracedOperation::Sync;
     (fits && moves).then_some(TracedCall { at_us, file, operation, offset, bytes })
@@ -91,7 +91,7 @@ pub(super) fn show(args: &TraceShow) -> Outcome {
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     for call in &trace.calls {
         let line = if args.json { object(call) } else { line(call) };
-        // Nobody reads any more: `trace show | head`.
+        // The reader is gone: `trace show | head`.
         if stdout.write_all(line.as_bytes()).is_err() {
             return Ok(());
         }

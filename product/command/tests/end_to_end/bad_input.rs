@@ -1,4 +1,4 @@
-//! What a user can get wrong on the command line, and a peer on the wire.
+//! Mistakes of a user on the command line, and of a peer on the wire.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, run, text};
 
-/// Runs and gives the exit code and what was printed.
+/// Runs the command and returns the exit code and the output.
 fn outcome(scratch: &Scratch, arguments: &[&str]) -> (i32, String) {
     let output = run(scratch.path(), arguments);
     (output.status.code().unwrap(), text(&output))
@@ -203,7 +203,7 @@ fn file_environment_and_flags_reach_the_server() {
     assert_eq!(stat["knobs"]["writeback_depth"], 4);
     assert_eq!(stat["knobs"]["readahead_bytes_max"], 65_536);
     let ended = server.stop();
-    let warned = "AFFLUX_PORT_2049_TCP_ADDR is no setting and is ignored";
+    let warned = "AFFLUX_PORT_2049_TCP_ADDR is not a setting and is ignored";
     assert!(ended.stderr.starts_with("warning: ") && ended.stderr.contains(warned), "{ended:?}");
 }
 
@@ -266,11 +266,11 @@ fn more_connections_than_there_are_descriptors_for_take_no_file_away() {
     command.arg(&control);
     let server = Server::spawn(command, control, scratch.path());
     let mut greedy = Vec::new();
-    // Some are accepted, some wait in the kernel, and the rest would wait for their turn to wait.
+    // Some are accepted, some wait in the kernel, and the others would block in connect.
     for _ in 0..300 {
         greedy.push(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
     }
-    // One that was silent before would have made room for them.
+    // A connection that was silent would have made room for them.
     let mut bystander = Client::mount(&server);
     let root = bystander.root();
     for at in 0..FILES {

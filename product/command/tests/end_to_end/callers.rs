@@ -1,4 +1,4 @@
-//! Who is answered, and as whom calls are carried out: forged callers, networks, squashing, a server that is not root's.
+//! Which callers are answered, and as which user: forged callers, networks, squashing, a server that is not root's.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -21,11 +21,11 @@ const PERM: u32 = 1;
 const ACCESS: u32 = 13;
 const ROFS: u32 = 30;
 
-/// What a call is refused with.
+/// The errors of refused calls.
 const TOO_WEAK: [u32; 3] = [1, 1, 5];
 const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
 
-/// A connection whose socket belongs to `user`, as that user's process would have it.
+/// A connection whose socket belongs to `user`, like a socket of that user's process.
 pub(crate) fn connected_as(user: u32, server: &Server) -> Client {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     fchown(&socket, Some(user), None).unwrap();
@@ -92,14 +92,14 @@ fn a_process_of_this_machine_is_itself_whatever_it_claims() {
         assert_eq!(forger.access(&secret, 0x3f).unwrap().granted, 0);
         let name = format!("made {at}");
         create(&mut forger, &root, &name, 0o6755).unwrap();
-        // Not in /etc/passwd: in no group of this machine.
+        // The user is not in /etc/passwd, and so in no group of this machine.
         assert_eq!(owner(&data.join(&name)), (MARY.uid, NOBODY));
         let device = Node::Block(Change::default(), (8, 0));
         assert_eq!(status(forger.mknod(&root, b"disk", device)), PERM);
     }
     assert_eq!(fs::read(data.join("secret")).unwrap(), b"root's alone");
 
-    // A kernel's mount has its socket from root, and speaks for its users.
+    // A kernel's mount uses a socket of root, and calls for its users.
     let mut kernel = connected_as(0, &server);
     kernel.set_user_in(MARY, &[4242]);
     let made = create(&mut kernel, &root, "mary's", 0o640).unwrap();
@@ -125,7 +125,7 @@ fn credentials_that_lie_about_themselves_are_refused_and_the_connection_goes_on(
     assert_eq!(refused(client.getattr(&root)), BAD_CREDENTIAL, "17 groups");
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
     for (flavour, body, expected) in [
-        // A name that is longer than the credential, one too long, groups that are not there.
+        // A name longer than the credential, a name beyond the limit, missing groups.
         (1, words(&[0, 400, 0, 0, 0]), BAD_CREDENTIAL),
         (1, [words(&[0, 256]), vec![0; 256], words(&[0, 0, 0])].concat(), BAD_CREDENTIAL),
         (1, words(&[0, 0, 0, 0, 16]), BAD_CREDENTIAL),
@@ -192,7 +192,7 @@ fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_on
 const NOENT: u32 = 2;
 const NOTDIR: u32 = 20;
 
-/// A served tree with a directory that only `owner` may search, things below it, and ways into it from outside.
+/// A served tree with a directory that only `owner` may search, objects below it, and ways into it from outside.
 fn tree_with_a_private_directory(data: &Path, owner: u32) {
     fs::create_dir_all(data.join("private/inner/deep")).unwrap();
     fs::create_dir_all(data.join("public/inner")).unwrap();
@@ -277,7 +277,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
     let mut john = connected_as(JOHN.uid, &server);
     john.set_user(Some(MARY));
     allowed(&mut john, "the owner");
-    // Root's kernel speaks for its users.
+    // Root's kernel calls for its users.
     allowed(&mut kernel, "root");
     kernel.set_user(Some(JOHN));
     allowed(&mut kernel, "the owner through a kernel");
@@ -297,7 +297,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
     allowed(&mut connected_as(JOHN.uid, &server), "the owner who only reads");
     drop(server);
 
-    // Every caller that the server answers may mount an export's own root, also where it is one of several.
+    // Every caller that the server answers may mount an export's own root, even if it is one of several.
     let private = data.join("private");
     let server = Server::start(scratch.path(), &[&private, &data.join("public")], &[]);
     let mut mary = connected_as(MARY.uid, &server);
@@ -310,7 +310,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
     connected_as(JOHN.uid, &server).mount("/private/inner").unwrap();
 }
 
-/// An address of this machine that is not loopback's, if it has one: a connection to it comes from it.
+/// An address of this machine other than loopback, if there is one. A connection to it has it as its source.
 fn own_address() -> Option<Ipv4Addr> {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     probe.connect("192.0.2.1:9").ok()?;
@@ -344,7 +344,7 @@ fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
     assert_eq!(owner(&data.join("file")).0, MARY.uid);
 }
 
-/// A socket of `user` that is connected to the server by this address.
+/// A socket of `user`, connected to the server by this address.
 fn socket_of(user: u32, to: SocketAddr) -> TcpStream {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family, SocketType::STREAM, None).unwrap();
@@ -353,7 +353,7 @@ fn socket_of(user: u32, to: SocketAddr) -> TcpStream {
     TcpStream::from(socket)
 }
 
-/// The kernel keeps what a process has sent that closed its socket before the server accepted it.
+/// The kernel keeps the data of a process that closed its socket before the server accepted it.
 #[test]
 fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
     if !can_be_several_users() {
@@ -380,7 +380,7 @@ fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
     let addresses = addresses.map(IpAddr::from).chain([Ipv6Addr::LOCALHOST.into()]);
     for (at, address) in addresses.enumerate() {
         let name = format!("made {at}");
-        // It accepts nothing while it is stopped.
+        // A stopped server accepts nothing.
         server.signal(Signal::STOP);
         let mut forger = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
         let call = Call::Create { directory: root.clone(), name: name.clone().into() };
@@ -397,7 +397,7 @@ fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
     }
 }
 
-/// A server that a user runs, whose directories are that user's.
+/// A server that a user runs on that user's directories.
 fn server_of(user: u32, scratch: &Scratch, data: &Path, arguments: &[&str]) -> Server {
     chown(data, Some(user), Some(user)).unwrap();
     let home = scratch.directory("home");
@@ -426,7 +426,7 @@ fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
     client.rename((&root, b"one"), (&root, b"uno")).unwrap();
     let record = scratch.path().join("home/afflux/places");
     let bytes = || fs::metadata(&record).map_or(0, |metadata| metadata.len());
-    // Some 48 bytes each for two directories and a file, and 16 at its beginning.
+    // About 48 bytes each for two directories and a file, and 16 at the beginning.
     eventually("the record is written", || bytes() > 150);
     server.kill();
     let at = fs::OpenOptions::new().append(true).open(&record).unwrap();
@@ -480,7 +480,7 @@ fn whoever_asks_for_a_server_of_another_user_is_told_whose_it_is() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let server = server_of(MARY.uid, &scratch, &data, &[]);
-    // Root has none of its own where it looks.
+    // Root has no server of its own at this place.
     let output = afflux(&scratch.directory("root")).arg("stat").env("TMPDIR", scratch.path()).output().unwrap();
     let said = text(&output);
     if said.contains("no server of this user") {
@@ -488,7 +488,7 @@ fn whoever_asks_for_a_server_of_another_user_is_told_whose_it_is() {
             format!("user {} runs one (process {}): sudo -u '#{}' afflux stat", MARY.uid, server.process(), MARY.uid);
         assert!(said.contains(&line) && !said.contains("afflux serve DIR"), "{said}");
     } else {
-        // Root runs one elsewhere on this machine.
+        // Root runs a server elsewhere on this machine.
         assert!(output.status.success() || said.contains("servers are running"), "{said}");
     }
     server.stop();

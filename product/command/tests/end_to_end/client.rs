@@ -77,7 +77,7 @@ impl Client {
         file
     }
 
-    /// Makes a file by FILE_SYNC writes; whether that is what was answered.
+    /// Makes a file by FILE_SYNC writes. Returns whether the server answered with FILE_SYNC.
     pub(crate) fn write_file_stable(&mut self, parent: &Handle, name: &str, bytes: &[u8]) -> bool {
         let file = self.create(parent, name);
         let written = self.inner.write(&file, 0, bytes, Stability::FileSync).unwrap();
@@ -89,7 +89,7 @@ impl Client {
         self.inner.write_all(file, offset, bytes, BLOCK, IN_FLIGHT).unwrap();
     }
 
-    /// Writes by one UNSTABLE call at a time; the status if it failed.
+    /// Writes by one UNSTABLE call at a time. Returns the status if one failed.
     pub(crate) fn try_write_at(&mut self, file: &Handle, offset: u64, bytes: &[u8]) -> Result<(), u32> {
         for (at, piece) in bytes.chunks(BLOCK).enumerate() {
             let offset = offset + (at * BLOCK) as u64;

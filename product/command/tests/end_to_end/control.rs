@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, run, text};
 
-/// So that nothing is written before it is asked for.
+/// With these settings the server writes nothing on its own.
 const LAZY: &[&str] = &[
     "--policy",
     "equal-parts",
@@ -49,7 +49,7 @@ fn stat_has_every_counter_and_knob_by_name() {
     assert!(stat["counters"]["nr_written"].as_u64().unwrap() >= 25, "{stat}");
     assert_eq!(stat["serving"][0]["export"], "/");
     let people = text(&server.ask(&["stat"]));
-    // What was waited for stands below its device.
+    // Waits are on lines below their device.
     assert_eq!(people.lines().filter(|line| !line.starts_with(' ')).count(), 3, "{people}");
     assert!(people.contains("cache") && people.contains("calls/s"), "{people}");
     assert!(!people.contains('\x1b'), "no colour or redraw when piped: {people:?}");
@@ -206,7 +206,7 @@ fn the_one_running_server_is_found_and_several_are_listed() {
     let first = start(&one);
     if alone {
         let found = run(scratch.path(), &["stat", "--json"]);
-        // Unless one was started elsewhere just now.
+        // Another server may have started elsewhere just now.
         let several = text(&found).contains("servers are running");
         assert!(found.status.success() || several, "{}", text(&found));
     }
@@ -221,7 +221,7 @@ fn the_one_running_server_is_found_and_several_are_listed() {
     second.stop();
 }
 
-/// Chosen so that a terminal would hide what was said before it, and end up in another direction.
+/// With these letters a terminal would hide the text before the name, and change the direction of text.
 #[test]
 fn a_file_s_name_reaches_no_terminal_as_it_is() {
     const NAME: &str = "un\x1b[2K\rDone: everything is written.\nglücklich\u{202e}";
@@ -235,7 +235,7 @@ fn a_file_s_name_reaches_no_terminal_as_it_is() {
     for at in 0..4u64 {
         client.try_write_at(&doomed, at << 20, &Bytes::new(at).vec(1 << 20)).unwrap();
     }
-    // Somebody else takes the room that is left.
+    // Another program takes the free space.
     let _ = fs::write(data.join("other"), vec![1; 8 << 20]);
     let shown = "un\\u001b[2K\\rDone: everything is written.\\nglücklich\\u202e: ";
     let output = server.ask(&["drain"]);

@@ -1,4 +1,4 @@
-//! One user among others: who asks for much, or for many connections, takes nothing of theirs.
+//! Users in a crowd: a user with many requests or many connections takes nothing from the others.
 
 use std::fs;
 use std::io::Read;
@@ -34,7 +34,7 @@ fn a_user_who_asks_much_has_no_call_of_another_run_twice() {
 
     let mut mary = connected_as(MARY.uid, &server);
     let object = mary.lookup(&root, b"mary's").unwrap().0;
-    // Of nothing: a handle in whole words, six attributes that stay, no guard.
+    // The arguments change nothing: a handle in whole words, six attributes to keep, no guard.
     let padding = &[0; 3][..object.len().next_multiple_of(4) - object.len()];
     let arguments = [&(object.len() as u32).to_be_bytes()[..], &object, padding, &[0; 7 * 4]].concat();
     for _ in 0..200 {
@@ -50,7 +50,7 @@ fn a_user_who_asks_much_has_no_call_of_another_run_twice() {
     assert_eq!(fs::read(data.join("name")).unwrap(), b"new");
 }
 
-/// Asks for more than the kernel holds, and reads a byte of it.
+/// Asks for more data than the kernel buffers, and reads a byte of it.
 fn deafen(client: &mut Client, file: &[u8]) {
     let call = Call::Read { file: file.to_vec(), offset: 0, count: 16 << 10 };
     for _ in 0..1_000 {
@@ -70,7 +70,7 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
     let control = scratch.path().join("control.sock");
     let inner = afflux(scratch.path());
     let mut command = Command::new("sh");
-    // So few descriptors that there are 32 places for connections, two of which are root's.
+    // The limit on descriptors leaves 32 slots for connections, two of which are root's.
     command.args(["-c", "ulimit -n 256 && exec \"$@\"", "sh"]).arg(inner.get_program());
     for (name, value) in inner.get_envs() {
         match value {
@@ -101,8 +101,8 @@ fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() 
     let nfs = &server.stat()["nfs"];
     assert_eq!((&nfs["connections"], &nfs["connections_max"]), (&32.into(), &32.into()));
     assert_eq!((&nfs["closed_for_room"], &nfs["refused"]), (&3.into(), &0.into()));
-    // The others of the user with the most, and all of the one with fewer, are still served.
-    // The kernel has much less than this for a client that is not served any more.
+    // The server still serves the other connections of the user with the most, and all of the user with fewer. For a
+    // client that is no longer served the kernel has far less buffered than this.
     let mut replies = vec![0; 4 << 20];
     let served = deaf.iter().filter(|client| client.socket().read_exact(&mut replies).is_ok()).count();
     assert_eq!(served, 27);

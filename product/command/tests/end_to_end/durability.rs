@@ -1,4 +1,4 @@
-//! What is on the host's disk when.
+//! The contents of the host's disk at each moment.
 
 use std::fs;
 
@@ -128,7 +128,7 @@ fn times_of_what_was_committed_do_not_go_back_over_a_kill() {
         client = Client::mount(&server);
         let found = client.attributes(&file);
         assert_eq!(found.mtime, told.mtime, "round {round}");
-        // Linux before 6.13 gives times by ticks alone: of changes within one a nanosecond each may lack.
+        // Before 6.13, Linux takes times from ticks: changes within one tick may lack a nanosecond each.
         let nanos = |time: afflux_nfs_client::Time| u64::from(time.seconds) * 1_000_000_000 + u64::from(time.nanos);
         assert!(nanos(found.ctime) + 100 >= nanos(told.ctime), "round {round}");
         assert!(found.used >= 5000, "round {round}: {}", found.used);

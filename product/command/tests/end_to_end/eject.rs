@@ -8,11 +8,11 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
 
-/// So that the server writes nothing before it is asked to.
+/// With these settings the server writes nothing on its own.
 const LAZY: &[&str] =
     &["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
 
-/// A disk of its own, mounted.
+/// A mounted disk for one test.
 struct Disk {
     mount: Mount,
     place: PathBuf,
@@ -45,7 +45,7 @@ impl Disk {
     }
 }
 
-/// A program that waits. It ends with the value.
+/// A program that waits until it is dropped.
 struct Waiting(Child);
 
 impl Waiting {
@@ -57,7 +57,7 @@ impl Waiting {
         self.0.id().to_string()
     }
 
-    /// Waits until the program itself runs, not the shell's copy that becomes it.
+    /// Waits until the program itself runs; before, a copy of the shell has its process.
     fn runs(&self, program: &str) {
         let comm = format!("/proc/{}/comm", self.0.id());
         eventually("the program runs", || fs::read_to_string(&comm).is_ok_and(|name| name.trim() == program));
@@ -107,7 +107,7 @@ fn a_server_of_the_disk_writes_everything_before_that_is_said() {
     let output = disk.eject(&["--json"]);
     let verdict = text(&output).lines().last().unwrap().to_owned();
     assert!(verdict.contains(r#""safe":false"#) && verdict.contains(&server.process().to_string()), "{verdict}");
-    // It is not unmounted below a server.
+    // `eject` does not unmount below a server.
     let said = disk.refused(&["--unmount"]);
     assert!(said.contains(&format!("process {} (afflux)", server.process())) && disk.is_mounted(), "{said}");
     drop(client);
@@ -143,7 +143,7 @@ fn every_program_that_uses_the_disk_is_named() {
     }
     assert!(disk.is_mounted());
     drop((works, opens));
-    // The device itself, past any file system.
+    // Opens the device itself, past any file system.
     let raw = Waiting::start(Command::new("cat").stdout(File::open(disk.mount.device()).unwrap()));
     raw.runs("cat");
     let said = disk.refused(&["--unmount"]);

@@ -15,14 +15,14 @@ use crate::server::{Server, afflux, eventually, text};
 /// Less than a client has in flight, so that its writes wait.
 const SMALL: &[&str] = &["--policy", "equal-parts", "--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
 
-/// `afflux trace --json` beside a test, and what it has said.
+/// `afflux trace --json` beside a test, and its output so far.
 struct Tracing {
     child: Child,
     events: Arc<Mutex<Vec<Value>>>,
 }
 
 impl Tracing {
-    /// Follows the server; on return nothing that happens is missed any more.
+    /// Starts it; after the return no event is missed.
     fn start(server: &Server, scratch: &Scratch, arguments: &[&str]) -> Self {
         let mut command = afflux(scratch.path());
         command.args(["trace", "--json", "--control"]).arg(&server.control).args(arguments);
@@ -96,7 +96,7 @@ fn stat_says_why_writes_waited_and_how_long() {
     server.stop();
 }
 
-/// What `afflux delays --json` says of the client with that user: how often and how long, and who waited.
+/// The row of `afflux delays --json` for the client with that user: number and duration of waits.
 fn delays_of(server: &Server, uid: Option<u32>) -> Value {
     let told: Value = serde_json::from_str(&text(&server.ask(&["delays", "--json"]))).unwrap();
     let clients = told["devices"][0]["clients"].as_array().unwrap().clone();
@@ -109,7 +109,7 @@ fn delays_say_who_waited_for_what_by_address_and_user() {
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], SMALL);
     assert_eq!(text(&server.ask(&["delays"])), "nobody has waited\n");
-    // For users who are not the server's.
+    // The other users of this test need access.
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::write(data.join("cold"), Bytes::new(9).vec(1 << 20)).unwrap();
     let mut client = Client::mount(&server);
@@ -127,7 +127,7 @@ fn delays_say_who_waited_for_what_by_address_and_user() {
     let device = server.stat()["devices"][0].clone();
     for (who, kind) in [(&writer, "throttle"), (&writer, "sync"), (&reader, "read")] {
         assert_eq!(who["client"], "127.0.0.1", "{who}");
-        // Nobody else waited for it, so that it is all there is.
+        // No other client waited for the device, so that the client's waits are all of them.
         assert_eq!(who[kind], device["waits"][kind], "{kind}: {who}");
         let figure = |name: &str| who[kind][name].as_u64().unwrap();
         let told = [1, figure("p50_ns"), figure("p99_ns"), figure("max_ns"), figure("ns")];
@@ -142,7 +142,7 @@ fn delays_say_who_waited_for_what_by_address_and_user() {
     for heading in ["THROTTLE ", "RECLAIM ", "READ ", "SYNC ", "delay average"] {
         assert_eq!(people.matches(heading).count(), 2, "{heading}: {people}");
     }
-    // What is cached is waited for no more.
+    // A read of cached data does not wait.
     client.read_file(&root, "cold");
     assert_eq!(delays_of(&server, Some(1001))["read"], reader["read"]);
     server.stop();
@@ -156,7 +156,7 @@ fn trace_tells_every_beginning_and_every_end() {
     let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
     let tracing = Tracing::start(&server, &scratch, &["--device", &name]);
     write_until_throttled(&server, "b");
-    // The last that happens: the client waited for it.
+    // The COMMIT is the last event, since the client waited for it.
     let commits = server.stat()["devices"][0]["waits"]["commit"]["count"].as_u64().unwrap();
     eventually("the last COMMIT is told", || tracing.named("commit").len() as u64 == commits);
     assert!(tracing.named("lost").is_empty());

@@ -1,4 +1,4 @@
-//! A server may not make the system calls that it never needs, and has no more of root's privileges than it needs.
+//! A server cannot make system calls that it never needs, and has no more of root's privileges than it needs.
 
 use std::fs;
 
@@ -8,19 +8,19 @@ use crate::server::Server;
 /// Root's privileges about files and users: CHOWN to FSETID, SETGID, SETUID, IPC_LOCK, MKNOD.
 const NEEDED: u64 = 0x1f | 1 << 6 | 1 << 7 | 1 << 14 | 1 << 27;
 
-/// A row of a thread's status; nothing where the kernel has no such row.
+/// A row of a thread's status; none if the kernel has no such row.
 fn row(status: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(status).unwrap();
     text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
 }
 
-/// How many filters of system calls a thread is under.
+/// Number of a thread's filters of system calls.
 fn filters(status: &str) -> Option<u32> {
     row(status, "Seccomp_filters")?.parse().ok()
 }
 
-/// Fails unless every thread that the server has now is under a filter of its own, and can get no privileges that it
-/// does not have: of root's only those about files and users.
+/// Fails unless every current thread of the server has a filter of its own and can gain no privileges. Of root's
+/// privileges it may have only those about files and users.
 pub(crate) fn is_confined(server: &Server) {
     let Some(own) = filters("/proc/self/status") else {
         eprintln!("skipped: this kernel has no filters, or does not count them");

@@ -18,7 +18,7 @@ fn fill(scratch: &Scratch, data: &Path) {
     let kept = Bytes::new(1).vec(1 << 20);
     client.write_file(&root, "kept", &kept);
 
-    // More than there is room for: an error to this file, by WRITE or by COMMIT.
+    // More than the free space: this file gets an error, at a WRITE or at the COMMIT.
     let big = client.create(&root, "big");
     let mut told = None;
     for at in 0..16u64 {
@@ -30,7 +30,7 @@ fn fill(scratch: &Scratch, data: &Path) {
     let told = told.or_else(|| client.try_commit(&big).err());
     assert_eq!(told, Some(NO_SPACE));
 
-    // The others are untouched, and the service goes on once there is room.
+    // Other files are untouched, and the service goes on once there is room.
     assert!(client.read_file(&root, "kept") == kept);
     client.remove(&root, "big");
     let after = Bytes::new(3).vec(1 << 20);
@@ -81,7 +81,7 @@ fn what_cannot_be_written_at_the_end_is_named_with_the_reason() {
     for at in 0..4u64 {
         client.try_write_at(&doomed, at << 20, &Bytes::new(at).vec(1 << 20)).unwrap();
     }
-    // Somebody else takes the room that is left.
+    // Another program takes the free space.
     let _ = fs::write(data.join("other"), vec![1; 8 << 20]);
     let output = server.ask(&["drain"]);
     let said = crate::server::text(&output);

@@ -73,7 +73,7 @@ impl Tree {
         self.command(arguments).output().unwrap()
     }
 
-    /// A governor that has begun: the first line of its log is there.
+    /// Starts a governor and waits for the first line of its log.
     fn govern(&self) -> Child {
         let mut child = self.command(&[]).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -107,14 +107,14 @@ fn what_was_set_is_put_back_on_sigterm_and_after_a_kill() {
     let mut governor = tree.govern();
     assert_eq!(signal(&mut governor, Signal::TERM), Some(0));
     assert!(tree.is_untouched());
-    // A server of root keeps its control socket in the same directory, and refuses a directory that is open to others.
+    // Root's server has its control socket in the same directory, and refuses an open directory.
     let mode = fs::metadata(tree.root.join("run/afflux")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o700);
     let mut killed = tree.govern();
     assert_eq!(signal(&mut killed, Signal::KILL), None);
     assert!(!tree.is_untouched());
     let output = tree.output(&["--status"]);
-    assert!(said(&output).contains("--restore puts it back"), "{}", said(&output));
+    assert!(said(&output).contains("--restore puts them back"), "{}", said(&output));
     let output = tree.output(&["--restore"]);
     assert!(output.status.success() && said(&output).contains("sdb: put back"), "{}", said(&output));
     assert!(tree.is_untouched());
@@ -130,7 +130,7 @@ fn what_happens_to_a_governor_is_its_log_with_levels_and_json_is_for_programs() 
     tree.bdi("1", "77");
     let mut line = String::new();
     BufReader::new(governor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("warning: sdb: somebody else has set strict_limit 1"), "{line}");
+    assert!(line.starts_with("warning: sdb: another program has set strict_limit 1"), "{line}");
     kill_process(Pid::from_child(&governor), Signal::TERM).unwrap();
     let output = governor.wait_with_output().unwrap();
     assert_eq!(said(&output), "", "nothing on standard output, nothing less grave than a warning");
@@ -166,7 +166,7 @@ fn a_second_governor_is_refused_and_so_is_taking_away_what_the_first_has_set() {
 fn a_dry_run_and_a_look_at_unknown_disks_change_nothing() {
     let tree = Tree::new();
     for arguments in [&["--once", "--dry-run", "--json"][..], &["--dry-run"]] {
-        // A limit: this once ran until it was stopped.
+        // The time limit guards against a defect: this once ran until it was stopped.
         let mut command = Command::new("timeout");
         let own = tree.command(arguments);
         command.arg("60").arg(own.get_program()).args(own.get_args());
@@ -185,7 +185,7 @@ fn without_the_right_to_it_is_said_which_file_and_what_to_run() {
     fs::set_permissions(bdi.join("strict_limit"), Permissions::from_mode(0o444)).unwrap();
     let mut command = tree.command(&[]);
     if geteuid().is_root() {
-        // Root may do anything, so another user tries.
+        // Root may change everything, so another user tries.
         if !can_be_several_users() {
             return;
         }
@@ -241,7 +241,7 @@ fn budgets_names_and_states_that_make_no_sense_are_told() {
 #[test]
 fn what_is_kept_of_a_disk_is_in_force_at_the_next_start() {
     let tree = Tree::new();
-    // 5 MB/s, by the words that the made-up disk says of itself.
+    // 5 MB/s, kept under the identity of the made-up disk.
     let prices = r#"{"write_run_ns":1000,"write_mib_ns":200000000,"read_run_ns":1000,"read_mib_ns":1000000}"#;
     let disk = format!(r#"{{"name":"sdb","served_unix_s":1,"prices":{prices}}}"#);
     let file = format!(r#"{{"version":1,"disks":{{"model=Stick sectors=2000":{disk}}}}}"#);

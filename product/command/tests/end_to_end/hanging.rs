@@ -1,4 +1,4 @@
-//! A disk that hangs, for real: a file system that is frozen.
+//! A disk that hangs, for real: a frozen file system.
 
 use std::fs;
 use std::path::Path;
@@ -8,17 +8,17 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually, text};
 
-/// A small disk is asked for room ahead of each write, and that waits, too.
+/// Otherwise each write on a small disk first asks it for its free space, and that call hangs, too.
 const NO_RESERVE: &str = "reserve_below_bytes=0";
 
 /// NFS3ERR_IO.
 const IO: u32 = 5;
 
-/// A file system whose writes wait; it goes on at the end.
+/// A file system whose writes wait until this is dropped.
 struct Frozen<'a>(&'a Path);
 
 impl<'a> Frozen<'a> {
-    /// Nothing where that is not allowed, which is said.
+    /// Freezes it; none, with a message, if that is not allowed.
     fn freeze(point: &'a Path) -> Option<Self> {
         match Command::new("fsfreeze").arg("-f").arg(point).output() {
             Ok(output) if output.status.success() => Some(Self(point)),
@@ -81,7 +81,7 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
     assert!(there.len() == 3 << 20 && there.chunks(1 << 20).all(|chunk| chunk == bytes));
 }
 
-/// The arguments of a WRITE that is answered when it is durable.
+/// The arguments of a WRITE that is answered once durable.
 fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
     let opaque = |bytes: &[u8]| {
         let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
@@ -111,7 +111,7 @@ fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goe
     let mut calls: Vec<_> = (0..PARKED)
         .map(|number| client.send(afflux_nfs_client::NFS, WRITE, &stable_write(&parked, number << 20, &bytes)).unwrap())
         .collect();
-    // Each is answered before any of those.
+    // Each of these is answered before any of the former.
     client.getattr(&parked).unwrap();
     client.write(&other, 0, &bytes[..4096], afflux_nfs_client::Stability::Unstable).unwrap();
     client.commit(&other, 0, 0).unwrap();

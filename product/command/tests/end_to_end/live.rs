@@ -32,7 +32,7 @@ fn write_until_throttled(server: &Server) {
     client.commit(&file);
 }
 
-/// What a server gives for the path.
+/// The server's answer for the path.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
@@ -107,14 +107,14 @@ fn figures_for_prometheus_are_those_of_stat() {
     server.stop();
 }
 
-/// The thread that gives figures, once it has its name.
+/// The thread that serves figures, once it has its name.
 fn thread_of_figures(server: &Server) -> Option<PathBuf> {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().map(|task| task.unwrap().path());
     let is_it = |task: &PathBuf| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == "metrics");
     tasks.into_iter().find(is_it)
 }
 
-/// How often a thread has run and slept again, as the kernel counts it.
+/// Number of times that a thread has run and slept again, as the kernel counts it.
 fn times_run(thread: &Path) -> u64 {
     let status = fs::read_to_string(thread.join("status")).unwrap();
     let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:\t"));
@@ -132,7 +132,7 @@ fn calls_do_nothing_for_figures_that_nobody_asks_for() {
         found.is_some()
     });
     let thread = found.unwrap();
-    // In poll or ppoll, by their numbers on x86-64 and ARM: nobody has connected, so that it waits for ever.
+    // In poll or ppoll, by their numbers on x86-64 and ARM. No client has connected, so that the thread waits for ever.
     eventually("it waits", || {
         let call = fs::read_to_string(thread.join("syscall")).unwrap();
         ["7", "271", "73"].contains(&call.split(' ').next().unwrap())
@@ -145,7 +145,7 @@ fn calls_do_nothing_for_figures_that_nobody_asks_for() {
     server.stop();
 }
 
-/// Prometheus' own parser has nothing to say against it.
+/// Prometheus' own parser accepts the text.
 fn checked_by_promtool(body: &str) {
     let mut command = Command::new("promtool");
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -158,8 +158,7 @@ fn checked_by_promtool(body: &str) {
     assert!(output.status.success() && text(&output).is_empty(), "{}", text(&output));
 }
 
-/// The queries of the example dashboard, with its variables as Grafana would fill them in, are rules that Prometheus
-/// takes.
+/// The queries of the example dashboard are valid rules for Prometheus, with Grafana's values for its variables.
 #[test]
 fn prometheus_understands_each_query_of_the_dashboard() {
     let scratch = Scratch::new();
@@ -251,7 +250,7 @@ fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_served() {
     for (nonsense, code, word) in [
         ("9464", 2, "such as 127.0.0.1:9464"),
         ("127.0.0.1:70000", 2, "0 to 65535"),
-        ("192.0.2.1:9464", 1, "is no address of this machine"),
+        ("192.0.2.1:9464", 1, "is not an address of this machine"),
     ] {
         let output = serve(nonsense);
         let said = text(&output);
@@ -371,7 +370,7 @@ impl OnTerminal {
         Some(Self { script, keys, shown, terminal, process })
     }
 
-    /// Waits for words on the screen that came since the last call.
+    /// Waits for words on the screen that appeared since the last call.
     fn shows(&self, words: &str) {
         eventually(words, || {
             let mut shown = self.shown.lock().unwrap();
@@ -386,8 +385,8 @@ impl OnTerminal {
         self.keys.flush().unwrap();
     }
 
-    /// Waits for a word at this size, or a column more. All words are drawn again at another size, where otherwise only
-    /// letters are that have changed: and a key may be taken after the size.
+    /// Waits for a word at this size, or at one more column. After a change of size all words are drawn again;
+    /// otherwise only changed letters are. A key may also take effect after the change of size.
     fn shows_at(&self, columns: u32, rows: u32, word: &str) {
         let mut more = 0;
         eventually(word, || {
@@ -421,7 +420,7 @@ fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
     let Some(mut top) = OnTerminal::start(&server, scratch.path(), 100, 24) else { return writing.stop() };
     top.shows("\x1b[?1049h");
     top.shows("/written");
-    // Some rows are there, so that it is known which.
+    // Some rows must be there first, so that the sort order is known.
     top.press("s");
     top.shows_at(20, 5, "(wait");
     top.resize(1, 1);
@@ -433,14 +432,14 @@ fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
     top.shows_at(110, 30, "held");
     top.press("q");
     top.ends();
-    // Without its terminal it ends.
+    // It ends when its terminal closes.
     let mut top = OnTerminal::start(&server, scratch.path(), 80, 24).unwrap();
     top.shows("device");
     let process = fs::read_to_string(&top.process).unwrap();
     top.script.kill().unwrap();
     top.script.wait().unwrap();
     eventually("it has ended", || !Path::new("/proc").join(process.trim()).join("exe").exists());
-    // A signal gives the terminal back, too.
+    // A signal also restores the terminal.
     let top = OnTerminal::start(&server, scratch.path(), 20, 5).unwrap();
     top.shows("device");
     let process = fs::read_to_string(&top.process).unwrap();
@@ -466,7 +465,7 @@ fn top_ends_when_its_server_does_and_says_why() {
     assert_eq!(script.wait().unwrap().code(), Some(1));
 }
 
-/// What a server says on standard error, which is a file, of a knob that is set.
+/// The lines that a server logs for a changed knob, on a standard error that is a file.
 fn logged(journal: bool, arguments: &[&str]) -> String {
     let scratch = Scratch::new();
     let (data, control) = (scratch.directory("data"), scratch.path().join("control.sock"));

@@ -1,4 +1,4 @@
-//! The cache's memory is fixed, and what connections hold is bounded.
+//! The cache's memory is fixed, and connections' memory is bounded.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use crate::server::{Server, eventually};
 
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Program, stacks, rings, buffers of connections, tables: all but the pages. (11 MB were seen.)
+/// Memory beside the pages: program, stacks, rings, buffers of connections, tables. (11 MB were seen.)
 const BESIDE_BYTES: u64 = 24 << 20;
 
 /// Writes and reads back files of `each` bytes until `total` went through in each direction.
@@ -45,7 +45,7 @@ fn a_64_mib_cache_holds_while_2_gib_go_through() {
     through(2 << 30, 256 << 20);
 }
 
-/// What `stat` says has memory behind it.
+/// Memory behind the cache, as `stat` reports it.
 fn resident_bytes(server: &Server) -> u64 {
     let stat = server.stat();
     let part = |name: &str| stat["cache"][name].as_u64().unwrap();
@@ -57,7 +57,7 @@ fn the_cache_gets_its_memory_in_the_background() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
-    // A guard against hangs, far above what it takes.
+    // A guard against hangs, far above the usual time.
     for _ in 0..3000 {
         if resident_bytes(&server) == CACHE_BYTES {
             break;
@@ -101,14 +101,14 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     let server = Server::start(scratch.path(), &[&data], &["--set", "nfs_request_bytes_max=128MiB"]);
     eventually("the cache has its memory", || resident_bytes(&server) == CACHE_BYTES);
     let before = server.resident_bytes();
-    // A record of 1 MiB, but for its end.
+    // A record of 1 MiB without its end.
     let mut call = vec![0; 1_000_000];
     call[..4].copy_from_slice(&((1 << 31) | (1_u32 << 20)).to_be_bytes());
     let mut streams: Vec<TcpStream> =
         (0..200).map(|_| TcpStream::connect(("127.0.0.1", server.port())).unwrap()).collect();
     for stream in &mut streams {
         stream.set_nonblocking(true).unwrap();
-        // What does not fit into the kernel's buffers is left out.
+        // Data beyond the kernel's buffers is dropped.
         let _ = stream.write(&call);
     }
     eventually("some wait", || {
@@ -117,7 +117,7 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
         // The other half is kept for connections that may still come.
         nfs_gauge(&server, "waiting_for_room") > 0 && held > BOUND_BYTES / 2
     });
-    // Others are served at once, with what is theirs.
+    // Other clients are served at once, with correct data.
     let mut client = Client::mount(&server);
     let root = client.root();
     client.write_file(&root, "small", b"some bytes");
@@ -129,7 +129,7 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     plain.commit(&file, 0, 0).unwrap();
     let resident = server.resident_bytes();
     assert!(resident <= before + BOUND_BYTES + LOOSE_BYTES, "{resident} bytes resident, {before} before");
-    // The silent ones go, until nobody waits. For a moment nobody does between two tries, too.
+    // The server closes silent connections until none waits. Between two tries none may wait for a moment, too.
     eventually("silent ones go until nobody waits", || {
         nfs_gauge(&server, "closed_stalled") > 0 && nfs_gauge(&server, "waiting_for_room") == 0
     });
@@ -151,7 +151,7 @@ fn on_loopback_memory_is_locked_unless_that_is_unwanted() {
     let data = scratch.directory("data");
     for (flags, locks) in [(&[][..], true), (&["--lock-memory", "on"], true), (&["--lock-memory", "off"], false)] {
         let server = Server::start(scratch.path(), &[&data], flags);
-        // The cache is mapped, and counts whether it is used or not.
+        // The cache is mapped, and counts as locked whether it is used or not.
         assert_eq!(server.locked_bytes() >= 64 << 20, locks, "{flags:?}: {} bytes", server.locked_bytes());
         assert!(!server.ready["notes"].to_string().contains("locked"), "{}", server.ready);
         server.stop();

@@ -1,4 +1,4 @@
-//! When changes of names are durable: looked for in a copy of the disk, as a failure of power would leave it.
+//! When changes of names are durable, by looking in a copy of the disk as a power failure would leave it.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::scratch::{Mount, Scratch};
 use crate::server::Server;
 
-/// Whether a file that a client made is on the disk: when the client was told so, and after a drain.
+/// Whether a client's new file is on the disk: after the reply to the client, and after a drain.
 fn on_the_disk(flags: &[&str]) -> Option<[bool; 2]> {
     let scratch = Scratch::new();
     let data = scratch.directory("data");

@@ -1,5 +1,5 @@
-//! Permissions as the host has them: every operation, by several users on objects of many modes, through the server and
-//! by the same calls on the host, made by a thread that is that user.
+//! Permissions equal the host's. Several users make every operation on objects of many modes, through the server and by
+//! the same calls on the host; there a thread with that user's identity makes them.
 
 use std::ffi::CString;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::scratch::{Mount, Scratch, can_be_several_users};
 use crate::server::Server;
 
 const OWNER: User = User { uid: 4001, gid: 4101 };
-/// Whose the other objects in a directory are.
+/// The owner of the other objects in a directory.
 const THIRD: u32 = 4009;
 /// The group of the objects, which the owner is not in.
 const GROUP: u32 = 4200;
@@ -50,7 +50,7 @@ const DIRECTORY_MODES: [u32; 20] = [
     0o777, 0o1777, 0o2777, 0o3775,
 ];
 
-/// What an operation gave: 0, or the error in the numbers that Linux and NFS have in common.
+/// The outcome of an operation: 0, or the error number that Linux and NFS share.
 type Answer = u32;
 
 /// Makes an operation on the host, as the caller.
@@ -96,7 +96,7 @@ fn entries(directory: &Path) -> Vec<(String, u32, u32, u32)> {
     entries
 }
 
-/// The same tree twice, one of them served; a client that is root's, and so can be any user.
+/// Two equal trees, one of them served, and a client of root, which can act as any user.
 struct Worlds {
     client: Client,
     root: Vec<u8>,
@@ -127,7 +127,7 @@ impl Worlds {
         Some(Self { client, root, served, plain, _server: server, _mount: mount, _scratch: scratch })
     }
 
-    /// The handle of a path, found by root.
+    /// The handle of a path, looked up by root.
     fn find(&mut self, path: &str) -> Vec<u8> {
         self.client.set_user(Some(CALLERS[4].user));
         self.client.find(&self.root, path).unwrap().to_vec()
@@ -172,7 +172,8 @@ fn files_are_used_as_on_the_host() {
             bits(may(Access::READ_OK), 1) | bits(may(Access::WRITE_OK), 0x0c) | bits(may(Access::EXEC_OK), 0x20);
         assert_eq!(granted, expected, "ACCESS of {name}");
 
-        // A server knows no open files: the owner may read and write, and who executes may read.
+        // NFS has no open files, so that a server lets the owner read and write, and a user with the right to execute
+        // read.
         let reads = on_host(caller, || open(OFlags::RDONLY).and_then(|fd| read(fd, &mut [0; 4]).map(|_| ())));
         let reads = if is_owner || expected & 0x20 != 0 { 0 } else { reads };
         assert_eq!(answer(client.read(&file, 0, 4)), reads, "READ of {name}");
@@ -191,8 +192,8 @@ fn files_are_used_as_on_the_host() {
         let cut = on_host(caller, || open(OFlags::WRONLY).and_then(|fd| ftruncate(fd, 3)));
         let change = Change { size: Some(3), ..Change::default() };
         assert_eq!(answer(client.setattr(&file, change, None)), if is_owner { 0 } else { cut }, "size of {name}");
-        // A write through the server takes the bits that give rights, whoever calls. The host leaves them to root, and
-        // the group's bit to the group where it may not execute the file.
+        // A write through the server clears the setuid and setgid bits for every caller. The host keeps them for root,
+        // and keeps setgid for the group if the group may not execute the file.
         let mut compared = if cut == 0 { !0o6000 } else { !0 };
         let of = |tree: &Path, compared: u32| {
             let metadata = fs::metadata(tree.join(&name)).unwrap();
@@ -273,9 +274,9 @@ fn directories_are_used_as_on_the_host() {
         });
         let expected = bits(may_read == 0, 1)
             | bits(may_search, 2)
-            // Looked at by its own path: "." in a directory takes the right to search it.
+            // By its own path, since "." in a directory needs the right to search it.
             | bits(may_search && may(Access::WRITE_OK), 0x1c);
-        // A directory that may be read and not searched cannot be opened by ".".
+        // A directory that may be read but not searched cannot be opened by ".".
         let expected = if may_search { expected } else { expected | granted & 1 };
         assert_eq!(granted, expected, "ACCESS of {name}");
 
@@ -316,7 +317,7 @@ fn directories_are_used_as_on_the_host() {
         same("MKNOD of a device", answer(client.mknod(&directory, b"null", null)), devices);
         for (what, handle, to) in [("open", &open, "hard"), ("mine", &mine, "mine too")] {
             let linked = on_host(caller, || linkat(&host, what, &host, text(to).as_c_str(), AtFlags::empty()));
-            // The host's call looks the object up as well; whoever has a handle did that before.
+            // The host's call also looks the object up; the holder of a handle did that before.
             let linked = if may_search { linked } else { 13 };
             same("LINK", answer(client.link(handle, &directory, to.as_bytes())), linked);
         }
@@ -354,7 +355,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
         read == 0
     };
     assert!(!reads(&mut worlds, member) && !reads(&mut worlds, other));
-    // A list that lets this one user read. Its mask stands where the group's bits are.
+    // A list that lets this one user read. Its mask is in place of the group's bits.
     let none = u32::MAX;
     let acl = list(&[(1, 6, none), (2, 4, other.user.uid), (4, 0, none), (16, 4, none), (32, 0, none)]);
     let attribute = "system.posix_acl_access";
@@ -362,7 +363,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
         eprintln!("skipped: no access control lists here");
         return;
     }
-    // What changes on the host is seen after a second at the latest.
+    // Changes on the host are visible after a second at the latest.
     let until = |worlds: &mut Worlds, caller: &Caller, wanted: bool| {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while reads(worlds, caller) != wanted {
@@ -411,7 +412,7 @@ fn default_access_control_lists_bound_what_is_made() {
         worlds.client.mkdir(&directory, name.as_bytes(), made).unwrap();
         assert_eq!(on_host(caller, || mkdirat(&host, &name[..], Mode::from_raw_mode(mode & 0o777))), 0);
     }
-    // A client that asks for more than a directory is made with gets it by chmod.
+    // On the host, mkdir drops the mode bits beyond 0o777; a client that asks for them gets them by chmod.
     let (served, plain) = (entries(&worlds.served.join("directory")), entries(&worlds.plain.join("directory")));
     let but = |entries: Vec<(String, u32, u32, u32)>| -> Vec<_> {
         entries.into_iter().filter(|(name, ..)| name != "directory 5").collect()

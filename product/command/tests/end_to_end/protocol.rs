@@ -10,7 +10,7 @@ use crate::server::Server;
 
 const SMALL_BYTES: u64 = 24 << 20;
 
-/// Rules about callers other than the server's user. One that is not root's carries all calls out as its own user.
+/// Rules about callers other than the server's user. A server of an ordinary user carries out all calls as that user.
 const OF_OTHER_CALLERS: &[&str] = &["denied", "not-the-owner", "owner-writes-anyway"];
 
 #[test]
@@ -50,7 +50,7 @@ fn the_server_keeps_every_rule_of_the_protocol_check() {
     let broken: Vec<String> =
         CHECKS.iter().filter(|check| !left_out.contains(&check.name)).filter_map(failed).collect();
     assert!(broken.is_empty(), "{broken:#?}");
-    // All procedures were called, so the threads for them are there by now.
+    // All procedures were called, so that all threads for them exist by now.
     is_confined(&server);
     server.stop();
 }

@@ -1,4 +1,5 @@
-//! Random operations against a model, on the real server: as it is, stopped now and then, and killed again and again.
+//! Random operations against a model, on the real server: undisturbed, stopped now and then, and killed again and
+//! again.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,7 +18,7 @@ fn address(server: &Server) -> SocketAddr {
     ([127, 0, 0, 1], server.port()).into()
 }
 
-/// So many operations, with connections that are lost, on a server that stands still now and then if `stopped`.
+/// Makes `operations` operations and loses connections in between. If `stopped`, the server is stopped now and then.
 fn exercise(seed: u64, operations: u64, stopped: bool) {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
@@ -61,8 +62,8 @@ fn a_million_random_operations_are_answered_rightly() {
     }
 }
 
-/// Kills the server under load, again and again: what was committed is on the disk, each byte is one that was
-/// written there, and the verifier is another each time.
+/// Kills the server under load, again and again. Committed data is on the disk, each byte is one that was written
+/// there, and each server has a new verifier.
 fn kills(rounds: u64) {
     let scratch = Scratch::new();
     let data = scratch.directory("data");

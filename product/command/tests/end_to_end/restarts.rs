@@ -1,4 +1,4 @@
-//! What a server has learned of its disks is there at the next start.
+//! A restarted server still knows the disks' prices.
 
 use std::fs;
 use std::path::Path;
@@ -9,12 +9,12 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, eventually, text};
 
-/// What the policy says of the disk.
+/// The policy's figures for the disk.
 fn in_force(server: &Server) -> Value {
     server.stat()["devices"][0]["in_force"].clone()
 }
 
-/// Has a client write until the disk is known.
+/// Has a client write until the disk's prices are known.
 fn write_until_known(server: &Server) {
     let mut client = Client::mount(server);
     let root = client.root();
@@ -42,7 +42,7 @@ fn a_disk_that_was_known_is_not_cold_after_a_restart() {
     let server = Server::start(scratch.path(), &[&data], &[]);
     assert_eq!(in_force(&server)["knowledge"], "cold");
     let people = text(&server.ask(&["stat"]));
-    assert!(people.contains("of 1.00 s (as asked for)") && people.contains("too little is known"), "{people}");
+    assert!(people.contains("of 1.00 s (as requested)") && people.contains("too little is known"), "{people}");
     write_until_known(&server);
     server.stop();
 
@@ -96,12 +96,12 @@ fn what_makes_no_sense_is_refused_with_a_reason_and_the_server_runs() {
 fn a_place_that_cannot_be_written_is_a_warning() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
-    // A directory that nobody can make.
+    // A directory that no user can make.
     let server = Server::start(scratch.path(), &[&data], &["--state", "/proc/afflux"]);
     let mut client = Client::mount(&server);
     let root = client.root();
     client.write_file(&root, "a", b"b");
     let ended = server.stop();
-    let said = "warning: what is learned of the disks' speed is not kept until the next start (/proc/afflux: ";
+    let said = "warning: the disks' measured speeds are not kept until the next start (/proc/afflux: ";
     assert!(ended.stderr.contains(said), "{}", ended.stderr);
 }

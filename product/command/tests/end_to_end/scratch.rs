@@ -1,4 +1,4 @@
-//! Directories for tests, on the disk that the build is on where others can reach it, and bytes to fill files with.
+//! Directories for tests, on the build's disk if other users can reach it, and bytes to fill files with.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A directory that is removed at the end of its test. Everybody may enter it: tests act as several users.
+/// A directory that is removed at the end of its test. Every user may enter it, since tests act as several users.
 pub(crate) struct Scratch(::afflux_scratch::Scratch);
 
 impl Scratch {
@@ -27,7 +27,7 @@ impl Scratch {
         path
     }
 
-    /// The command, where every user can run it.
+    /// The command, at a place where every user can run it.
     pub(crate) fn program_for_others(&self) -> PathBuf {
         let built = Path::new(env!("CARGO_BIN_EXE_afflux"));
         if is_open_to_others(built) {
@@ -41,7 +41,8 @@ impl Scratch {
     }
 }
 
-/// Where scratch directories are. A checkout in a home that is closed to others is no place for tests as several users.
+/// The place of scratch directories. A checkout in a home that is closed to others does not suit tests as several
+/// users.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -58,7 +59,7 @@ fn is_open_to_others(path: &Path) -> bool {
     path.ancestors().all(|path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 != 0))
 }
 
-/// Whether this process can act as several users, on files that all of them can reach. Says why not.
+/// Whether this process can act as several users, on files that all of them can reach. Prints the reason if not.
 pub(crate) fn can_be_several_users() -> bool {
     let why = if !rustix::process::geteuid().is_root() {
         "only root can be several users".to_owned()
@@ -71,14 +72,14 @@ pub(crate) fn can_be_several_users() -> bool {
     false
 }
 
-/// A file system of its own in a directory; unmounted at the end.
+/// A file system in a directory of its own; unmounted when dropped.
 pub(crate) struct Mount {
     point: PathBuf,
     device: Option<String>,
 }
 
 impl Mount {
-    /// A tmpfs of `bytes`; nothing where that is not allowed, which is said.
+    /// A tmpfs of `bytes`; none, with a message, if that is not allowed.
     pub(crate) fn tmpfs(point: &Path, bytes: u64) -> Option<Self> {
         let size = format!("size={bytes}");
         let point_text = point.to_str()?;
@@ -86,14 +87,14 @@ impl Mount {
         Some(Self { point: point.to_path_buf(), device: None })
     }
 
-    /// An ext4 in a file of `bytes`, on a loop device; nothing where that is not allowed.
+    /// An ext4 in a file of `bytes`, on a loop device; none if that is not allowed.
     pub(crate) fn ext4(image: &Path, point: &Path, bytes: u64) -> Option<Self> {
         fs::File::create(image).ok()?.set_len(bytes).ok()?;
         run("mkfs.ext4", &["-q", "-F", "-m", "0", image.to_str()?])?;
         Self::of(image, point)
     }
 
-    /// The file system in a file, on a loop device; nothing where that is not allowed.
+    /// The file system in a file, on a loop device; none if that is not allowed.
     pub(crate) fn of(image: &Path, point: &Path) -> Option<Self> {
         let device = run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned();
         let mounted = Self { point: point.to_path_buf(), device: Some(device.clone()) };
@@ -116,8 +117,8 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // A server that was killed holds its files until the kernel has taken its rings apart, a moment after its
-        // process is gone; in the end the mount goes with whoever holds it.
+        // A killed server holds its files until the kernel has torn down its rings, a moment after the process is gone.
+        // After the last try the mount goes away with its last user.
         let unmount = |how: &[&str]| {
             let output = Command::new("umount").args(how).arg(&self.point).output();
             output.is_ok_and(|output| output.status.success())
@@ -137,7 +138,7 @@ impl Drop for Mount {
     }
 }
 
-/// The output of a command, or nothing (said) if it cannot run or fails.
+/// The output of a command; none, with a message, if it cannot run or fails.
 fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).into_owned()),

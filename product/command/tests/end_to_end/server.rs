@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// A guard against hangs, far above what anything here takes.
+/// A guard against hangs, far above the duration of any step here.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The command, with no settings from the environment of whoever runs the tests.
+/// The command, without settings from the tests' own environment.
 pub(crate) fn afflux(home: &Path) -> Command {
     afflux_at(Path::new(env!("CARGO_BIN_EXE_afflux")), home)
 }
 
-/// The same of a copy of the command.
+/// The same with a copy of the command.
 pub(crate) fn afflux_at(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -46,7 +46,7 @@ pub(crate) struct Server {
     home: PathBuf,
 }
 
-/// How a server ended.
+/// The end of a server.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// The exit code; none if a signal ended it.
@@ -57,7 +57,7 @@ pub(crate) struct Ended {
 }
 
 impl Server {
-    /// Serves `directories` on a free port. `home` is where its sockets and configuration are.
+    /// Serves `directories` on a free port. Its sockets and configuration are in `home`.
     pub(crate) fn start(home: &Path, directories: &[&Path], arguments: &[&str]) -> Self {
         let control = home.join("control.sock");
         let mut command = afflux(home);
@@ -74,7 +74,7 @@ impl Server {
         Self::spawn_logging(command, control, home)
     }
 
-    /// As [`Server::spawn`], with standard error going where the command says.
+    /// As [`Server::spawn`], but with the command's own standard error.
     pub(crate) fn spawn_logging(mut command: Command, control: PathBuf, home: &Path) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -143,7 +143,7 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
-    /// Reads no more of what it prints.
+    /// Closes the pipe from its standard output.
     pub(crate) fn close_stdout(&mut self) {
         self.stdout = None;
     }
@@ -175,7 +175,7 @@ impl Server {
         Ended { code: status.code(), signal: status.signal(), stdout, stderr }
     }
 
-    /// Stops it in order; everything must have been written.
+    /// Stops it in order, and checks that everything was written.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::TERM);
         let ended = self.wait();
@@ -183,7 +183,7 @@ impl Server {
         ended
     }
 
-    /// As a power cut does, but for what the host has already.
+    /// Like a power cut, except that the host keeps the data that it already has.
     pub(crate) fn kill(self) {
         self.signal(Signal::KILL);
         assert_eq!(self.wait().signal, Some(9));
@@ -197,7 +197,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits until `what` holds, with the guard against hangs.
+/// Waits until `holds` returns true, with the guard against hangs.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
@@ -211,7 +211,7 @@ pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", join(&output.stdout), join(&output.stderr))
 }
 
-/// Runs a tool of libnfs; nothing (said) if it is not installed.
+/// Runs a tool of libnfs; none, with a message, if it is not installed.
 pub(crate) fn libnfs<A: AsRef<OsStr>>(tool: &str, arguments: &[A]) -> Option<Output> {
     match Command::new(tool).args(arguments).stdin(Stdio::null()).output() {
         Ok(output) => Some(output),

@@ -1,4 +1,4 @@
-//! The server under a service supervisor: what it tells it, what SIGHUP does there.
+//! The server under a service supervisor: its messages, and the effect of SIGHUP.
 
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -17,7 +17,7 @@ const READ_ONLY: u32 = 30;
 /// A guard against hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where a service manager listens.
+/// The socket on which a service manager listens.
 struct Supervisor(UnixDatagram);
 
 impl Supervisor {
@@ -46,7 +46,7 @@ impl Supervisor {
     }
 }
 
-/// A server with a configuration file, and where what it says goes.
+/// A server with a configuration file, and the file with its output.
 fn start(scratch: &Scratch, data: &Path, configuration: &str) -> Server {
     let (file, control) = (scratch.path().join("config.toml"), scratch.path().join("control.sock"));
     fs::write(
@@ -60,7 +60,7 @@ fn start(scratch: &Scratch, data: &Path, configuration: &str) -> Server {
     Server::spawn_logging(command, control, scratch.path())
 }
 
-/// Changes the file and has the server read it again; what it said.
+/// Changes the file and has the server read it again. Returns the server's output.
 fn reload(scratch: &Scratch, supervisor: &Supervisor, server: &Server, change: impl Fn(&str) -> String) -> String {
     reload_with_status(scratch, supervisor, server, change).0
 }
@@ -91,7 +91,7 @@ fn the_service_manager_is_told_of_the_start_the_end_and_each_reload() {
     let ready = supervisor.told();
     assert_eq!(ready, ["READY=1".to_owned(), format!("STATUS=Serving on 127.0.0.1:{}", server.port())]);
     let said = reload(&scratch, &supervisor, &server, str::to_owned);
-    assert_eq!(said, "The configuration was read again: nothing that acts at once has changed.\n");
+    assert_eq!(said, "The configuration was read again: no setting that acts at once has changed.\n");
     server.stop();
     supervisor.told_until("STOPPING=1");
 }
@@ -104,7 +104,7 @@ fn a_reload_sets_what_the_file_names_and_says_what_waits_for_a_restart() {
     supervisor.told_until("READY=1");
     assert!(server.ask(&["set", "writeback_request_batch=2"]).status.success());
     assert!(server.ask(&["set", "dirty_ratio=12"]).status.success());
-    // Up together: the threshold's new value is above the limit's old one.
+    // Both rise together: the threshold's new value is above the limit's old one.
     let said = reload(&scratch, &supervisor, &server, |text| {
         text.replace("ratio = 11", "ratio = 70")
             .replace("ratio = 5", "ratio = 60")
@@ -119,7 +119,7 @@ fn a_reload_sets_what_the_file_names_and_says_what_waits_for_a_restart() {
     assert!(said.contains("note: acts at the next start only: cache\n"), "{said}");
     assert_eq!(server.stat()["cache"]["cache_bytes"], 64 << 20);
     let said = reload(&scratch, &supervisor, &server, str::to_owned);
-    assert!(said.contains("nothing that acts at once has changed") && said.contains("only: cache\n"), "{said}");
+    assert!(said.contains("no setting that acts at once has changed") && said.contains("only: cache\n"), "{said}");
     server.stop();
 }
 

@@ -1,4 +1,4 @@
-//! The server on a host that is short of memory: it is in the path by which its own host's clients get theirs back.
+//! The server on a host that is short of memory: the server is part of the reclaim of its own host's clients.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually};
 
 const CACHE_BYTES: u64 = 32 << 20;
-/// What the group may use: the cache, what the server has beside it, and little for the others.
+/// The group's limit: the cache, the server's other memory, and little for the other programs.
 const GROUP_BYTES: u64 = 72 << 20;
 
-/// A control group whose memory is bounded, and programs in it that always want more than there is.
+/// A control group with a memory limit, and programs in it that always want more than the limit.
 struct Group {
     path: PathBuf,
     others: Vec<Child>,
 }
 
 impl Group {
-    /// None where the host has no such groups, or this user may not make them.
+    /// None if the host has no such groups, or this user may not make them.
     fn new(name: &str) -> Option<Self> {
         let path = Path::new("/sys/fs/cgroup/memory").join(format!("{name}-{}", std::process::id()));
         fs::create_dir(&path).ok()?;
@@ -46,10 +46,10 @@ impl Group {
         self.others.push(command.spawn().unwrap());
     }
 
-    /// Takes what is left but for a few MiB, and reads and writes far more than fits into these, again and again: what
-    /// can be reclaimed of others is.
+    /// Takes all but a few MiB of the group's memory, and reads and writes far more than fits there, again and again,
+    /// so that the kernel reclaims other programs' memory.
     fn gets_short(&mut self, folder: &Path) {
-        // Whatever becomes too much, this is what the host is to kill.
+        // These programs are the host's first victims when memory runs out.
         self.runs(
             "echo 1000 > /proc/self/oom_score_adj; while :; do head -c 14m /dev/zero | tail -c 14m | sleep 100; done",
             folder,
@@ -83,21 +83,22 @@ impl Drop for Group {
     }
 }
 
-/// How often the server has waited for a page of its program or its data to be read from a disk.
+/// Number of times that the server has waited for a page of its program or its data to be read from a disk.
 fn major_faults(server: &Server) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.process())).unwrap();
     let after_name = &stat[stat.rfind(')').unwrap() + 2..];
     after_name.split(' ').nth(9).unwrap().parse().unwrap()
 }
 
-/// Writes, commits and reads while the group has no memory to spare. How often the server had to wait for its own.
+/// Writes, commits and reads while the group has no memory to spare. Returns the number of times that the server had to
+/// wait for its own pages.
 fn faults_under_pressure(lock_memory: &str) -> Option<u64> {
     let scratch = Scratch::new();
     let (data, beside) = (scratch.directory("data"), scratch.directory("beside"));
     let mut group = Group::new(&format!("afflux-short-of-memory-{lock_memory}"))?;
     let control = scratch.path().join("control.sock");
     let served = afflux(scratch.path());
-    // A copy that was made in the group: its pages are the group's.
+    // A copy made in the group, so that its pages count for the group.
     let program = beside.join("afflux");
     assert!(group.command("cp").arg(served.get_program()).arg(&program).status().unwrap().success());
     let mut command = group.command(program.to_str().unwrap());
@@ -114,7 +115,7 @@ fn faults_under_pressure(lock_memory: &str) -> Option<u64> {
         assert!(client.read(&file, bytes.len()) == bytes);
         client.remove(&root, &name);
     };
-    // From here on the server has used what it needs.
+    // From here on the server has used all memory that it needs.
     (0..20).for_each(&mut round);
     group.gets_short(&beside);
     eventually("the group is short of memory", || group.reclaims() > 100);
@@ -136,6 +137,6 @@ fn short_of_memory_the_server_answers_and_never_waits_for_its_own_pages() {
         println!("skipped: no control groups that bound memory");
         return;
     };
-    // What it runs for the first time is read once. Without its memory locked there are thousands.
+    // Code that runs for the first time is read once. Without locked memory there are thousands of faults.
     assert!(faults <= 32, "{faults} pages of the server were taken away and read again");
 }

@@ -1,4 +1,4 @@
-//! Ending: in order, and at once.
+//! Ending in order, and at once.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually};
 
-/// So that nothing is written before the end.
+/// With these settings the server writes nothing before the end.
 const LAZY: &[&str] = &[
     "--policy",
     "equal-parts",
@@ -48,14 +48,14 @@ fn a_signal_writes_everything_and_ends_with_0() {
     }
 }
 
-/// Whether children inherit that SIGHUP is ignored.
+/// Whether children inherit an ignored SIGHUP.
 fn hangup_is_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0
 }
 
-/// As with `afflux serve DIR 2>&1 | tee log`: Ctrl-C ends the reader of what is said, too.
+/// As with `afflux serve DIR 2>&1 | tee log`, where Ctrl-C also ends the reader of the output.
 #[test]
 fn everything_is_written_though_nobody_reads_what_is_said() {
     let scratch = Scratch::new();
@@ -117,7 +117,7 @@ fn a_second_signal_ends_at_once_and_names_what_was_not_written() {
     eventually("the first signal is noticed", || said().contains("Stopping"));
     server.signal(Signal::INT);
     eventually("the second signal is noticed", || said().contains("not written"));
-    // What is with the kernel cannot be called back while the file system is frozen.
+    // A write inside the kernel cannot be cancelled while the file system is frozen.
     drop(frozen);
     let ended = server.wait();
     assert_eq!(ended.code, Some(1), "{ended:?}");

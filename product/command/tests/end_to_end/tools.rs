@@ -1,14 +1,14 @@
 //! libnfs's tools, as a newcomer uses them.
 //!
-//! Of a path they mount all up to the last slash, and all versions of them so far give up on an empty
-//! directory, whatever the server says: a file right in the export `/` is named with two slashes.
+//! They mount the part of a path up to the last slash, and all versions so far fail on an empty directory, for any
+//! answer of the server. So a file directly in the export `/` has two slashes in its name.
 
 use std::fs;
 
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, libnfs, text};
 
-/// The sizes that have edges in them.
+/// Sizes at the edges.
 const SIZES: &[usize] = &[0, 1, 511, 512, 4095, 4096, 4097, 65_536, 1_048_576, 5_000_000];
 
 #[test]

@@ -54,7 +54,7 @@ fn three_thousand_files_go_in_and_come_out_also_after_a_restart() {
     let root = client.root();
     let directories: Vec<_> = (0..97).map(|at| client.make_directory(&root, &format!("d{at}"))).collect();
     for (at, (parent, size)) in files.iter().enumerate() {
-        // Every tenth is committed; the rest is for the flusher and the drain.
+        // Every tenth is committed; the flusher and the drain write the others.
         let name = format!("f{at}");
         if at % 10 == 0 {
             client.write_file(&directories[*parent], &name, &bytes(at, *size));

@@ -35,7 +35,7 @@ fn has(events: &[Event], bdi: &str, is: impl Fn(&What) -> bool) -> bool {
     events.iter().any(|event| event.bdi == bdi && is(&event.what))
 }
 
-/// A disk `sdb` that has shown to write at so many MB/s.
+/// A disk `sdb` that has proven to write this many MB/s.
 fn shown(tree: &Tree, governor: &mut Governor, mb_per_s: u64) {
     governor.look(&nothing_known).unwrap();
     let at = RefCell::new(0);
@@ -56,7 +56,7 @@ fn a_disk_is_held_to_its_budget_and_has_its_own_way_again_in_the_end() {
     assert!(has(&events, "8:16", |what| matches!(what, What::Limited { bytes_per_second: None, .. })), "{events:?}");
     shown(&tree, &mut governor, 25);
     let held = values(&tree, "8:16");
-    // 25 MB/s for a second, a third more, of 4.8 GB.
+    // 25 MB/s for a second, plus a third, of 4.8 GB.
     assert!(held.strict && held.ratio_ppm.abs_diff(6_944) < 700, "{held:?}");
     assert!(Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
     let events = governor.end().unwrap();
@@ -81,7 +81,7 @@ fn one_that_is_killed_is_made_up_for_by_the_next() {
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 25);
-    // Without its end, as a kill does it.
+    // A dropped governor puts nothing back, like a killed one.
     drop(governor);
     assert!(values(&tree, "8:16").strict);
     let (governor, events, _) = Governor::start(tree.host(), all(), &tree.run()).unwrap();
@@ -147,7 +147,7 @@ fn devices_come_go_and_come_again_as_others() {
     governor.sample(99 * SECOND);
     let events = governor.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| *what == What::Gone), "{events:?}");
-    // Another one with the same name, between two looks: what was known of the first is not its.
+    // Another device gets the same name between two looks. The first device's speed does not apply.
     tree.disk("sdb", "8:16", 2);
     governor.look(&nothing_known).unwrap();
     assert!(values(&tree, "8:16").ratio_ppm > 4 * held.ratio_ppm);
@@ -164,7 +164,7 @@ fn a_medium_that_is_put_in_is_noticed() {
     tree.disk("sdb", "8:16", 1);
     tree.write("sys/devices/sdb/size", "0\n");
     let mut governor = start(&tree, all());
-    assert!(governor.look(&nothing_known).unwrap().is_empty(), "an empty drive is no news");
+    assert!(governor.look(&nothing_known).unwrap().is_empty(), "an empty drive is not reported");
     tree.write("sys/devices/sdb/size", "2000\n");
     tree.write("sys/devices/sdb/diskseq", "2\n");
     governor.look(&nothing_known).unwrap();
@@ -180,7 +180,7 @@ fn a_device_that_goes_between_two_reads_is_nobodys_trouble() {
     }
     let mut governor = start(&tree, all());
     governor.look(&nothing_known).unwrap();
-    // Its bdi is listed still; what is in it is not.
+    // The bdi is still listed, but its files are gone.
     for file in ["strict_limit", "max_ratio_fine", "max_ratio"] {
         fs::remove_file(tree.path().join("sys/class/bdi/8:16").join(file)).unwrap();
     }
@@ -191,7 +191,7 @@ fn a_device_that_goes_between_two_reads_is_nobodys_trouble() {
     governor.end().unwrap();
 }
 
-/// What there is of a device, in no order that they come or go in.
+/// The files of a device; they come and go in any order.
 const FILES: [&str; 8] = [
     "sys/class/bdi/NUMBER/strict_limit",
     "sys/class/bdi/NUMBER/max_ratio_fine",
@@ -205,7 +205,7 @@ const FILES: [&str; 8] = [
 
 #[test]
 fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
-    // A disk for each set of files that are gone, of devices that are met so, and of some that are held already.
+    // A disk for each set of missing files: once for new devices, once for devices that are already held.
     let sets = 1_u32..1 << FILES.len();
     let disk = |set: u32| (format!("sd{set}"), format!("8:{set}"));
     for is_held in [false, true] {
@@ -242,7 +242,7 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
         let held = values(&tree, "8:0");
         assert!(held.strict);
         assert_eq!(Journal::read(&tree.host(), &tree.run()).unwrap().devices["8:0"].ours_ppm, [held.ratio_ppm]);
-        // All of them come again, and are held.
+        // All of them come back, and are held.
         for set in sets.clone() {
             let (name, number) = disk(set);
             tree.unplug(&name, &number);
@@ -264,8 +264,8 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
 #[test]
 fn a_device_that_goes_between_being_read_and_being_written_is_nobodys_trouble() {
     let tree = Tree::new();
-    // So many that what is written down fills a pipe: the governor stands between its reads and its writes until that
-    // is emptied.
+    // With so many devices the journal fills a pipe: the governor blocks between its reads and its writes until the
+    // test empties the pipe.
     let numbers: Vec<String> = (0..400).map(|minor| format!("259:{minor}")).collect();
     for (at, number) in numbers.iter().enumerate() {
         tree.disk(&format!("sd{at}"), number, 1);
@@ -312,7 +312,7 @@ fn a_drive_whose_medium_goes_is_no_longer_held_and_the_next_medium_is_new() {
     tree.medium("sdb", 3, 4000);
     let events = governor.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| matches!(what, What::Limited { bytes_per_second: None, .. })), "{events:?}");
-    // Exchanged between two looks; one that others have set stays theirs.
+    // The media are exchanged between two looks; values that another program has set stay.
     tree.medium("sdb", 4, 4000);
     let events = governor.look(&nothing_known).unwrap();
     assert!(!has(&events, "8:16", |what| matches!(what, What::Foreign(_))), "{events:?}");
@@ -357,7 +357,7 @@ fn nonsense_in_a_devices_files_is_that_devices_trouble_alone() {
     governor.sample(SECOND);
     assert!(has(&events, "8:16", |what| matches!(what, What::Alone(why) if why.contains("no sense"))), "{events:?}");
     assert!(has(&events, "8:32", |what| matches!(what, What::Limited { .. })), "{events:?}");
-    assert!(governor.look(&nothing_known).unwrap().is_empty(), "it is said once");
+    assert!(governor.look(&nothing_known).unwrap().is_empty(), "it is reported once");
     governor.end().unwrap();
 }
 
@@ -431,7 +431,7 @@ fn nothing_is_changed_that_could_not_be_written_down_before() {
     let tree = Tree::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
-    // The journal cannot be replaced while this stands in its new one's place.
+    // This directory has the name of the new journal's file, so that the journal cannot be replaced.
     fs::create_dir_all(tree.run().join("govern.json.new")).unwrap();
     assert!(governor.look(&nothing_known).is_err());
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);

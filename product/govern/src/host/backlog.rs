@@ -1,8 +1,10 @@
-//! What is under writeback of each device: the kernel tells it in debugfs alone.
+//! Bytes under writeback of each device, which the kernel shows only in debugfs.
 //!
-//! Owns: where that stands, and its form. Does not own: what it says of a device (`law`).
-//! Invariants: nothing of the host is changed. Where debugfs is not mounted, one is used that no path of the host leads
-//! to, and that goes with its descriptor. Who may not see it goes without.
+//! Owns: the place and format of these files.
+//! Does not own: conclusions about a device (`law`).
+//! Invariants: nothing of the host is changed. If debugfs is not mounted, the governor uses a mount of its own that no
+//! path of the host leads to, and that ends with its descriptor. A user without the right to see debugfs works without
+//! it.
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,30 +17,30 @@ use crate::law::{Backlog, Flow};
 
 const KIB: u64 = 1024;
 
-/// Where the backlogs of devices are read.
+/// The place of the devices' backlogs.
 #[derive(Debug)]
 pub(crate) struct Backlogs {
-    /// With a directory for each bdi; nothing where none can be seen.
+    /// A directory with one entry for each bdi; none if debugfs cannot be seen.
     directory: Option<PathBuf>,
-    /// Keeps a mount of our own.
+    /// Keeps our own mount alive.
     _mount: Option<OwnedFd>,
 }
 
 impl Host {
-    /// Finds where the kernel tells them.
+    /// Finds the backlogs in debugfs.
     pub(crate) fn backlogs(&self) -> Backlogs {
         let mounted = self.path("sys/kernel/debug/bdi");
         if mounted.is_dir() {
             return Backlogs { directory: Some(mounted), _mount: None };
         }
-        // A made-up tree has what stands in it, and nothing else.
+        // A made-up tree may have its own debugfs; nothing is mounted for it.
         let own = if self.root == Path::new("/") { debugfs().ok() } else { None };
         let directory = own.as_ref().map(|own| format!("/proc/self/fd/{}/bdi", own.as_raw_fd()).into());
         Backlogs { directory, _mount: own }
     }
 }
 
-/// A mount that stands nowhere.
+/// A mount without a path.
 fn debugfs() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("debugfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&context)?;
@@ -46,11 +48,11 @@ fn debugfs() -> rustix::io::Result<OwnedFd> {
 }
 
 impl Backlogs {
-    /// A device's, by its bdi; nothing where it cannot be seen, or makes no sense.
+    /// The backlog of a bdi; none if it cannot be seen, or makes no sense.
     pub(crate) fn of(&self, bdi: &str) -> Option<Backlog> {
         let directory = self.directory.as_ref()?.join(bdi);
         let read = |file: &str| fs::read_to_string(directory.join(file)).ok();
-        // Kernels before 6.10 tell the sum of all cgroups only.
+        // Kernels before 6.10 show only the sum of all cgroups.
         let flows = match read("wb_stats") {
             Some(text) => flows(&text, "WbCgIno", "WbWriteback", "WbWritten"),
             None => flows(&read("stats")?, "BdiWriteback", "BdiWriteback", "BdiWritten"),
@@ -59,7 +61,7 @@ impl Backlogs {
     }
 }
 
-/// A flow begins with the line called `first`; of the sum of all there is one.
+/// A flow begins with the line named `first`. The sum of all cgroups is one flow.
 fn flows(text: &str, first: &str, writeback: &str, written: &str) -> Option<Vec<Flow>> {
     let mut flows: Vec<Flow> = Vec::new();
     for line in text.lines() {

@@ -1,10 +1,11 @@
-//! Which block device a bdi belongs to, or why it has none that could be governed.
+//! Finds the block device of a bdi, or the reason why it cannot be governed.
 //!
-//! Dirty pages are the mounted device's: a partition's belong to its whole disk, which has the bdi; those of a file system
-//! over a device mapper or md device to that device, whose own counters say how fast all below it is. btrfs has a bdi of
-//! its own, which here counts as its one device.
+//! Dirty pages count for the mounted device. A partition's count for its whole disk, which has the bdi. A file system
+//! over a device mapper or md device counts for that device, whose own counters give the speed of everything below.
+//! btrfs has a bdi of its own, which here counts for its one device.
 //!
-//! Owns: the kinds of bdi's, the form of `stat`. Does not own: mounts (`mounts`).
+//! Owns: the kinds of bdis, the format of `stat`.
+//! Does not own: mounts (`mounts`).
 //! Invariants: a device that is left alone has a reason.
 
 use std::fs;
@@ -16,32 +17,32 @@ use crate::law::Counters;
 const SECTOR_BYTES: u64 = 512;
 const MILLISECOND: u64 = 1_000_000;
 
-/// Why a drive is left alone that has nothing in it.
+/// The reason to leave a drive without a medium alone.
 pub(crate) const NO_MEDIUM: &str = "no medium in it";
 
 /// A whole block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Its name, as `sdb`.
+    /// Its name, such as `sdb`.
     pub name: String,
-    /// Its number, as `8:16`.
+    /// Its number, such as `8:16`.
     pub number: String,
-    /// What it calls itself.
+    /// The model name that it reports.
     pub model: Option<String>,
     /// Its entry in sysfs.
     pub directory: PathBuf,
-    /// Counts up with each device that the kernel meets, so that another under the same number is another.
+    /// The kernel's sequence number. It differs between two devices that get the same number one after the other.
     pub sequence: Option<u64>,
 }
 
-/// What stands behind a bdi.
+/// The device of a bdi.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A device that can be governed.
     Disk(Disk),
-    /// None, and why.
+    /// A bdi that cannot be governed.
     Alone {
-        /// What it is called, as far as it is called anything.
+        /// Its name, as far as it has one.
         name: String,
         /// Why it is left alone.
         why: &'static str,
@@ -49,17 +50,17 @@ pub enum Kind {
 }
 
 impl Host {
-    /// What stands behind a bdi; nothing if it has gone.
+    /// The device of a bdi; none if the bdi is gone.
     pub fn kind(&self, bdi: &str) -> Option<Kind> {
         let alone = |name: &str, why| Some(Kind::Alone { name: name.to_owned(), why });
         if bdi.starts_with("btrfs-") {
             return match self.btrfs_number(bdi) {
                 Some(number) => self.disk(&number).map(Kind::Disk),
-                None => alone(bdi, "btrfs over several devices: which of them a write goes to is not known before"),
+                None => alone(bdi, "btrfs over several devices: it is not known in advance which of them gets a write"),
             };
         }
         let Some((major, _)) = bdi.split_once(':').filter(|(major, minor)| is_number(major) && is_number(minor)) else {
-            return alone(bdi, "a file system with pages of its own, of which the kernel keeps no speed");
+            return alone(bdi, "a file system with pages of its own: the kernel keeps no record of its speed");
         };
         if major == "0" {
             let Some((kind, source)) = self.mount_of(bdi) else {
@@ -68,7 +69,7 @@ impl Host {
             let why = if kind.starts_with("fuse") {
                 "FUSE: the kernel holds it to a strict limit of 1 % by itself, and keeps no record of its speed"
             } else {
-                "a network mount: its speed is the server's and the network's, of which the kernel keeps no record"
+                "a network mount: the kernel keeps no record of the speed of server and network"
             };
             return alone(&source, why);
         }
@@ -76,7 +77,7 @@ impl Host {
         let says = |file: &str| fs::read_to_string(disk.directory.join(file)).ok();
         let number = |file: &str| says(file).and_then(|text| text.trim().parse::<u64>().ok());
         if major == "1" || disk.name.starts_with("zram") {
-            return alone(&disk.name, "memory: nothing to wait for");
+            return alone(&disk.name, "memory: writing to it takes no time");
         }
         if number("size").unwrap_or(0) == 0 {
             return alone(&disk.name, NO_MEDIUM);
@@ -104,17 +105,17 @@ impl Host {
         })
     }
 
-    /// Which of all devices that the kernel has met stands there now.
+    /// The current sequence number of the disk.
     pub(crate) fn sequence(&self, disk: &Disk) -> Option<u64> {
         sequence(&disk.directory)
     }
 
-    /// The same of whatever has this number.
+    /// The sequence number of the device that has this number now.
     pub(crate) fn sequence_of(&self, number: &str) -> Option<u64> {
         sequence(&self.path("sys/dev/block").join(number))
     }
 
-    /// The number of the whole disk that a name means: of a disk, of a partition, with or without `/dev/`.
+    /// The number of the whole disk that a name means: a disk's or a partition's name, with or without `/dev/`.
     pub fn whole(&self, name: &str) -> Option<String> {
         let name = name.strip_prefix("/dev/").unwrap_or(name);
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
@@ -127,7 +128,7 @@ impl Host {
         fs::read_to_string(place.join("dev")).ok().map(|number| number.trim().to_owned())
     }
 
-    /// The number of the whole disk that this is a part of, or is.
+    /// The number of the whole disk that has this number, or a partition with it.
     pub fn whole_of_number(&self, number: &str) -> Option<String> {
         let mut place = fs::canonicalize(self.path("sys/dev/block").join(number)).ok()?;
         if !place.join("partition").exists() {
@@ -137,7 +138,7 @@ impl Host {
         fs::read_to_string(place.join("dev")).ok().map(|number| number.trim().to_owned())
     }
 
-    /// The device of the btrfs whose bdi this is, if it has one only.
+    /// The device of the btrfs with this bdi, if it has only one.
     fn btrfs_number(&self, bdi: &str) -> Option<String> {
         let file_systems = fs::read_dir(self.path("sys/fs/btrfs")).ok()?;
         let own = file_systems.flatten().find(|entry| {
@@ -157,7 +158,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit())
 }
 
-/// The counters in a line of `stat`; nothing where they make no sense.
+/// The counters in a line of `stat`; none if they make no sense.
 pub(super) fn counters(text: &str) -> Option<Counters> {
     let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     if numbers.len() < 11 {

@@ -1,14 +1,15 @@
-//! What is dirty of a device now.
+//! The dirty bytes of a device now.
 //!
-//! Owns: the form of the bdi's `stats` in debugfs. Does not own: what is made of it.
-//! Invariants: nothing is known where debugfs is not mounted, or not for this user.
+//! Owns: the format of the bdi's `stats` in debugfs.
+//! Does not own: the use of the figure.
+//! Invariants: the figure is unknown if debugfs is not mounted, or closed to this user.
 
 use std::fs;
 
 use super::Host;
 
 impl Host {
-    /// Bytes dirty or being written of a device, by its bdi.
+    /// Bytes of a device that are dirty or under writeback, by its bdi.
     pub fn dirty_bytes(&self, bdi: &str) -> Option<u64> {
         let text = fs::read_to_string(self.path("sys/kernel/debug/bdi").join(bdi).join("stats")).ok()?;
         let kib = |name: &str| {

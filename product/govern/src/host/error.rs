@@ -1,7 +1,8 @@
-//! What keeps the host's files from being used.
+//! Errors of the host's files.
 //!
-//! Owns: the words. Does not own: when that is the end.
-//! Invariants: each names the file, and what to do where there is something to be done.
+//! Owns: the words.
+//! Does not own: the decision which errors end the governor.
+//! Invariants: each names the file, and tells the user what to do if something can be done.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// No right to.
-    #[error("{path}: permission denied: run this as root (sudo); without root, --dry-run says what would be set")]
+    /// This user has no right to it.
+    #[error("{path}: permission denied: run this as root (sudo); without root, --dry-run shows what would be set")]
     NoPermission {
         /// The file.
         path: PathBuf,
@@ -31,11 +32,11 @@ pub enum HostError {
         path: PathBuf,
     },
     /// Text that makes no sense.
-    #[error("{path} says '{text}', which makes no sense")]
+    #[error("{path}: '{text}' makes no sense")]
     Nonsense {
         /// The file.
         path: PathBuf,
-        /// What it says, cut.
+        /// Its contents, cut to a bound.
         text: String,
     },
     /// Anything else.
@@ -43,7 +44,7 @@ pub enum HostError {
     Failed {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The device has gone.

@@ -1,6 +1,7 @@
-//! What is mounted where.
+//! The host's mounts.
 //!
-//! Owns: the form of `mountinfo`. Does not own: block devices (`block`).
+//! Owns: the format of `mountinfo`.
+//! Does not own: block devices (`block`).
 //! Invariants: a line that makes no sense is skipped.
 
 use std::fs;
@@ -31,16 +32,17 @@ impl Host {
         self.mounts().into_iter().find(|mount| mount.0 == number).map(|(_, _, kind, source)| (kind, source))
     }
 
-    /// The whole disk of the file system with this number; btrfs has a number of its own, and says which device.
+    /// The whole disk of the file system with this number; for btrfs, which has a number of its own, the disk of its
+    /// source.
     pub fn whole_of_mount(&self, number: &str) -> Option<String> {
         self.whole_of_number(number).or_else(|| self.whole(&self.mount_of(number)?.1))
     }
 
-    /// Where file systems on a disk, or a part of it, or what is made from these, are mounted; each once.
+    /// The mount points of file systems on a disk, on its partitions, or on devices made from these; each once.
     pub fn mounts_of(&self, disk: &str) -> Vec<PathBuf> {
         let numbers = self.numbers_on(disk);
         let is_on = |number: &str, source: &str| {
-            // btrfs has a number of its own; it says which device.
+            // btrfs has a number of its own; its source names the device.
             numbers.iter().any(|on| on == number) || self.whole(source).is_some_and(|whole| whole == disk)
         };
         let mut seen = Vec::new();
@@ -54,7 +56,7 @@ impl Host {
         places
     }
 
-    /// The numbers of a disk, of its parts, and of what holds any of them.
+    /// The numbers of a disk, of its partitions, and of the devices made from any of them.
     pub fn numbers_on(&self, disk: &str) -> Vec<String> {
         let mut numbers = vec![disk.to_owned()];
         let mut at = 0;
@@ -76,7 +78,7 @@ impl Host {
     }
 }
 
-/// Spaces and line ends stand in it as octal numbers.
+/// `mountinfo` writes spaces and line ends as octal numbers.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

@@ -23,7 +23,7 @@ fn what_one_that_died_has_set_is_put_back_and_what_others_set_is_not() {
     let theirs = Values { strict: true, ratio_ppm: 9_000 };
     for (ours, sequence, found, after) in [
         ("[5000]", 4, OURS, Values::KERNELS),
-        // It died between the two files, or between two limits.
+        // The governor died between the two files, or between two limits.
         ("[1000,5000]", 4, Values { strict: false, ratio_ppm: 5_000 }, Values::KERNELS),
         ("[5000]", 4, theirs, theirs),
         ("[]", 4, theirs, theirs),

@@ -1,24 +1,25 @@
-//! What the kernel has under writeback of a device, and whether that ever ran dry between two looks.
+//! The bytes that the kernel has under writeback to a device, and whether they ever ran out between two looks.
 //!
-//! A limit above the disk, as a cgroup's `io.max` or the throttle of a cloud's volume, holds writes back before the block
-//! layer counts them: the disk looks idle and fast. But the pages of these writes are under writeback. If at a look more
-//! bytes were under writeback than completed until the next, some of them were there all the time. Then whatever holds
-//! them back is the bottleneck, and the completed bytes by the clock are its speed.
+//! A limit above the disk, such as a cgroup's `io.max` or the throttle of a cloud's volume, delays writes before the
+//! block layer counts them: the disk looks idle and fast. But the pages of these writes are under writeback. If at one
+//! look more bytes were under writeback than completed until the next, some bytes were under writeback all the time.
+//! Then the limit above is the bottleneck, and the completed bytes by the clock are its speed.
 //!
-//! Owns: that proof. Does not own: where the figures stand (`host`), what follows for the speed (`speed`).
+//! Owns: that proof.
+//! Does not own: the source of the figures (`host`), the consequences for the speed (`speed`).
 //! Invariants: a flow that may have run dry proves nothing. Each cgroup is a flow of its own, since its limit is, too.
 
-/// Of what was written, the part that flows which ran dry may have written.
+/// Flows that ran dry may have at most this part of the written bytes.
 const DRY_PART: u64 = 8;
 
-/// What the kernel writes back to a device for one cgroup.
+/// The kernel's writeback to a device for one cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Which cgroup, by its inode.
+    /// The cgroup's inode.
     pub cgroup: u64,
     /// Bytes under writeback now.
     pub writeback_bytes: u64,
-    /// Bytes that were written back since the device was there.
+    /// Bytes written back since the device appeared.
     pub written_bytes: u64,
 }
 
@@ -26,19 +27,20 @@ pub struct Flow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backlog(Vec<Flow>);
 
-/// What a backlog says of the time since another.
+/// The conclusion from two backlogs about the time between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Since {
-    /// Bytes were under writeback all the time: more than were written.
+    /// The flows with nearly all written bytes never ran dry: each had more under writeback at the start than was
+    /// written.
     NeverDry,
-    /// It began with fewer, and is now behind by more than was written meanwhile: what is in its way is not known.
+    /// It began with fewer bytes, and now has more under writeback than were written meanwhile: the cause is not known.
     FallsBehind,
     /// It may have run dry.
     MayBeDry,
 }
 
 impl Backlog {
-    /// Of these flows.
+    /// The backlog of these flows.
     pub fn new(flows: Vec<Flow>) -> Self {
         Self(flows)
     }

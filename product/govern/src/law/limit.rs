@@ -1,62 +1,64 @@
-//! The limit that a budget makes, in bytes.
+//! The limit that follows from a budget, in bytes.
 //!
-//! A device held to a strict limit L lets writers run until (L + its background line) / 2 is dirty, three quarters of L
-//! with the kernel's usual ratios, and then slows them down. Before the change of March 2026 ("start background writeback
-//! based on per-wb threshold for strictlimit BDIs") nothing is written before that line either, unless the whole machine
-//! has passed its background line: with L at the budget a device would stand idle until three quarters of it are dirty, and
-//! writers be held up there that it could follow. So L is as much above the budget as puts that line at the budget itself.
-//! Later kernels begin at the device's own background line; there the same L costs nothing, because the backlog settles
-//! between the two lines either way.
+//! With a strict limit L, the kernel lets writers of the device run until (L + its background line) / 2 is dirty, and
+//! then slows them down. With the kernel's usual ratios this is three quarters of L. Before the change of March 2026
+//! ("start background writeback based on per-wb threshold for strictlimit BDIs") the kernel also writes nothing before
+//! that line, unless the whole machine has passed its background line. With L equal to the budget, a device would stand
+//! idle until three quarters of the budget are dirty, and the kernel would throttle writers that the device could
+//! follow. So L is larger than the budget, such that the line is at the budget itself. Later kernels begin at the
+//! device's own background line; there the same L costs nothing, because the backlog settles between the two lines
+//! either way.
 //!
-//! Owns: bounds of budgets, floors, what is not worth a limit. Does not own: speeds (`speed`), who writes the limit.
+//! Owns: bounds of budgets, floors, the limits that are not worth setting.
+//! Does not own: speeds (`speed`), writing the limit.
 //! Invariants: a limit lies between the floor and the kernel's own.
 
 use super::{MILLISECOND, SECOND};
 
-/// The budget unless another is asked for.
+/// The default budget.
 pub const DEFAULT_BUDGET_NS: u64 = SECOND;
-/// Shortest budget that can be asked for: less would cost throughput.
+/// Shortest budget: a shorter one would cost throughput.
 pub const BUDGET_NS_MIN: u64 = 10 * MILLISECOND;
-/// Longest: more would govern nothing.
+/// Longest budget: a longer one would govern nothing.
 pub const BUDGET_NS_MAX: u64 = 3600 * SECOND;
 
-/// Device time below which throughput would suffer: pauses of the kernel are up to 200 ms long, and meanwhile the
-/// device has to have something to write.
+/// Least device time of a limit; less would cost throughput. The kernel pauses writers for up to 200 ms, and meanwhile
+/// the device needs dirty pages to write.
 const FLOOR_NS: u64 = 200 * MILLISECOND;
-/// The same in bytes: per-CPU counts of dirty pages are that inexact, and ext4 commits that large.
+/// Least bytes of a limit: per-CPU counts of dirty pages have errors of this size, and commits of ext4 are this large.
 const FLOOR_BYTES: u64 = 4 << 20;
 
-/// A share of the whole, in the kernel's finest unit.
+/// All of the machine's limit, in the kernel's finest unit.
 const WHOLE_PPM: u64 = 1_000_000;
-/// A limit moves when it is off by more than this part: each time that it falls somebody waits.
+/// A limit moves when it is off by more than this part, since some writers must wait whenever it falls.
 const SLACK_PART: u64 = 8;
 
-/// What the kernel lets be dirty on the whole machine now.
+/// The machine's current dirty limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The dirty limit.
     pub dirty_bytes: u64,
-    /// Where background writeback begins.
+    /// The background threshold.
     pub background_bytes: u64,
 }
 
-/// What a device is asked to keep to.
+/// The target for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// Time that it may owe.
     pub budget_ns: u64,
-    /// What it writes in that time, as far as is known.
+    /// Bytes that the device writes in that time, as far as its speed is known.
     pub budget_bytes: u64,
-    /// Bytes a second.
+    /// Its speed in bytes a second.
     pub bytes_per_second: u64,
 }
 
 /// The limit for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// It writes all that the kernel lets be dirty within its budget: nothing to hold it to.
+    /// No limit: within its budget the device writes all that may be dirty on the machine.
     FastEnough,
-    /// So many bytes, and the share of the dirty limit that they are.
+    /// A limit in bytes, and as a share of the machine's dirty limit.
     Limit {
         /// Bytes.
         bytes: u64,
@@ -65,15 +67,15 @@ pub enum Choice {
     },
 }
 
-/// The limit that keeps a device to its budget, given the share that is in force for it.
+/// The limit that keeps a device to its budget. `in_force_ppm` is its current share.
 pub fn choose(wanted: &Wanted, machine: Machine, in_force_ppm: Option<u32>) -> Choice {
     let dirty = u128::from(machine.dirty_bytes.max(1));
-    // The kernel does so itself where the background line is not below the limit.
+    // The kernel does the same if the background line is not below the limit.
     let background = u128::from(machine.background_bytes).min(dirty / 2);
     let floor = u128::from(wanted.bytes_per_second) * u128::from(FLOOR_NS) / u128::from(SECOND);
     let owed = u128::from(wanted.budget_bytes).max(floor).max(u128::from(FLOOR_BYTES));
     let bytes = owed * 2 * dirty / (dirty + background);
-    // What is governed stays so until there is no doubt, and the reverse.
+    // A device near the bound keeps its state, governed or not.
     let most = if in_force_ppm.is_some() { dirty } else { dirty / 8 * 7 };
     if bytes >= most {
         return Choice::FastEnough;

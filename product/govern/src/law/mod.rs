@@ -1,8 +1,9 @@
-//! What is decided, from plain values.
+//! The decisions, from plain values.
 //!
-//! Owns: how fast a device is (`speed`), whether it always had something to write (`backlog`), which limit that makes (`limit`), whose values a device has (`seat`).
-//! Does not own: where values are read and written; time.
-//! Invariants: pure: the same calls give the same answers. Integers only.
+//! Owns: a device's speed (`speed`), whether it always had bytes to write (`backlog`), the limit that follows
+//! (`limit`), the origin of a device's values (`seat`).
+//! Does not own: reading and writing values; time.
+//! Invariants: pure functions: the same calls give the same answers. Integers only.
 
 mod backlog;
 mod limit;

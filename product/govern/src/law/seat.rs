@@ -1,11 +1,12 @@
-//! Whose values a device's bdi has: the ones that it had, ours, or somebody else's.
+//! The origin of the values of a device's bdi: its own, ours, or another program's.
 //!
-//! Owns: when a value is written, put back, or left alone. Does not own: the values' meaning, reading and writing them.
-//! Invariants: what differs from what was written last was changed by others, and is not touched again.
+//! Owns: when a value is written, put back, or left alone.
+//! Does not own: the values' meaning, reading and writing them.
+//! Invariants: values that differ from our last ones are another program's, and we never touch them again.
 
 use serde::{Deserialize, Serialize};
 
-/// What a bdi is set to.
+/// The values of a bdi.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Values {
@@ -16,18 +17,18 @@ pub struct Values {
 }
 
 impl Values {
-    /// What a device has that nobody touched.
+    /// The kernel's defaults.
     pub const KERNELS: Self = Self { strict: false, ratio_ppm: 1_000_000 };
 }
 
-/// What is to be done about a device.
+/// The next step for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.
     Keep,
-    /// Write these.
+    /// Write these values.
     Write(Values),
-    /// Others have set it to these; it is theirs from now on.
+    /// Another program has set these values, and owns them from now on.
     Foreign(Values),
 }
 
@@ -40,28 +41,29 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// Of a device that has these. One that others have set already is theirs, unless it was asked for by name.
+    /// The seat of a device with these values. Values that are not the defaults belong to others, unless the user named
+    /// the device.
     pub fn new(found: Values, by_name: bool) -> Self {
         let foreign = (found != Values::KERNELS && !by_name).then_some(found);
         Self { original: found, ours: None, foreign }
     }
 
-    /// What to put back in the end.
+    /// The values to put back in the end.
     pub fn original(&self) -> Values {
         self.original
     }
 
-    /// What was written last, unless it was put back.
+    /// The last values that we wrote, unless they were put back.
     pub fn ours(&self) -> Option<Values> {
         self.ours
     }
 
-    /// What others have set it to.
+    /// The values that others have set.
     pub fn foreign(&self) -> Option<Values> {
         self.foreign
     }
 
-    /// What to do about a device that has these values now and should be held to that share, or to none.
+    /// The next step for a device that has the values `found` and should get the limit `share_ppm`, or none.
     pub fn step(&mut self, found: Values, share_ppm: Option<u32>) -> Step {
         if self.foreign.is_some() {
             return Step::Keep;
@@ -78,7 +80,7 @@ impl Seat {
         Step::Write(wanted)
     }
 
-    /// What it has could not be changed: it is left as it is.
+    /// The values could not be changed: the device is left as it is.
     pub fn refused(&mut self, found: Values) {
         self.ours = None;
         self.foreign = Some(found);

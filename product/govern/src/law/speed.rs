@@ -1,16 +1,17 @@
-//! How fast a device writes, from the counters that the kernel keeps of it.
+//! The write speed of a device, from the counters that the kernel keeps of it.
 //!
-//! What is learned from is the same estimator that the flush budget has for the engine's own devices: it gets what
-//! passed between two looks at the counters in place of single completions. A look proves a device slow only where the
-//! device was the bottleneck: busy for half of the time at least, with two requests waiting on average. A writer that
-//! syncs each of its writes, or one that writes now and then, is no reason for a lower limit.
+//! The flush budget's own estimator learns it; in place of single completions it gets the difference between two looks
+//! at the counters. A look proves that a device is slow only if the device was the bottleneck: busy for at least half
+//! of the time, with two requests waiting on average. A writer that syncs each of its writes, or one that writes now
+//! and then, is no reason for a lower limit.
 //!
-//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device is the bottleneck all
-//! the time. Then the completed bytes by the clock are its speed, whatever its busy time says.
+//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device or that limit is
+//! the bottleneck all the time. The speed is then the completed bytes by the clock, even if the busy time is short.
 //!
-//! Owns: what of two looks is the device's own time. Does not own: what is believed of it (`budget`), reading counters.
-//! Invariants: time without a write in flight, or under writeback, counts for nothing. While nothing completes looks are
-//! one.
+//! Owns: the device's own time between two looks.
+//! Does not own: the estimate (`budget`), reading counters.
+//! Invariants: time without a write in flight, or under writeback, does not count. Looks without a completion between
+//! them are merged.
 
 use afflux_budget::{Completion, Estimator, Facts, RememberedPrices, Side};
 
@@ -18,14 +19,14 @@ use super::SECOND;
 use super::backlog::{Backlog, Since};
 
 const MIB: u64 = 1 << 20;
-/// What an unknown device may owe: 32 MiB, eight times this, and twice of what it has written more, but no more than
-/// twice what it would write in its budget as it has written so far.
+/// Bound for a device of unknown speed: at first 32 MiB, eight times this. With each byte written the bound grows, to
+/// at most twice the bytes that the device would write in its budget at its speed so far.
 const FIRST_PREFERRED_BYTES: u64 = 4 * MIB;
 const FIRST_BYTES: u64 = 8 * FIRST_PREFERRED_BYTES;
-/// Requests that wait on average where a device is the bottleneck.
+/// Average number of waiting requests at a device that is the bottleneck.
 const DEPTH: u64 = 2;
 
-/// What a block device has done since it was there.
+/// A block device's counters since it appeared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Completed reads.
@@ -48,16 +49,16 @@ pub struct Counters {
     pub flush_ns: u64,
 }
 
-/// What there was at a look.
+/// The figures of a look.
 #[derive(Clone, Debug)]
 struct Look {
     now_ns: u64,
     counters: Counters,
-    /// Nothing where it cannot be seen.
+    /// None if it cannot be seen.
     backlog: Option<Backlog>,
 }
 
-/// What is known of a device's speed.
+/// The estimate of a device's speed.
 #[derive(Clone, Debug)]
 pub struct Speed {
     estimator: Estimator,
@@ -68,18 +69,18 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// Of a device of which this was kept.
+    /// An estimate that begins with the kept prices, if there are any.
     pub fn new(remembered: Option<&RememberedPrices>) -> Self {
         let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
         Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known: remembered.is_some() }
     }
 
-    /// A look at the counters, where the backlog cannot be seen.
+    /// Takes a look at the counters, without a backlog.
     pub fn look(&mut self, now_ns: u64, counters: &Counters) {
         self.look_behind(now_ns, counters, None);
     }
 
-    /// A look at the counters, and at what is under writeback.
+    /// Takes a look at the counters and at the bytes under writeback.
     pub fn look_behind(&mut self, now_ns: u64, counters: &Counters, backlog: Option<Backlog>) {
         let look = Look { now_ns, counters: *counters, backlog };
         let Some(before) = &self.last else {
@@ -87,7 +88,7 @@ impl Speed {
             return;
         };
         let Some(done) = counters.since(&before.counters) else {
-            // Another device, or counters that begin again.
+            // This is another device, or the counters have restarted.
             self.last = Some(look);
             return;
         };
@@ -120,7 +121,7 @@ impl Speed {
         clocks.more_to_write = in_flight > 0 || never_dry;
         let had_queue = busy_ns >= passed_ns / 2 && done.write_ns >= writes_ns.saturating_mul(DEPTH);
         let was_bottleneck = never_dry || had_queue;
-        // The disk itself may have done this in no time, and something above it hold back what is left.
+        // The disk may have completed these bytes at once, while a limit above it delays the rest.
         let write_bytes = if since == Since::FallsBehind && !was_bottleneck { 0 } else { done.write_bytes };
         let doubtful_ns = if was_bottleneck { 0 } else { writes_ns };
         for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
@@ -139,7 +140,8 @@ impl Speed {
         self.is_known.then(|| MIB * SECOND / mib_ns)
     }
 
-    /// What the device writes in so long, as far as it has shown: a bound for one that is not known yet.
+    /// Bytes that the device writes within a budget. For a device of unknown speed this is a bound from its writes so
+    /// far.
     pub fn bytes_in(&self, budget_ns: u64) -> u64 {
         let mib_ns = self.estimator.prices(budget_ns, FIRST_PREFERRED_BYTES).mib_ns.max(1);
         let bytes = u128::from(budget_ns) * u128::from(MIB) / u128::from(mib_ns);
@@ -147,20 +149,20 @@ impl Speed {
         if self.is_known {
             return bytes;
         }
-        // Else the limit of a slow one rises for seconds before it falls, and who writes then has to wait for that.
+        // Otherwise the limit of a slow device rises for seconds before it falls, and then writers must wait for that.
         let so_far = u128::from(self.written_bytes) * 2 * u128::from(budget_ns);
         let so_far = so_far.checked_div(u128::from(self.clocks.writes_ns)).unwrap_or(0);
         bytes.min(u64::try_from(so_far).unwrap_or(u64::MAX).max(FIRST_BYTES))
     }
 
-    /// What to keep until the next start; nothing before enough is known.
+    /// The prices to keep until the next start; none before enough is known.
     pub fn remembered(&self) -> Option<RememberedPrices> {
         self.estimator.remembered()
     }
 }
 
 impl Counters {
-    /// What was done since; nothing if any counter has gone back.
+    /// The difference to an earlier look; none if any counter has gone back.
     fn since(&self, before: &Self) -> Option<Self> {
         Some(Self {
             reads: self.reads.checked_sub(before.reads)?,

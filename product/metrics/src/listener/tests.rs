@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-/// A guard against hangs, far above what anything here takes.
+/// A guard against hangs, far above the duration of any step here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const FOR_EVER: Duration = Duration::from_secs(3_600);
@@ -78,7 +78,7 @@ fn who_says_nothing_makes_room_for_who_asks() {
     let rig = Rig::new(WIDE, "t 1\n");
     let mut silent: Vec<TcpStream> = (0..3 * WIDE.connections).map(|_| rig.connect()).collect();
     for slow in &mut silent {
-        // Those whose place is taken already may know it.
+        // A connection that was closed for others may already get an error.
         let _ = slow.write_all(b"GET /metrics HT");
     }
     assert!(rig.ask(ALL).ends_with("t 1\n"));
@@ -123,7 +123,7 @@ fn what_is_no_request_is_told_so() {
     begins(b"GET /elsewhere HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ");
     begins(b"DELETE /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 ");
     begins(b"\0\x01\x02\xff\n", "HTTP/1.1 400 ");
-    // Longer than is read: the answer arrives all the same.
+    // Longer than the server reads: the answer still arrives.
     begins(&[b'A'; 100_000], "HTTP/1.1 431 ");
     assert_eq!(rig.made.load(Ordering::SeqCst), 0);
 }

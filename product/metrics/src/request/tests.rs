@@ -12,7 +12,7 @@ fn what_is_asked_is_known_at_the_end_of_the_head_and_not_before() {
         (b"GET / HTTP/1.1\r\n\r\n", Asked::Index),
         (b"GET /../etc/passwd HTTP/1.1\r\n\r\n", Asked::Refused(Refusal::NoSuchPlace)),
         (b"POST /metrics HTTP/1.1\r\n\r\n", Asked::Refused(Refusal::NoSuchMethod)),
-        // Not waited for: what begins like this never becomes a request.
+        // The answer does not wait for more: such a beginning never becomes a request.
         (b"\x16\x03\x01\x02\n", Asked::Refused(Refusal::NotHttp)),
         (b"GET /metrics\r\n", Asked::Refused(Refusal::NotHttp)),
         (b"GET  /metrics HTTP/1.1\r\n\r\n", Asked::Refused(Refusal::NotHttp)),

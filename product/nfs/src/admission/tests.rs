@@ -23,7 +23,7 @@ fn without_root_the_serving_user_and_root_here_are_admitted() {
         ("127.9.9.9", Some(1000), true),
         ("::1", Some(1000), true),
         ("::ffff:127.0.0.1", Some(1000), true),
-        // By another of this host's addresses.
+        // This is another address of this host.
         ("192.0.2.1", Some(1000), true),
         ("127.0.0.1", Some(1001), false),
         ("127.0.0.1", None, false),
@@ -90,12 +90,12 @@ fn from_elsewhere_only_named_networks_and_reserved_ports_are_believed() {
         ("2001:db9::1", 700, Standing::Refused),
         ("192.0.2.1", 1024, Standing::Refused),
         ("192.0.2.1", 0, Standing::Refused),
-        // Nobody knows whose socket this is.
+        // The owner of this socket is unknown.
         ("127.0.0.1", 700, Standing::Refused),
     ] {
         assert_eq!(rules.standing(&peer(address, port, None)), expected, "{address} {port}");
     }
-    // In whatever order they are named.
+    // Their order does not matter.
     let networks = rules.networks.iter().rev().cloned().collect();
     let turned = Rules { networks, ..rules.clone() };
     assert_eq!(turned.standing(&peer("192.0.2.200", 700, None)), believed(true));

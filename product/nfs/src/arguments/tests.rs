@@ -47,7 +47,7 @@ fn is_place(place: &Place, byte: u8, name: &[u8]) -> bool {
 
 type Sample = (u32, Bytes, fn(&Arguments) -> bool);
 
-/// Every procedure's arguments as another implementation writes them, and whether ours are the same.
+/// Every procedure's arguments, written by another implementation, and a check of our decoder's result.
 fn samples() -> Vec<Sample> {
     use Arguments as A;
     let device = || devicedata3 { dev_attributes: full_change(), spec: specdata3 { specdata1: 8, specdata2: 1 } };
@@ -202,7 +202,7 @@ fn samples() -> Vec<Sample> {
 #[test]
 fn reads_what_another_implementation_writes() {
     for (at, (procedure, bytes, is_same)) in samples().into_iter().enumerate() {
-        // Wherever the arguments start in the record.
+        // The arguments may start anywhere in the record.
         for before in [0, 4, 40] {
             let record = Bytes::from([&vec![0xee; before], &bytes[..]].concat());
             let arguments = Arguments::decode(procedure, &record, before);
@@ -268,7 +268,7 @@ fn knows_which_calls_must_not_run_twice() {
         .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().changes_once())
         .map(|(procedure, ..)| procedure)
         .collect();
-    // Of the three ways to CREATE, the exclusive one tells a repetition by itself.
+    // Of the three ways to CREATE, the exclusive one recognizes a repetition by itself.
     assert_eq!(once, [2, 2, 8, 8, 9, 10, 11, 11, 11, 11, 12, 13, 14, 15]);
 }
 
@@ -281,7 +281,7 @@ fn takes_as_much_of_a_write_as_was_received() {
     let received = write(&vec![7; 2 << 20]).slice(..RECORD_BYTES_MAX);
     let Ok(Arguments::Write { data, .. }) = Arguments::decode(7, &received, 0) else { panic!() };
     assert!(data.len() > RECORD_BYTES_MAX - 100 && data.iter().all(|&byte| byte == 7));
-    // A shorter one was received whole, and lies.
+    // A shorter record was received whole, so that its length field is wrong.
     let cut = received.slice(..RECORD_BYTES_MAX - 1);
     assert!(matches!(Arguments::decode(7, &cut, 0).err(), Some(XdrError::Truncated { .. })));
 }

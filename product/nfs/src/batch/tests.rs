@@ -66,7 +66,7 @@ fn counts_what_the_world_holds_and_wakes_when_it_lets_go() {
     assert_eq!((outstanding.bytes(), woken.0.load(Ordering::Relaxed)), (0, 1));
 }
 
-/// How many bytes there were at each end.
+/// Output that notes its number of bytes at each end.
 #[derive(Default)]
 struct Ends {
     bytes: usize,
@@ -108,7 +108,7 @@ fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
         let Some(Segment::Lent(part)) = output.last() else { panic!("not lent") };
         part.as_ptr()
     };
-    // The first batch has a small buffer: how much the next will write is not known yet.
+    // The first batch has a small buffer, since the size of the next one is not known yet.
     round(0, &mut Vec::new());
     let (mut held, mut sent) = (Vec::new(), Vec::new());
     let first = round(1, &mut held);
@@ -117,7 +117,7 @@ fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
     sent.clear();
     assert_eq!(round(3, &mut sent), second);
     assert_eq!(flat(&held), [1; 8]);
-    // Two are kept, and both are away: what comes third is not kept.
+    // Both kept buffers are away; a third one is not kept.
     round(4, &mut Vec::new());
     held.clear();
     sent.clear();

@@ -23,7 +23,7 @@ fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
         assert_eq!(carried_out(&claimed(squash), &user(NO_ONE, 100, &[7])), nobody());
         assert_eq!(carried_out(&claimed(squash), &user(1000, NO_ONE, &[NO_ONE])), Some((1000, 65_533, vec![])));
     }
-    // Root, and root's group beside another user.
+    // Root, and root's group with another user.
     assert_eq!(carried_out(&claimed(Squash::Root), &user(0, 0, &[7])), nobody());
     assert_eq!(carried_out(&claimed(Squash::Root), &user(1000, 0, &[0, 7])), Some((1000, 65_533, vec![7])));
     assert_eq!(carried_out(&claimed(Squash::None), &user(0, 0, &[0])), Some((0, 0, vec![0])));

@@ -1,8 +1,8 @@
 //! GETATTR, SETATTR, ACCESS, FSSTAT, FSINFO, PATHCONF.
 //!
-//! Owns: what clients are told about objects and about the file system they are in.
+//! Owns: the replies about objects and about their file system.
 //! Does not own: the figures (the volume), the sizes announced (`limits`).
-//! Invariants: ACCESS grants nothing that was not asked for.
+//! Invariants: ACCESS grants only rights that the client asked for.
 
 use std::sync::Arc;
 
@@ -74,12 +74,12 @@ mod bits {
     pub(super) const EXECUTE: u32 = 0x20;
 }
 
-/// What the permissions `granted` (read 1, write 2, execute or search 4) allow on an object.
+/// The ACCESS bits that follow from the permissions `granted` (read 1, write 2, execute or search 4) on an object.
 fn allowed(kind: Kind, granted: u8) -> u32 {
     let (read, write, execute) = (granted & 1 != 0, granted & 2 != 0, granted & 4 != 0);
     let when = |condition, bits| if condition { bits } else { 0 };
     match kind {
-        // Names are changed by whoever may write and search the directory.
+        // A change of names needs the rights to write and to search the directory.
         Kind::Directory => {
             when(read, bits::READ)
                 | when(execute, bits::LOOKUP)
@@ -147,7 +147,7 @@ pub(super) async fn space<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft,
             let bytes = [space.total_bytes, space.free_bytes, space.available_bytes];
             let files = [space.total_files, space.free_files, space.available_files];
             bytes.iter().chain(&files).for_each(|&figure| writer.u64(figure));
-            // Seconds for which this is not expected to change: none.
+            // Seconds for which the figures are expected to stay the same: none.
             writer.u32(0);
         }
         Err(error) => {
@@ -181,7 +181,7 @@ pub(super) async fn information<P: Platform>(volume: Arc<Volume<P>>, mut draft: 
     ];
     sizes.iter().for_each(|&size| writer.u32(size));
     writer.u64(volume.file_bytes_max(&inode).min(FILE_BYTES_MAX));
-    // Times are kept to 0 seconds and 1 nanosecond.
+    // Resolution of times: 0 seconds and 1 nanosecond.
     writer.u32(0);
     writer.u32(1);
     writer.u32(LINK | SYMLINK | HOMOGENEOUS | CAN_SET_TIME);

@@ -1,13 +1,12 @@
-//! READ, WRITE and COMMIT; and, without waiting, GETATTR, READ and unstable WRITE of what is cached.
+//! READ, WRITE and COMMIT; and, without waiting, GETATTR, READ and unstable WRITE of cached data.
 //!
-//! Owns: the results of these, and which write verifier they carry.
+//! Owns: the results of these, and the choice of their write verifier.
 //! Does not own: the cache, durability, the verifier's value (the volume).
-//! Invariants: the level of stability answered is one that was reached. A client never takes lost
-//! data for committed: it does so when the verifiers of a WRITE and of a later COMMIT are equal, and
-//! the verifier changes with a loss. So WRITE takes its verifier before it writes (taken afterwards
-//! it could be newer than a loss of these very bytes, and equal the COMMIT's), and COMMIT takes it
-//! after the sync (taken before it could be older than a loss during the sync, and equal the
-//! WRITE's). Where the two ways differ, the client only sends again what it still has.
+//! Invariants: the answered level of stability was reached. A client never takes lost data for committed. It takes data
+//! for committed if the verifiers of a WRITE and of a later COMMIT are equal, and each loss changes the verifier. So
+//! WRITE takes its verifier before it writes: a later one could be newer than a loss of these very bytes, and equal the
+//! COMMIT's. COMMIT takes its verifier after the sync: an earlier one could be older than a loss during the sync, and
+//! equal the WRITE's. If the verifiers differ without need, the client only sends again data that it still has.
 
 use std::sync::Arc;
 
@@ -96,8 +95,8 @@ pub(crate) fn try_write<P: Platform>(
     Some(())
 }
 
-/// How many of `count` bytes may be asked of the volume: not more than is given at once, and none
-/// past the largest offset a file can have.
+/// Bytes to read from the volume for a request of `count` bytes: at most a reply's limit, and none past the largest
+/// offset of a file.
 fn readable(offset: u64, count: u32) -> u32 {
     let to_end = FILE_BYTES_MAX.saturating_sub(offset);
     u64::from(count.min(READ_BYTES_MAX)).min(to_end) as u32
@@ -110,7 +109,7 @@ fn writable(offset: u64, count: u32) -> Result<(), Status> {
     }
 }
 
-/// Writes status and results of a READ but for the data itself, which it returns.
+/// Writes status and results of a READ without the data, which it returns.
 fn write_read_results(writer: &mut Writer, read: ReadResult) -> Data {
     let data = Data::from(read.bytes);
     writer.u32(Status::Ok.code());
@@ -158,7 +157,7 @@ pub(super) async fn read<P: Platform>(
     }
 }
 
-/// A READ of no bytes still says whether it is at the end of the file.
+/// A READ of no bytes still reports whether it is at the end of the file.
 async fn read_nothing<P: Platform>(
     volume: &Volume<P>,
     caller: &Caller,
@@ -185,8 +184,8 @@ pub(super) async fn write<P: Platform>(
         Err(status) => return draft.failed(status, 2),
     };
     let verifier = volume.write_verifier();
-    // What a client sends above what is announced it sends again, when it sees how much was written. Of
-    // data above its count, nothing.
+    // Bytes above the announced size are not written; the client sees the written count and sends the rest again. Bytes
+    // beyond the call's own count are ignored.
     let count = extent.count.min(WRITE_BYTES_MAX);
     let checked = check_regular(inode.kind()).and_then(|()| {
         if data.len() < count as usize {
@@ -220,8 +219,8 @@ async fn write_and_sync<P: Platform>(
     (stability, data): (Stability, Bytes),
 ) -> (Status, Consistency) {
     let count = data.len() as u64;
-    // Of the moment of the write: others may write while it is made durable, and who finds their change
-    // between its own before and after does not look for it.
+    // The consistency data is of the moment of the write. Other clients may write during the sync; a later "after"
+    // would hide such a write from this client.
     let Outcome { result, consistency } = volume.write_by(&by.caller, Some(&by.client), inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);

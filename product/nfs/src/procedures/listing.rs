@@ -1,9 +1,9 @@
 //! READDIR and READDIRPLUS.
 //!
-//! Owns: how many entries fit what the client gave room for.
+//! Owns: the number of entries that fit the client's limit.
 //! Does not own: the order of entries and their cookies (the volume).
-//! Invariants: a listing is never longer than asked for, and never empty before the end: where not
-//! one entry fits, it says so. The cookie verifier is constant, since cookies stay valid.
+//! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, the
+//! reply is an error. The cookie verifier is constant, since cookies stay valid.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::status::Status;
 use crate::xdr::{Writer, opaque_bytes};
 
 const VERIFIER: [u8; 8] = [0; 8];
-/// What follows the last entry: that none follows, and whether this was the end.
+/// The words after the last entry: no further entry, and whether this was the end.
 const TRAILER_BYTES: usize = 4 + 4;
-/// What a listing without entries has: the directory's attributes, the verifier, the trailer.
+/// Bytes of a listing without entries: the directory's attributes, the verifier, the trailer.
 const FRAME_BYTES: usize = POST_OP_BYTES + VERIFIER.len() + TRAILER_BYTES;
-/// A name's length for guessing how many entries will fit; too many are read in vain, and each is
-/// a question to the host where attributes are asked for.
+/// Assumed length of a name, to guess how many entries fit. Entries beyond that are read in vain, and each costs a call
+/// to the host if attributes are requested.
 const NAME_BYTES_USUAL: usize = 12;
 const HANDLE_BYTES_USUAL: usize = 40;
 
-/// What an entry needs on the wire as far as `dircount` counts it: file number, name, cookie.
+/// The bytes of an entry that count for `dircount`: file number, name, cookie.
 const fn directory_bytes(name_len: usize) -> usize {
     8 + opaque_bytes(name_len) + 8
 }
@@ -67,7 +67,7 @@ pub(super) async fn list<P: Platform>(
     draft.finish()
 }
 
-/// Writes status and results, or nothing if not one entry fits.
+/// Writes status and results; an error if not one entry fits.
 fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Result<(), Status> {
     let start = draft.writer.len();
     let writer = draft.status(Status::Ok);

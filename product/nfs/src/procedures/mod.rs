@@ -1,9 +1,8 @@
 //! The procedures of NFSv3, each from its arguments to its reply, over the volume.
 //!
-//! Owns: which results each procedure has, on success and on failure.
+//! Owns: the results of each procedure, on success and on failure.
 //! Does not own: decoding (`arguments`), the volume's rules, when a call runs (`connection`).
-//! Invariants: a failure carries every attribute that RFC 1813 lets it carry and that can still be
-//! had; nothing here keeps anything between calls.
+//! Invariants: a failure carries every available attribute that RFC 1813 allows; nothing is kept between calls.
 
 mod attributes;
 mod data;
@@ -24,19 +23,19 @@ pub(crate) use attributes::try_access;
 pub(crate) use data::{try_get_attributes, try_read, try_write};
 pub(crate) use names::try_lookup;
 
-/// A call that runs; dropping it gives it up.
+/// A running call; dropping it cancels it.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// For whom a call is.
+/// The originator of a call.
 pub(crate) struct OnBehalf {
-    /// As whom it is carried out.
+    /// The user that it is carried out as.
     pub(crate) caller: Caller,
-    /// For whom its reads and writes are counted.
+    /// The client that its reads and writes count for.
     pub(crate) client: Client,
 }
 
-/// Carries out a call. READ, WRITE and COMMIT, which have to go on where the host has no memory to give, take none for
-/// themselves; others have futures of their own.
+/// Carries out a call. READ, WRITE and COMMIT allocate nothing, since they must go on when the host has no memory;
+/// other procedures have boxed futures.
 pub(crate) async fn carry_out<P: Platform>(
     volume: Arc<Volume<P>>,
     by: OnBehalf,
@@ -81,7 +80,7 @@ fn other<P: Platform>(volume: Arc<Volume<P>>, caller: Caller, draft: Draft, call
     }
 }
 
-/// What a handle stands for.
+/// The object of a handle.
 async fn resolve<P: Platform>(volume: &Volume<P>, handle: &Handle) -> Result<Arc<Inode<P>>, Status> {
     if handle.as_bytes().is_empty() {
         return Err(Status::BadHandle);
@@ -100,16 +99,16 @@ async fn attributes_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>) 
     }
 }
 
-/// The consistency data of an operation, its attributes asked for now if it brought none.
+/// The consistency data of an operation; if it has none, with the current attributes.
 async fn consistency_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>, from: Consistency) -> Consistency {
     match from.after {
         Some(_) => from,
-        // What others changed until now would be between it and a before.
+        // A "before" would not match: changes by others until now would lie in between.
         None => Consistency { before: None, after: attributes_now(volume, inode).await },
     }
 }
 
-/// Refuses file data operations on what has none, as Linux servers do.
+/// Refuses data operations on objects that are not regular files, as Linux servers do.
 fn check_regular(kind: Kind) -> Result<(), Status> {
     match kind {
         Kind::Regular => Ok(()),

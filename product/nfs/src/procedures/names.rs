@@ -1,9 +1,9 @@
 //! LOOKUP, READLINK, and the procedures that make, remove, rename and link names.
 //!
-//! Owns: their results, what "." and ".." may be used for, and that no device nodes are made.
-//! Does not own: the directory, its rules for other names, and what is atomic (the volume).
-//! Invariants: a directory's consistency data are the volume's own, before and after from under one
-//! lock; where it has none, the attributes of now are sent and no "before".
+//! Owns: their results, the uses of "." and "..", the refusal of device nodes.
+//! Does not own: the directory, its rules for other names, and atomicity (the volume).
+//! Invariants: a directory's consistency data are the volume's own, with before and after taken under one lock; if
+//! there are none, the reply has the current attributes and no "before".
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ pub(super) async fn read_link<P: Platform>(volume: Arc<Volume<P>>, mut draft: Dr
     draft.finish()
 }
 
-/// "." and ".." are in every directory, so they cannot be made.
+/// "." and ".." are in every directory, so that they cannot be made.
 fn check_new(name: &[u8]) -> Result<(), Status> {
     match name {
         b"." | b".." => Err(Status::Exists),
@@ -208,8 +208,8 @@ pub(super) async fn make_node<P: Platform>(
     let outcome = match (check_new(&place.name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
-        // A node of the host's disk, made for whoever calls by a server that root runs, would be a way past every
-        // permission for whoever can open files on the host. Where the caller is known, the host says who may.
+        // A node of the host's disk, made by a server that root runs, would bypass every permission for users who can
+        // open files on the host. If the caller is known, the host checks its rights.
         (Ok(()), Node::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _))
             if caller.credentials().is_none() =>
         {
@@ -257,7 +257,7 @@ pub(super) async fn remove_directory<P: Platform>(
         Err(status) => return draft.failed(status, 2),
     };
     let refused = |error| Outcome { result: Err(error), consistency: Consistency::default() };
-    // As RFC 1813 has it (section 3.3.13).
+    // As in RFC 1813 (section 3.3.13).
     let outcome = match &place.name[..] {
         b"." => refused(VolumeError::Invalid { what: "\".\" cannot be removed" }),
         b".." => refused(VolumeError::Exists),

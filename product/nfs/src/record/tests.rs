@@ -14,8 +14,8 @@ fn in_fragments(bytes: &[u8], size: usize) -> Vec<u8> {
     fragments.flat_map(|(at, piece)| [&marked(piece.len(), at + 1 == count), piece].concat()).collect()
 }
 
-/// The records that come out when the stream is received in pieces of `piece` bytes: the same ones
-/// whether the pieces are copied first, or shared with somebody.
+/// The records of a stream that is received in pieces of `piece` bytes; the same whether the pieces are copied first or
+/// share memory with another owner.
 fn received(stream: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
     let copied = received_as(stream, piece, false);
     assert_eq!(copied, received_as(stream, piece, true));
@@ -165,7 +165,7 @@ fn a_small_record_does_not_hold_a_large_buffer() {
     let large = chunk.next_record().unwrap();
     let kept = chunk.keep(large, &mut BytesMut::new());
     assert!(shares(&chunk, &kept) && kept == [2; LARGE][..]);
-    // Nor does one that waits hold those before it that are done.
+    // A waiting record does not keep the memory of finished ones either.
     records.put_back(chunk);
     assert!(records.waiting_bytes() < 70 << 10);
     let mut chunk = records.pop().unwrap();
@@ -187,7 +187,7 @@ fn a_shared_piece_that_is_a_record_is_not_copied() {
     };
     let record = whole(&[7; 64 << 10]);
     assert!(keeps(&record));
-    // But one that is a small part of its piece is, whether what follows it is whole or not.
+    // A record that is a small part of its piece is copied, whether or not the next one is complete.
     assert!(!keeps(&record.repeat(3)));
     assert!(!keeps(&[&record[..], &whole(&[8; 200 << 10])[..100 << 10]].concat()));
 }

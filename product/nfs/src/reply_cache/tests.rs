@@ -20,7 +20,7 @@ fn done() -> Pin<Box<dyn Future<Output = KeptReply> + Send>> {
     Box::pin(std::future::ready(kept("done")))
 }
 
-/// Makes a call, and has it answered; whether it was known.
+/// Makes a call, and has it answered. Returns whether it was known.
 fn ask(cache: &ReplyCache, whose: Whose, xid: u32) -> bool {
     let (mut call, found) = cache.find_or_start(cache.key(machine(1), whose, xid, b""), done);
     assert!(poll(&mut call).is_ready());
@@ -54,7 +54,7 @@ fn a_call_sent_again_gets_the_first_reply() {
     assert!(found);
     assert_eq!(poll(&mut again), Poll::Ready(kept("done")));
     assert_eq!(runs.load(Ordering::Relaxed), 1);
-    // Another client, another number, other bytes: other calls.
+    // A new client, a new number, and new bytes make a new call.
     for other in [
         cache.key(machine(2), of_machine(1, None), 7, b"remove a"),
         cache.key(machine(1), of_machine(2, None), 7, b"remove a"),
@@ -136,7 +136,7 @@ fn what_this_hosts_root_asked_stays_whoever_comes() {
     let cache = cache();
     let roots = Whose { party: Party::ROOT, user: Some(0) };
     (0..ROOT_ENTRIES as u32).for_each(|xid| assert!(!ask(&cache, roots, xid)));
-    // As many users as there are places, each with one call.
+    // As many users as there are entries, each with one call.
     for uid in 1..2 * ENTRIES_MAX as u32 {
         assert!(!ask(&cache, Whose { party: Party::User(uid), user: Some(uid) }, 1));
     }

@@ -7,7 +7,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A call of GETATTR: number 5, NFS version 3, with these words from the credential on.
+/// A call of GETATTR: number 5, NFS version 3, followed by these words, from the credential on.
 fn call(rest: &[u32]) -> Vec<u8> {
     [words(&[5, 0, 2, 100_003, 3, 1]), words(rest)].concat()
 }
@@ -79,7 +79,7 @@ fn refuses_credentials_that_are_not_what_they_say() {
     for credential in bad {
         assert_eq!(refusal(&with(&credential)), Refusal::BadCredential, "{credential:?}");
     }
-    // Longer than a credential can be, whatever is in it.
+    // Longer than any credential.
     assert_eq!(refusal(&call(&[&[1, 404], &[0; 101][..], &[0, 0]].concat())), Refusal::BadCredential);
 }
 
@@ -108,7 +108,7 @@ fn refuses_in_the_words_of_the_standard() {
         let mut writer = Writer::default();
         write_refusal(&mut writer, 9, refusal);
         let bytes = writer.into_bytes();
-        // Another implementation can read it too.
+        // Another implementation can also read it.
         let (_, read) = rpc_msg::unpack(&mut &bytes[..]).unwrap();
         assert_eq!(read, bytes.len());
         bytes

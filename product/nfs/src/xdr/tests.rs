@@ -40,7 +40,7 @@ fn refuses_lengths_that_lie() {
     assert!(matches!(Reader::new(&claims(5)).opaque(99), Err(XdrError::Truncated { wanted: 8, .. })));
     let most = claims(u32::MAX);
     assert!(matches!(Reader::new(&most).opaque(usize::MAX), Err(XdrError::Truncated { .. })));
-    // Bytes enough, but not for the padding.
+    // The bytes are complete, but the padding is not.
     assert!(Reader::new(b"\0\0\0\x03abc").opaque(99).is_err());
 }
 

@@ -36,7 +36,7 @@ fn what_was_written_is_read_and_what_was_committed_is_on_the_host() {
     let data: Vec<u8> = (0..300_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
     let mut verifiers = Vec::new();
     let mut last: Option<fattr3> = None;
-    // Pieces of odd sizes at odd places; the second time over pages that are dirty already.
+    // Pieces of odd sizes at odd places; the second round writes over dirty pages.
     for round in 0..2 {
         for (number, piece) in data.chunks(33_333).enumerate() {
             let offset = number as u64 * 33_333;
@@ -114,7 +114,7 @@ fn reads_end_at_the_end() {
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");
     let empty = world.lookup(&mut peer, &root, b"empty");
-    // Twice: the first from the host, the second from the cache.
+    // The first READ comes from the host, the second from the cache.
     for _ in 0..2 {
         assert_eq!(read(&mut peer, &file, 0, 5000), (vec![9; 5000], false));
         assert_eq!(read(&mut peer, &file, 0, 5001), (vec![9; 5001], true));
@@ -156,7 +156,8 @@ fn writes_stay_within_the_limits() {
     }
     let WRITE3res::Ok(done) = write(&mut peer, &file, 77, b"", stable_how::FILE_SYNC) else { panic!() };
     assert_eq!((done.count, done.file_wcc.after.unwrap().size), (0, 0));
-    // The largest, and one that is longer than announced but fits a record: cut short, and said so.
+    // The largest WRITE, and one that is longer than announced but fits a record: it is cut short, and the count says
+    // so.
     let largest = vec![3; 1 << 20];
     let WRITE3res::Ok(done) = write(&mut peer, &file, 0, &largest, stable_how::UNSTABLE) else { panic!() };
     assert_eq!(done.count, 1 << 20);
@@ -172,7 +173,7 @@ fn writes_of_any_length_are_answered() {
     let root = peer.root();
     let file = world.create(&mut peer, &root, b"file");
     let data: Vec<u8> = (0..5 << 20).map(|at: u32| (at >> 10) as u8 ^ at as u8).collect();
-    // As a client does that was told nothing: the rest again, until all is written.
+    // A client that does not know the limit sends the rest again, until all is written.
     let (mut at, mut calls) = (0, 0);
     while at < data.len() {
         let WRITE3res::Ok(done) = write(&mut peer, &file, at as u64, &data[at..], stable_how::UNSTABLE) else {
@@ -197,7 +198,7 @@ fn a_write_is_of_its_count() {
         let data = Opaque::borrowed(b"data");
         peer.nfs(7, &WRITE3args { file: file.clone(), offset: 0, count, stable: stable_how::FILE_SYNC, data })
     };
-    // nfs-ganesha answers so; knfsd refuses both as garbage.
+    // nfs-ganesha answers in this way; knfsd refuses both as garbage.
     let WRITE3res::Ok(done) = write(3) else { panic!() };
     assert_eq!((done.count, done.file_wcc.after.unwrap().size), (3, 3));
     match write(5) {
@@ -273,7 +274,7 @@ fn many_calls_run_at_once_and_each_gets_its_own_reply() {
     }
 }
 
-/// A change's moment: the change times right before it and right after.
+/// The time of a change: the change times right before it and right after.
 type Span = ((u32, u32), (u32, u32));
 
 fn span(wcc: &wcc_data) -> Option<Span> {
@@ -306,7 +307,7 @@ fn no_reply_hides_another_clients_change_between_its_before_and_after() {
             }
             let arguments = SETATTR3args { object: file.clone(), new_attributes, guard: Nfs3Option::None };
             let SETATTR3res::Ok(done) = peer.nfs(2, &arguments) else { panic!() };
-            // Of a size and a mode that others wrote between no before is told.
+            // If others wrote between the change of size and that of mode, the reply has no "before".
             spans.extend(span(&done.obj_wcc));
             let COMMIT3res::Ok(done) = commit(&mut peer, &file, 0, 0) else { panic!() };
             let (before, after) = span(&done.file_wcc).unwrap();

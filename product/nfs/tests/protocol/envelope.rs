@@ -1,4 +1,4 @@
-//! What is refused before any procedure; records; repetition; how much is taken at once.
+//! Refusals before any procedure; records; repetition; bounds on the calls in progress.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn refuses_what_it_does_not_serve_and_goes_on() {
         (call(100_003, 3, 22), &[0, 0, 0, 3]),
         (call(100_003, 3, u32::MAX), &[0, 0, 0, 3]),
         (call(100_005, 3, 6), &[0, 0, 0, 3]),
-        // MNT of version 1 gives handles that nothing here takes.
+        // No procedure here accepts the handles of MNT in version 1.
         (call(100_005, 1, 1), &[0, 0, 0, 3]),
         (call(100_003, 3, 1), &[0, 0, 0, 4]),
         (call(100_005, 3, 1), &[0, 0, 0, 4]),
@@ -75,7 +75,7 @@ fn ignores_replies_and_closes_on_what_is_no_stream() {
     peer.send(&marked(&words(&[9]))).unwrap();
     assert!(peer.drain().is_empty());
     assert_eq!(count_of(&world, "rpc_stray_reply"), 2);
-    // More of them than one poll looks at, and a call behind them.
+    // More of them than one poll looks at, followed by a call.
     peer.send(&marked(&words(&[9, 1, 0, 0, 0, 0])).repeat(1000)).unwrap();
     assert!(peer.call(NFS, 0, &[]).is_empty());
     assert_eq!(count_of(&world, "rpc_stray_reply"), 1002);
@@ -139,7 +139,7 @@ fn a_call_sent_again_is_not_run_again() {
     second.send(&remove_record(70, &root, b"a")).unwrap();
     assert_eq!(second.replies(1), [first]);
     assert_eq!(count_of(&world, "rpc_duplicate_call"), 2);
-    // Another number, another client, other arguments: other calls.
+    // A new number, a new client, or new arguments make a new call.
     second.send(&remove_record(71, &root, b"a")).unwrap();
     assert_eq!(status(&second.replies(1)[0]), (71, 2));
     let mut stranger = Peer::new(&world, [127, 0, 0, 99]);
@@ -148,7 +148,7 @@ fn a_call_sent_again_is_not_run_again() {
     second.send(&remove_record(70, &root, b"b")).unwrap();
     assert_eq!(status(&second.replies(1)[0]), (70, 0));
     assert!(!world.path.join("b").exists());
-    // Two at once, one run.
+    // Two at once run once.
     second.send(&remove_record(72, &root, b"c").repeat(2)).unwrap();
     let replies = second.replies(2);
     assert_eq!(status(&replies[0]), (72, 0));
@@ -206,7 +206,7 @@ fn a_change_goes_on_when_its_connection_is_gone() {
     let calls: Vec<u8> =
         names.iter().enumerate().flat_map(|(at, name)| remove_record(at as u32, &root, name.as_bytes())).collect();
     peer.send(&calls).unwrap();
-    // Started, perhaps some ended, no reply taken.
+    // They have started, some may have ended, and no reply was taken.
     let mut cx = Context::from_waker(Waker::noop());
     let _ = peer.connection.poll_output(&mut cx, &mut Vec::new());
     drop(peer);
@@ -235,7 +235,7 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");
-    // All of it into the cache, so that reads need no waiting.
+    // Reads all of it into the cache, so that the later reads need not wait.
     for megabyte in 0..4 {
         let arguments = READ3args { file: file.clone(), offset: megabyte << 20, count: 1 << 20 };
         let _: READ3res<'_> = peer.nfs(6, &arguments);
@@ -253,7 +253,7 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
     let woken = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);
-    // Output is held, not sent: it stops at the bound.
+    // The output is held instead of sent: it stops at the bound.
     let mut held: Vec<Segment> = Vec::new();
     let (mut rounds, mut sent) = (0, 0);
     while sent < count {
@@ -286,7 +286,7 @@ fn expected_replies_count_as_in_progress() {
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");
-    // Nothing of the file is cached: each of these waits for the device.
+    // The file is not cached: each of these waits for the device.
     let count = 32_u32;
     let calls: Vec<u8> = (0..count)
         .flat_map(|xid| {
@@ -316,7 +316,7 @@ fn calls_without_room_wait_or_are_answered_with_less() {
     let file = world.lookup(&mut peer, &root, b"file");
     let count = 32_u32;
     let room = 48 << 10;
-    // Once from the device and once from the cache; then with all the room there is.
+    // First from the device, then from the cache; then with unlimited room.
     for (room, bytes) in [(room, 16 << 10..=room), (room, 16 << 10..=room), (u64::MAX, 1 << 18..=1 << 18)] {
         let calls: Vec<u8> = (0..count)
             .flat_map(|xid| {
@@ -346,7 +346,7 @@ fn a_call_that_is_alone_is_answered_whatever_the_room() {
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");
     peer.connection.set_room(1);
-    // Once from the device and once from the cache.
+    // First from the device, then from the cache.
     for _ in 0..2 {
         let arguments = READ3args { file: file.clone(), offset: 0, count: 1 << 18 };
         let READ3res::Ok(read) = peer.nfs(6, &arguments) else { panic!("a READ failed") };
@@ -368,7 +368,7 @@ fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken(
     let woken = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);
-    // Answered from the cache; the world holds what it has not sent.
+    // These are answered from the cache; the world holds the output that it has not sent.
     let [first, second] = &mut peers;
     let (mut unsent, mut other_unsent): (Vec<Segment>, Vec<Segment>) = (Vec::new(), Vec::new());
     first.send(&read(2, 1 << 20)).unwrap();
@@ -413,7 +413,7 @@ fn lists_of_mounts_count_as_held() {
     }
     assert_eq!(peer.connection.held_bytes(), 0, "everything is answered and taken");
     let replies = peer.replies(20);
-    // All of the list fits into what a reply may have in any case.
+    // The whole list fits into the size that a reply may always have.
     assert!(replies.iter().all(|reply| reply.len() == replies[0].len() && reply.len() > 12 << 10));
 }
 
@@ -429,8 +429,7 @@ fn runs_a_bounded_number_of_calls() {
     peer.send(&calls).unwrap();
     assert!(!peer.connection.wants_input());
     assert_eq!(peer.connection.calls_in_progress(), count as usize);
-    // Polled often, with nobody to finish what it starts but the host's threads: it starts no more
-    // than may run.
+    // Many polls, while only the host's threads finish calls, start no more calls than may run.
     let mut early = Vec::new();
     for _ in 0..100 {
         let _ = peer.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut early);

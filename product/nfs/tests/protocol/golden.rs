@@ -1,5 +1,5 @@
-//! Exchanges byte by byte, written from RFC 1813 and RFC 5531 by hand: what encoder and decoder get
-//! wrong alike shows here. Only handles, times and numbers of the host are filled in.
+//! Exchanges byte by byte, written from RFC 1813 and RFC 5531 by hand, to find errors that encoder and decoder share.
+//! Only handles, times and numbers of the host are filled in.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -49,7 +49,7 @@ fn fattr(kind: u32, host: &std::fs::Metadata) -> String {
     )
 }
 
-/// The file system's number in a GETATTR reply: the one figure of `fattr3` that is the server's own.
+/// The file system's number in a GETATTR reply: the only figure of `fattr3` that is the server's own.
 fn fsid(peer: &mut Peer, handle: &[u8]) -> String {
     let object = nfs3_types::nfs3::nfs_fh3 { data: nfs3_types::xdr_codec::Opaque::owned(handle.to_vec()) };
     match peer.nfs(1, &nfs3_types::nfs3::GETATTR3args { object }) {
@@ -129,7 +129,7 @@ fn lookup() {
         fattr(2, &host_root)
     );
     exchange(&mut peer, &call, &reply.replace("FSID", &fsid));
-    // A name that is not there: status 2, and the directory's attributes.
+    // A missing name: status 2, and the directory's attributes.
     let call = format!("{} {} 00000005 6e6f706521000000", header("00000004", "00000003"), wire(&root));
     let reply = format!("{} 00000002 00000001 {}", accepted("00000004"), fattr(2, &host_root));
     exchange(&mut peer, &call, &reply.replace("FSID", &fsid));
@@ -153,7 +153,7 @@ fn read() {
         );
         exchange(&mut peer, &call, &reply.replace("FSID", &fsid));
     }
-    // Past the end: nothing, and the end.
+    // Past the end: no bytes, and the end.
     let call = format!("{} {} 000000000000000c 00001000", header("00000007", "00000006"), wire(&file));
     let host = std::fs::metadata(world.path.join("file")).unwrap();
     let reply = format!(
@@ -164,7 +164,7 @@ fn read() {
     exchange(&mut peer, &call, &reply.replace("FSID", &fsid));
 }
 
-/// As `fattr`, with the access time that the server tells: the host may move its own with each read.
+/// As `fattr`, with the access time that the server reports: the host may move its own with each read.
 fn before_reads(peer: &mut Peer, handle: &[u8], host: &std::fs::Metadata) -> String {
     let object = nfs3_types::nfs3::nfs_fh3 { data: nfs3_types::xdr_codec::Opaque::owned(handle.to_vec()) };
     let told = match peer.nfs(1, &nfs3_types::nfs3::GETATTR3args { object }) {
@@ -201,7 +201,7 @@ fn write_and_commit() {
     );
     let reply = reply_to(&mut peer, &call);
     assert_eq!(to_hex(&reply[..28]), to_hex(&hex(&format!("{} 00000000", accepted("00000008")))));
-    // Before: there, size 0; after: there, a regular file of size 8; count 5, unstable, a verifier.
+    // Before: present, size 0; after: present, a regular file of size 8; count 5, unstable, a verifier.
     assert_eq!(to_hex(&reply[28..40]), "000000010000000000000000");
     assert_eq!((word(&reply, 56), word(&reply, 60)), (1, 1));
     assert_eq!(to_hex(&reply[80..88]), "0000000000000008");
@@ -235,7 +235,7 @@ fn create_and_remove() {
     let wcc = at + 88;
     assert_eq!((word(&reply, wcc), word(&reply, wcc + 28), word(&reply, wcc + 32)), (1, 1, 2));
     assert_eq!(reply.len(), wcc + 28 + 88);
-    // Again under another number: it is there. Status 17 and the directory.
+    // The same under another number: the name exists. Status 17 and the directory.
     let call = format!("{} {} {arguments}", header("0000000b", "00000008"), wire(&root));
     let reply = reply_to(&mut peer, &call);
     assert_eq!(to_hex(&reply[..28]), to_hex(&hex(&format!("{} 00000011", accepted("0000000b")))));
@@ -270,7 +270,7 @@ fn readdir() {
         file = file.ino(),
     );
     let mut expected = hex(&expected);
-    // Listing moves the host's access time of the directory; what was told is as good.
+    // A listing moves the host's access time of the directory, so that the replied time is taken as correct.
     expected[92..100].copy_from_slice(&reply[92..100]);
     assert_eq!(to_hex(&reply), to_hex(&expected));
 }

@@ -93,7 +93,7 @@ fn says_so_where_not_one_entry_fits() {
     // The attributes, the verifier, the trailer, and "." alone: 88 + 8 + 8 + 28.
     let (entries, _, end, bytes) = readdir(&mut peer, &root, 0, verifier, 132).unwrap();
     assert_eq!((entries.len(), end, bytes), (1, false, 132));
-    // Nothing follows the last name, but even that takes room to say.
+    // No entry follows the last name, but the reply needs room even for that.
     let last = readdir(&mut peer, &root, 0, verifier, 4096).unwrap().0.last().unwrap().1;
     assert_eq!(readdir(&mut peer, &root, last, verifier, 103).err(), Some(nfsstat3::NFS3ERR_TOOSMALL));
     assert_eq!(readdir(&mut peer, &root, last, verifier, 104).unwrap().3, 104);

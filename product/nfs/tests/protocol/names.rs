@@ -171,7 +171,7 @@ fn creates_in_three_ways() {
     assert_eq!(std::fs::metadata(world.path.join("f")).unwrap().mode() & 0o7777, 0o640);
     let again = create(&mut peer, &root, b"f", createhow3::GUARDED(with(0o600, Nfs3Option::None)));
     assert_eq!(again.err(), Some(nfsstat3::NFS3ERR_EXIST));
-    // Unchecked takes what is there, and cuts it if asked to.
+    // Unchecked takes an existing file, and cuts it on request.
     std::fs::write(world.path.join("g"), b"old bytes").unwrap();
     let (same, _) = create(&mut peer, &root, b"f", createhow3::UNCHECKED(with(0o640, Nfs3Option::None))).unwrap();
     assert_eq!(same, file);
@@ -179,7 +179,7 @@ fn creates_in_three_ways() {
         create(&mut peer, &root, b"g", createhow3::UNCHECKED(with(0o644, Nfs3Option::Some(0)))).unwrap();
     assert_eq!(attributes.size, 0);
     assert_eq!(std::fs::metadata(world.path.join("g")).unwrap().len(), 0);
-    // Exclusive recognises its own repetition, and nobody else's file.
+    // Exclusive recognizes its own repetition, and refuses another client's file.
     let exclusive = |verifier: &[u8; 8]| createhow3::EXCLUSIVE(createverf3(*verifier));
     let (first, _) = create(&mut peer, &root, b"e", exclusive(b"verifier")).unwrap();
     let (again, _) = create(&mut peer, &root, b"e", exclusive(b"verifier")).unwrap();
@@ -268,7 +268,7 @@ fn makes_special_objects() {
     assert_eq!(make(b"fifo", mknoddata3::NF3SOCK(sattr3::default())), Err(nfsstat3::NFS3ERR_EXIST));
     let kind = |name: &str| std::fs::symlink_metadata(world.path.join(name)).unwrap().file_type();
     assert!(kind("fifo").is_fifo() && kind("socket").is_socket());
-    // Devices of the host are nobody's to reach through a file, not even for a server that root runs.
+    // Clients must not reach devices of the host through a file, not even on a server that root runs.
     let null = || devicedata3 { dev_attributes: sattr3::default(), spec: specdata3 { specdata1: 1, specdata2: 3 } };
     for device in [mknoddata3::NF3CHR(null()), mknoddata3::NF3BLK(null())] {
         assert_eq!(make(b"device", device), Err(nfsstat3::NFS3ERR_PERM));
@@ -291,7 +291,7 @@ fn renames() {
     let file = world.create(&mut peer, &root, b"f");
     let other = world.create(&mut peer, &d, b"g");
     assert_ne!(file, other);
-    // Onto a name that is taken, in another directory: the handle stays, the other object goes.
+    // Onto an existing name in another directory: the handle stays, the other object goes.
     assert_eq!(rename(&mut peer, (&root, b"f"), (&d, b"g")), nfsstat3::NFS3_OK);
     assert_eq!(lookup(&mut peer, &d, b"g"), Ok(file.clone()));
     assert_eq!(lookup(&mut peer, &root, b"f"), Err(nfsstat3::NFS3ERR_NOENT));
@@ -354,7 +354,7 @@ fn directories_tell_an_unbroken_chain_of_changes() {
     }
 }
 
-/// Makes a call and says what it gave, and whether it waited for anything.
+/// Makes a call. Returns its results, and whether it waited.
 fn called(peer: &mut Peer, procedure: u32, arguments: &[u8]) -> (Vec<u8>, bool) {
     peer.xid += 1;
     peer.send(&marked(&call_record(peer.xid, NFS, procedure, arguments))).unwrap();
@@ -368,7 +368,7 @@ fn called(peer: &mut Peer, procedure: u32, arguments: &[u8]) -> (Vec<u8>, bool) 
 #[test]
 fn answers_lookup_and_access_at_once_with_the_same_bytes_until_the_directory_changes() {
     let world = World::over(|path| std::fs::write(path.join("file"), b"bytes").unwrap());
-    // However slow this test is.
+    // This holds however slow the test is.
     world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 360_000).unwrap();
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();

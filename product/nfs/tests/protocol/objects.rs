@@ -43,7 +43,7 @@ fn mounts_the_export_and_directories_below_it() {
     let who = CLIENT.to_string().into_bytes();
     let line = |path: &[u8]| (who.clone(), path.to_vec());
     assert_eq!(list(&mut peer), [line(b"/"), line(b""), line(b"/a/b")]);
-    // Once more is no other line; it becomes the latest.
+    // A repeated mount adds no line; its line becomes the latest.
     mount(&mut peer, b"/").unwrap();
     assert_eq!(list(&mut peer), [line(b""), line(b"/a/b"), line(b"/")]);
     assert!(peer.call(MOUNT, 3, &packed(&dirpath(Opaque::borrowed(b"/")))).is_empty());
@@ -114,7 +114,7 @@ fn sets_attributes_and_shows_both_sides() {
     assert_eq!((after.mode, after.size), (0o600, 1234));
     assert_eq!(after.mtime, nfstime3 { seconds: 1_000_000_000, nseconds: 5 });
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 1234);
-    // A guard that holds, and one that does not.
+    // A guard that matches, and one that does not.
     let now = attributes(&mut peer, &handle).ctime;
     let mode = |mode| sattr3 { mode: Nfs3Option::Some(mode), ..sattr3::default() };
     assert!(matches!(set(&mut peer, &handle, mode(0o640), Some(now)), SETATTR3res::Ok(_)));
@@ -123,14 +123,14 @@ fn sets_attributes_and_shows_both_sides() {
         other => panic!("{other:?}"),
     }
     assert_eq!(attributes(&mut peer, &handle).mode, 0o640);
-    // Growing gives zeros.
+    // A file grows with zeros.
     let size = |size| sattr3 { size: Nfs3Option::Some(size), ..sattr3::default() };
     assert!(matches!(set(&mut peer, &handle, size(3000), None), SETATTR3res::Ok(_)));
     let READ3res::Ok(read) = peer.nfs(6, &READ3args { file: handle.clone(), offset: 1000, count: 4000 }) else {
         panic!()
     };
     assert_eq!(read.data.as_ref(), [vec![7; 234], vec![0; 1766]].concat());
-    // Sizes that cannot be.
+    // Impossible sizes.
     for (object, value, expected) in [
         (&handle, 1 << 63, nfsstat3::NFS3ERR_FBIG),
         (&handle, u64::MAX, nfsstat3::NFS3ERR_FBIG),
@@ -196,7 +196,7 @@ fn times_that_are_none_are_refused() {
     let root = peer.root();
     let file = world.create(&mut peer, &root, b"file");
     let before = std::fs::metadata(world.path.join("file")).unwrap();
-    // The last two are what the host's own call takes for 'now' and 'as it is'.
+    // The host's own call takes the last two values for 'now' and 'no change'.
     for nseconds in [1_000_000_000, u32::MAX, (1 << 30) - 1, (1 << 30) - 2] {
         let time = || nfstime3 { seconds: 5, nseconds };
         for new_attributes in [
@@ -262,7 +262,7 @@ fn mount_paths_may_lead_through_links_and_never_out() {
     assert!(matches!(mount(&mut peer, b"/loop"), Err(mountstat3::MNT3ERR_INVAL)));
 }
 
-/// The status that a procedure of each number answers a handle with.
+/// The status with which each procedure answers a handle.
 fn status_of(peer: &mut Peer, procedure: u32, handle: &nfs_fh3) -> u32 {
     let place = || diropargs3 { dir: handle.clone(), name: (&b"name"[..]).into() };
     let bytes = match procedure {

@@ -1,5 +1,5 @@
-//! The other end of a connection, without a socket: bytes go into the machine, segments come out.
-//! Calls are written and replies read by nfs3_types, an implementation of others.
+//! The other end of a connection, without a socket: bytes go into the machine, segments come out. An independent
+//! implementation, nfs3_types, writes the calls and reads the replies.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 
 use crate::world::World;
 
-/// What fails a test instead of letting it hang.
+/// Time after which a test fails instead of hanging.
 const PATIENCE_NS: u64 = 60 * Nanos::SECOND;
 
 pub(crate) const NFS: (u32, u32) = (100_003, 3);
@@ -94,7 +94,7 @@ impl Peer {
         Self::known(world, address.into().into())
     }
 
-    /// As `new`, with what a world knows of it.
+    /// As `new`, with the world's knowledge of the peer.
     pub(crate) fn known(world: &World, peer: afflux_frontend::Peer) -> Self {
         Self {
             platform: world.platform.clone(),
@@ -111,7 +111,7 @@ impl Peer {
         self.connection.receive(&mut self.input)
     }
 
-    /// Polls the machine until `done` likes what came out.
+    /// Polls the machine until `done` returns true.
     pub(crate) fn poll_until(&mut self, mut done: impl FnMut(&[u8], &mut Connection<LinuxPlatform>) -> bool) {
         let platform = self.platform.clone();
         let mut patience = pin!(platform.sleep_until(platform.now().after(PATIENCE_NS)));
@@ -135,12 +135,12 @@ impl Peer {
         }));
     }
 
-    /// Takes output that was polled elsewhere.
+    /// Adds output that was polled elsewhere.
     pub(crate) fn took(&mut self, output: &[u8]) {
         self.output.extend_from_slice(output);
     }
 
-    /// Waits for `count` replies; their records without marks, in the order they came.
+    /// Waits for `count` replies. Returns their records without marks, in the order of arrival.
     pub(crate) fn replies(&mut self, count: usize) -> Vec<Vec<u8>> {
         self.poll_until(|output, _| records(output).0.len() >= count);
         let (records, taken) = records(&self.output);
@@ -149,7 +149,7 @@ impl Peer {
         records
     }
 
-    /// Lets everything in progress end; the replies.
+    /// Lets everything in progress end, and returns the replies.
     pub(crate) fn drain(&mut self) -> Vec<Vec<u8>> {
         self.poll_until(|_, connection| connection.calls_in_progress() == 0 && nothing_ready(connection));
         let (records, taken) = records(&self.output);
@@ -158,7 +158,7 @@ impl Peer {
         records
     }
 
-    /// Calls and waits; the procedure's results.
+    /// Calls and waits. Returns the procedure's results.
     pub(crate) fn call(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> Vec<u8> {
         self.xid += 1;
         self.send(&marked(&call_record(self.xid, program, procedure, arguments))).unwrap();
@@ -183,7 +183,8 @@ impl Peer {
     }
 }
 
-/// Whether a poll gives nothing more: what it may give is lost, so only where nothing is in progress.
+/// Whether a poll returns no more output. Any output would be lost, so this is only for a connection without calls in
+/// progress.
 fn nothing_ready(connection: &mut Connection<LinuxPlatform>) -> bool {
     let mut segments = Vec::new();
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
@@ -192,7 +193,7 @@ fn nothing_ready(connection: &mut Connection<LinuxPlatform>) -> bool {
     true
 }
 
-/// The whole records at the front of `output`, and how many bytes they are.
+/// The whole records at the front of `output`, and their length in bytes.
 fn records(output: &[u8]) -> (Vec<Vec<u8>>, usize) {
     let (mut records, mut at) = (Vec::new(), 0);
     while let Some((mark, rest)) = output[at..].split_first_chunk() {

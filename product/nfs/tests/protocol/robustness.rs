@@ -11,7 +11,7 @@ use nfs3_types::xdr_codec::Opaque;
 use crate::peer::{MOUNT, NFS, Peer, call_record, marked, packed};
 use crate::world::{CLIENT, World};
 
-/// A small generator: the tests print its seed where they fail.
+/// A small generator; a failing test prints its seed.
 struct Random(u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Calls of every procedure that change nothing, so that they can be repeated: records without marks.
+/// Calls of every procedure without side effects, so that they can be repeated: records without marks.
 fn harmless(peer: &mut Peer, world: &World) -> Vec<Vec<u8>> {
     let root = peer.root();
     let file = world.lookup(peer, &root, b"file");
@@ -98,7 +98,7 @@ fn prepared() -> World {
         std::fs::write(path.join("file"), [7; 100]).unwrap();
         std::os::unix::fs::symlink("file", path.join("link")).unwrap();
     });
-    // The host is not asked again: it moves access times as it likes.
+    // The server does not ask the host again, since the host moves access times at will.
     world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 360_000).unwrap();
     world
 }
@@ -114,7 +114,7 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
     let mut peer = Peer::new(&world, CLIENT);
     let calls = harmless(&mut peer, &world);
     let stream: Vec<u8> = calls.iter().flat_map(|call| marked(call)).collect();
-    // Once to have everything cached and its times at rest, once as the model.
+    // The first run fills the cache and settles the times, the second is the model.
     peer.send(&stream).unwrap();
     peer.replies(calls.len());
     peer.send(&stream).unwrap();
@@ -151,7 +151,7 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
     }
 }
 
-/// Polls until nothing is in progress; how many replies' worth of bytes came.
+/// Polls until nothing is in progress. Returns the number of reply bytes.
 fn settle(peer: &mut Peer) -> usize {
     peer.drain().len()
 }
@@ -182,7 +182,7 @@ fn changed_calls_are_answered_or_refused() {
                 }
             }
         }
-        // It can still be a call that works, and changes something; that is fine.
+        // The record may still be a valid call with an effect, which is allowed.
         let is_call = record.len() >= 8 && record[4..8] == [0; 4];
         let _ = afflux_nfs::decodes(&Bytes::from(record.clone()));
         peer.send(&marked(&record)).unwrap();
@@ -202,7 +202,7 @@ fn random_bytes_close_the_connection_at_worst() {
         let mut peer = Peer::new(&world, CLIENT);
         let mut bytes: Vec<u8> = (0..random.below(600)).map(|_| random.next() as u8).collect();
         if random.below(2) == 0 && bytes.len() >= 4 {
-            // A mark that makes the rest a record.
+            // A mark that makes the other bytes a record.
             let len = random.below(bytes.len()) as u32;
             bytes[..4].copy_from_slice(&(len | 1 << 31).to_be_bytes());
         }
@@ -226,7 +226,7 @@ fn random_bytes_close_the_connection_at_worst() {
 fn a_record_that_never_ends_takes_no_room_of_its_own() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);
-    // A mark of the largest record, and a byte now and then.
+    // A mark of the largest record, then a byte now and then.
     peer.send(&(afflux_nfs::RECORD_BYTES_MAX as u32 | 1 << 31).to_be_bytes()).unwrap();
     for _ in 0..1000 {
         peer.send(&[0]).unwrap();

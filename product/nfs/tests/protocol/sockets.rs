@@ -1,5 +1,4 @@
-//! The small client against the server, over real sockets: the one is tested with the other, and
-//! they share no code.
+//! The small client against the server, over real sockets: each tests the other, and they share no code.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createh
 
 use crate::peer::Peer;
 
-/// Where most calls come from.
+/// The address of most calls.
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 5);
 
 const CACHE_BYTES: u64 = 64 << 20;
@@ -47,13 +47,13 @@ impl World {
         Self::over(|_| {})
     }
 
-    /// Over a directory that `fill` puts something into first: what is put there later, behind the
-    /// server's back, it need not notice at once.
+    /// Over a directory that `fill` fills first. The server need not notice at once what a test adds later behind its
+    /// back.
     pub(crate) fn over(fill: impl FnOnce(&Path)) -> Self {
         Self::on(IoChoice::Auto, fill)
     }
 
-    /// As [`World::over`], with such input and output.
+    /// As [`World::over`], with this kind of input and output.
     pub(crate) fn on(io: IoChoice, fill: impl FnOnce(&Path)) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl World {
         Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
     }
 
-    /// Where it is served over sockets from now on.
+    /// Serves it over sockets from now on. Returns the address.
     pub(crate) fn serve(&self) -> SocketAddr {
         let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         let address = listener.internet_address().unwrap();
@@ -93,7 +93,7 @@ impl World {
         address
     }
 
-    /// The handle of a name that is there.
+    /// The handle of an existing name.
     pub(crate) fn lookup(&self, peer: &mut Peer, directory: &nfs_fh3, name: &[u8]) -> nfs_fh3 {
         let what = diropargs3 { dir: directory.clone(), name: name.to_vec().into() };
         match peer.nfs(3, &LOOKUP3args { what }) {

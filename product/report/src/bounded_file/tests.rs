@@ -14,7 +14,7 @@ fn a_file_is_read_up_to_its_bound_and_a_device_less_far() {
         let error = read(path.as_ref(), 1 << 40).unwrap_err().to_string();
         assert!(error.contains(why), "{path}: {error}");
     }
-    // It says that it is empty, and has no end for us to wait for.
+    // `/proc` files claim to be empty; this one has no end that a read would have to wait for.
     assert!(!read("/proc/self/status".as_ref(), 1 << 20).unwrap().is_empty());
     assert!(read("/proc/self/status".as_ref(), 10).is_err());
 }

@@ -1,15 +1,16 @@
-//! Which lines of a plot lie on each other.
+//! Finds lines of a plot that lie on each other.
 //!
-//! Owns: comparing lines where both are. Does not own: how they are drawn, what is said of them (`plot`).
+//! Owns: comparing lines at places that both have.
+//! Does not own: drawing them, the sentence about them (`plot`).
 //! Invariants: a line is in one group at most; a group has two lines at least, in the order of the plot.
 
-/// Over how many places a line is looked at: two pixels each on a wide plot.
+/// Number of places at which lines are compared: two pixels each on a wide plot.
 const PLACES: usize = 340;
 
-/// How far apart two lines may be, as a share of the height: two pixels.
+/// Largest distance of two lines, as a share of the height: two pixels.
 const APART: f64 = 0.01;
 
-/// The share of their places in which two lines that lie on each other do.
+/// Smallest share of common places at which the two lines must be this close.
 const SAME: f64 = 0.97;
 
 /// Groups of lines, by their indices. Points are in shares of the frame, from left to right.
@@ -26,7 +27,7 @@ pub(super) fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How high a line is at each place; nothing left of its first point and right of its last.
+/// The height of a line at each place; none left of its first point and right of its last.
 fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
     let mut next = 0;
     let look = |place: usize| {

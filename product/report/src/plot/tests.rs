@@ -53,7 +53,7 @@ fn a_reference_uses_up_no_colour() {
     let reference = Series::new("limit", Shape::Reference, vec![(0.0, 9e6)]);
     let svg = plot([reference, Series::new("a", Shape::Line, ramp(4))]).svg(Width::Wide, "f");
     assert!(svg.contains("line s0") && !svg.contains("line s1"));
-    // It holds to the end of the plot.
+    // The reference reaches to the end of the plot.
     let outline = svg.lines().rfind(|line| line.contains("class=\"reference\"")).unwrap();
     assert!(outline.contains("H748\""), "{outline}");
 }

@@ -17,7 +17,7 @@ fn the_high_end_is_a_tick_after_rounding_up() {
     let scale = Scale::linear(0.0, 23.7).rounded_up(Steps::Decimal, 5);
     assert_eq!(scale.place(25.0), Some(1.0));
     assert_eq!(ticks(&scale, Steps::Decimal, 5).last(), Some(&25.0));
-    // What is a tick already stays one.
+    // A value that is a tick already stays one.
     let scale = Scale::linear(0.0, 0.3).rounded_up(Steps::Decimal, 3);
     assert!((scale.place(0.3).unwrap() - 1.0).abs() < 1e-6);
 }
@@ -37,7 +37,7 @@ fn logarithmic_axes_have_decades() {
     assert_eq!(ticks(&scale, Steps::Decimal, 7).len(), 7);
     assert_eq!(scale.place(1e-6), Some(0.0));
     assert!((scale.place(1e-3).unwrap() - 0.5).abs() < 1e-9);
-    // What has no logarithm is at the low end.
+    // A value without a logarithm is at the low end.
     assert_eq!(scale.place(0.0), Some(0.0));
     assert_eq!(ticks(&Scale::log(1.0, 10.0), Steps::Decimal, 5), [1.0, 2.0, 5.0, 10.0]);
     assert_eq!(ticks(&Scale::log(1.0, 1e12), Steps::Decimal, 4).len(), 5);

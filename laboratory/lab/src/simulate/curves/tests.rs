@@ -10,7 +10,7 @@ fn device(count: u64, every_ns: u64, bytes: impl Fn(u64) -> u64) -> DeviceOutcom
 
 #[test]
 fn a_rate_does_not_show_single_requests_and_loses_none() {
-    // A request of 1 MB is finished in every tenth sample: 10 ms each, so 10 MB/s.
+    // Samples are 10 ms apart, and every tenth finishes a request of 1 MB: 10 MB/s.
     let device = device(12_000, 10_000_000, |at| if at % 10 == 0 { 1_000_000 } else { 0 });
     let curve = rate(&device, |sample| sample.moved_bytes.1);
     assert!(curve.len() as u64 <= PARTS + 1, "{}", curve.len());

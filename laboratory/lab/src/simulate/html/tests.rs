@@ -4,8 +4,8 @@ use std::{env, fs};
 use super::super::tests::{run, two};
 use super::super::{Asked, Run};
 
-/// As of a run that replays a trace.
-const REPLAYED: &str = "calls.trace has 121 calls of 2 files in 4.31 s. Each begins at its time.";
+/// The sentence of a run that replays a trace.
+const REPLAYED: &str = "calls.trace has 121 calls of 2 files in 4.31 s. Each call begins at its recorded time.";
 
 fn page(run: &Run) -> String {
     of(std::slice::from_ref(run))

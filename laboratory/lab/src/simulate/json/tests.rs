@@ -19,7 +19,7 @@ fn the_object_has_the_agreed_shape() {
     assert_eq!(write["mb_per_s"], 25.0);
     let latency = &write["latency_us"];
     assert_eq!((&latency["p50"], &latency["p99_9"], &latency["max"]), (&41.0.into(), &820.0.into(), &4920.0.into()));
-    // What did not happen is there, as zero.
+    // Calls that did not happen are present, as zero.
     assert_eq!(object["jobs"][0]["read"]["ops"], 0);
     assert_eq!(object["jobs"][0]["read"]["mb_per_s"], 0.0);
     assert_eq!(object["jobs"][0]["sync"]["ops"], 12);

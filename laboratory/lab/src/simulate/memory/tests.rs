@@ -6,7 +6,7 @@ use super::{bytes, long_preparation};
 
 const GIB: u64 = 1 << 30;
 
-/// A job that uses so many bytes.
+/// A job that uses `size` bytes.
 fn simulation(size: u64) -> Simulation {
     let mut simulation = Simulation::new(1, DeviceChoice::plain(DiskOptions::default()));
     simulation.workloads = vec![Workload::Job(Job { size, ..Job::named("a") })];
@@ -39,7 +39,7 @@ fn what_the_tables_have_no_room_for_is_refused() {
     let range = "is out of range (1.00 MiB to 156 GiB here)";
     assert!(said.starts_with(&format!("--memory: '1TiB' {range}: the simulation would need 13.0 GiB")), "{said}");
     assert!(said.ends_with("and there are 2.00 GiB"), "{said}");
-    // Jobs that use much of it need more.
+    // Jobs that use much of the memory need larger tables.
     assert!(refused("100GiB", 1 << 40, 2 * GIB).contains("(1.00 MiB to 62.1 GiB here)"));
     assert!(bytes("100GiB", &simulation(GIB), 2 * GIB).is_ok());
 }

@@ -18,7 +18,7 @@ fn a_run_is_as_far_as_its_bytes_or_its_time() {
     assert_eq!(sentence(by_bytes), "30 %   12 s simulated   1.20 GB of 4.00 GB");
     let by_time = Progress { time_total_ns: Some(60 * SECOND), ..run };
     assert_eq!(sentence(by_time), "20 %   12 s of 1 min 0 s simulated   1.20 GB");
-    // What is written out after the end of the jobs.
+    // Writeback after the end of the jobs.
     let after = Progress { virtual_ns: 70 * SECOND, ..by_time };
     assert_eq!(sentence(after), "100 %   1 min 10 s of 1 min 0 s simulated   1.20 GB");
     assert_eq!(sentence(Progress { time_total_ns: Some(0), ..run }), "100 %   12 s of 0 µs simulated   1.20 GB");
@@ -32,6 +32,6 @@ fn without_a_terminal_short_runs_are_silent_and_long_ones_are_not() {
     assert_eq!(said(10.4).unwrap(), "simulating for 10 s: 0 µs simulated   5.00 MB");
     assert_eq!([said(10.5), said(20.0)], [None, None]);
     assert!(said(20.4).is_some() && said(20.5).is_none());
-    // Nothing is made up for.
+    // A late line does not bring the next one forward.
     assert!(said(95.0).is_some() && said(104.9).is_none() && said(105.0).is_some());
 }

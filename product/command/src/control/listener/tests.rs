@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{CONNECTIONS_MAX, Responder, start};
 use crate::control::messages::{Drained, LINE_BYTES_MAX, Progress, Reply, Request};
 
-/// Answers a drain by two reports and the end, a set by what it was given.
+/// Answers a drain with two reports and the end, and a set with the values of the request.
 struct Echo;
 
 impl Responder for Echo {

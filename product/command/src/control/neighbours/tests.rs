@@ -13,7 +13,7 @@ fn a_server_of_another_user_is_told_from_other_programs() {
     process("9", "vi afflux serve ");
     process("self", "afflux serve ");
     let uid = fs::metadata(scratch.path()).unwrap().uid();
-    assert_eq!(servers(scratch.path(), uid), [], "one's own are found by their sockets");
+    assert_eq!(servers(scratch.path(), uid), [], "this user's servers are found by their sockets");
     let found = servers(scratch.path(), uid + 1);
     assert_eq!(found, [Neighbour { pid: 7, uid }, Neighbour { pid: 12, uid }]);
 }

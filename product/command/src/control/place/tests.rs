@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 use super::{bind_in, bind_in_first, bind_named, connect, prepare, running};
 use crate::control::trust::Directory;
 
-/// A user who is not the one who runs the tests.
+/// A user other than the one who runs the tests.
 const STRANGER: u32 = 65_534;
 
 struct Scratch(PathBuf);
@@ -42,7 +42,7 @@ fn live(path: &Path) -> UnixListener {
     listener
 }
 
-/// Nobody listens there, although another test may just be starting a program that has a copy of the socket.
+/// Nobody listens there, even if another test is just starting a program with a copy of the socket.
 fn dead(path: &Path) {
     shutdown(live(path), Shutdown::Both).unwrap();
 }
@@ -51,7 +51,7 @@ fn refused<T: std::fmt::Debug>(outcome: afflux_report::failure::Outcome<T>) -> S
     outcome.unwrap_err().to_string()
 }
 
-/// Gives the path to a stranger; says why it cannot.
+/// Gives the path to a stranger, and prints why it cannot.
 fn given_away(path: &Path) -> bool {
     let done = chown(path, Some(STRANGER), Some(STRANGER)).is_ok();
     if !done {
@@ -82,7 +82,7 @@ fn a_server_removes_no_socket_but_its_own() {
     let scratch = Scratch::new("own");
     let path = scratch.0.join("a.sock");
     let (bound, _listener) = bind_named(&path).unwrap();
-    // Kept, so that its number is not given to the other.
+    // Keeps the file, so that the other file does not get its inode number.
     fs::rename(&path, scratch.0.join("kept")).unwrap();
     let _other = live(&path);
     bound.remove();
@@ -108,7 +108,7 @@ fn a_directory_that_others_could_have_made_is_refused() {
     symlink(&scratch.0, &link).unwrap();
     assert!(prepare(&link).unwrap_err().contains("symbolic link"));
     let said = refused(bind_named(&open.join("a.sock")));
-    assert!(said.contains("everybody may change"), "{said}");
+    assert!(said.contains("every user may change"), "{said}");
     let made = scratch.0.join("made");
     for _ in 0..2 {
         let directory = prepare(&made).unwrap();
@@ -181,7 +181,7 @@ fn a_symbolic_link_is_neither_followed_nor_removed() {
         assert!(fs::symlink_metadata(link).unwrap().is_symlink());
     }
     assert!(theirs.join("dead").exists() && theirs.join("live").exists());
-    // Nor is a directory of ours that is a link: beyond it all is as it was.
+    // A link in place of one of our directories is refused, and its target stays unchanged.
     let link = scratch.0.join("to-theirs");
     symlink(&theirs, &link).unwrap();
     dead(&theirs.join("dead.sock"));
@@ -208,7 +208,7 @@ fn the_directory_of_a_stranger_is_neither_believed_nor_swept() {
     for said in [refused(connect(Some(&live_one))), refused(bind_named(&dead_one))] {
         assert!(said.contains("belongs to user 65534"), "{said}");
     }
-    // By a link of theirs, too.
+    // A link that belongs to another user is refused, too.
     let link = scratch.0.join("link");
     symlink(scratch.directory("mine", 0o700), &link).unwrap();
     rustix::fs::chownat(
@@ -242,7 +242,7 @@ fn the_socket_of_a_stranger_is_neither_believed_nor_removed() {
     }
 }
 
-/// A program that is ended when its test ends.
+/// A program that ends with its test.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn whom_a_server_answers_is_said() {
     let of_callers = Rules::of_callers(Arc::new(|_| (0, vec![])));
-    assert_eq!(told(&of_callers), "everybody on this machine, each as the user that it is");
+    assert_eq!(told(&of_callers), "everybody on this machine, as themselves");
     assert_eq!(told(&Rules::of_serving_user(0)), "root's processes on this machine");
     assert!(told(&Rules::of_serving_user(7)).starts_with("this user's and root's processes"));
     let all = Rules { squash: Squash::All, read_only: true, ..Rules::of_serving_user(7) };
@@ -11,13 +11,14 @@ fn whom_a_server_answers_is_said() {
     let networks = vec!["192.0.2.0/24=ro".parse().unwrap(), "198.51.100.7".parse().unwrap()];
     let open = Rules { networks, ..of_callers };
     assert!(
-        told(&open)
-            .ends_with("; 192.0.2.0/24=ro, 198.51.100.7/32 from ports below 1024, as who they say they are, but root"),
+        told(&open).ends_with(
+            "; 192.0.2.0/24=ro, 198.51.100.7/32 from ports below 1024, as the user that they claim, except root"
+        ),
         "{}",
         told(&open)
     );
     let wide = Rules { any_port: true, squash: Squash::None, ..open };
-    assert!(told(&wide).ends_with("from any port, as who they say they are, root too"), "{}", told(&wide));
+    assert!(told(&wide).ends_with("from any port, as the user that they claim, including root"), "{}", told(&wide));
     let here = "127.0.0.1:7".parse().unwrap();
     let everywhere = "0.0.0.0:7".parse().unwrap();
     assert_eq!(oddities(&wide, everywhere), ["root of an allowed machine is root here (--squash none)"]);

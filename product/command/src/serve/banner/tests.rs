@@ -64,7 +64,7 @@ fn figures_have_an_address_that_can_be_asked() {
     let text = figures("127.0.0.1:9464").text();
     assert!(text.contains("  figures http://127.0.0.1:9464/metrics (for Prometheus)\n"), "{text}");
     let text = figures("[::]:9464").text();
-    assert!(text.contains("http://[::1]:9464/metrics (for Prometheus, and whoever else reaches it)\n"), "{text}");
+    assert!(text.contains("http://[::1]:9464/metrics (for Prometheus, and anyone else who can reach it)\n"), "{text}");
     assert!(figures("[::]:9464").json().contains("\"metrics\":\"[::]:9464\""));
     assert!(served(&exports, "127.0.0.1:2049").json().contains("\"metrics\":null"));
 }

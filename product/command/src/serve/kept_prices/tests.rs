@@ -5,7 +5,7 @@ use afflux_engine::policy::Remembered;
 
 use super::{DISKS_MAX, KeptPrices, Learned};
 
-/// A file's place that nothing stands in.
+/// The path of a file that does not exist.
 fn place(name: &str) -> PathBuf {
     afflux_scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep().join("disks.json")
 }
@@ -62,7 +62,7 @@ fn nonsense_is_refused_with_the_reason_and_replaced() {
         (r#"{"version":1}"#.to_owned(), "missing field `disks`"),
         (r#"{"disks":{}}"#.to_owned(), "missing field `version`"),
         (disk(r#"{"write_run_ns":-1}"#), "invalid value: integer `-1`"),
-        (disk(r#"{"write_run_ns":20000}"#), "what it says of sda1 (x) is not used: write_mib_ns is missing"),
+        (disk(r#"{"write_run_ns":20000}"#), "its entry for sda1 (x) is not used: write_mib_ns is missing"),
         (disk(good), "read_run_ns is 1, and prices go from 1000 to 10000000000"),
         (" ".repeat(2 << 20), "it has more than 1048576 bytes"),
     ] {
@@ -84,7 +84,7 @@ fn a_newer_form_is_left_alone() {
     let text = r#"{"version":2,"disks":[]}"#;
     fs::write(&path, text).unwrap();
     let (mut kept, warnings) = read(&path);
-    assert!(warnings[0].contains("has version 2, and 1 is what this program knows"), "{warnings:?}");
+    assert!(warnings[0].contains("has version 2, and this program knows 1"), "{warnings:?}");
     kept.keep(vec![learned("a", 50_000)]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     fs::remove_dir_all(path.parent().unwrap()).unwrap();

@@ -18,7 +18,7 @@ fn of_many_who_take_it_at_the_same_moment_one_gets_it() {
     let path = directory.join("verifier");
     for round in 0..50_u64 {
         keep(&path, round.to_be_bytes()).unwrap();
-        // Each a process of its own would have a name of its own to take it to.
+        // In processes of their own, each would rename the file to a name of its own.
         let got = std::thread::scope(|scope| {
             let takers: Vec<_> = (0..4).map(|_| scope.spawn(|| take(&path))).collect();
             takers.into_iter().filter_map(|taker| taker.join().unwrap()).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use super::{TAKEN_MAX, told};
 fn told_of(events: std::ops::Range<u64>, lasting_ns: u64) -> (Vec<u64>, u64) {
     let mut ring: VecDeque<u64> = events.collect();
     let clock = Cell::new(0);
-    // Time passes fast while events are handed on.
+    // Each reading of the clock advances it by 1 ms.
     let now = || clock.replace(clock.get() + 1_000_000);
     let (mut seen, mut lost_in_all) = (Vec::new(), 0);
     let mut take = |most: usize| (ring.drain(..most.min(ring.len())).collect(), 1);
@@ -25,7 +25,7 @@ fn what_is_left_when_the_time_is_over_is_told_to_its_last_event() {
     let count = 5 * TAKEN_MAX as u64 + 7;
     let (seen, lost) = told_of(0..count, count);
     assert_eq!(seen, (0..count).collect::<Vec<_>>());
-    assert_eq!(lost, 6, "the losses of each look are told");
+    assert_eq!(lost, 6, "the losses of each look are reported");
 }
 
 #[test]

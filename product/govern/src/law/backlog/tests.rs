@@ -2,7 +2,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Of each cgroup, in MiB: under writeback, and written so far.
+/// For each cgroup, in MiB: under writeback, and written so far.
 fn backlog(flows: &[(u64, u64)]) -> Backlog {
     let flow = |(cgroup, (writeback, written)): (usize, &(u64, u64))| Flow {
         cgroup: cgroup as u64,
@@ -22,14 +22,14 @@ fn what_a_backlog_says() {
         // All of it may have been written long before the next look.
         (&[(8, 100)], &[(8, 112)], MayBeDry),
         (&[(8, 100)], &[(0, 112)], MayBeDry),
-        // A stream begins, at a fast disk, and where something holds it back.
+        // A stream begins, on a fast disk, and below a limit.
         (&[(0, 0)], &[(8, 500)], MayBeDry),
         (&[(0, 0)], &[(500, 12)], FallsBehind),
         (&[], &[(500, 12)], FallsBehind),
-        // Nothing happens.
+        // No byte is written.
         (&[(0, 100)], &[(0, 100)], MayBeDry),
         (&[(30, 100)], &[(30, 100)], FallsBehind),
-        // A cgroup is held back. Beside it others write a little, or more than it.
+        // One cgroup is throttled. The other writes a little, or more than the first.
         (&[(30, 0), (0, 0)], &[(20, 20), (0, 2)], NeverDry),
         (&[(30, 0), (0, 0)], &[(20, 10), (0, 30)], MayBeDry),
     ];

@@ -27,7 +27,7 @@ fn about(bytes: Option<u64>, expected: u64) {
 
 #[test]
 fn writers_are_held_up_once_a_whole_budget_is_dirty() {
-    // Three quarters of the limit are where the kernel begins to slow writers down.
+    // The kernel begins to slow writers down at three quarters of the limit.
     for (rate, budget_ms) in [(25, 1000), (5, 2000), (150, 500), (25, 200)] {
         let wanted = wanted(rate, budget_ms);
         about(bytes(&wanted, None), wanted.budget_bytes / 3 * 4);
@@ -68,7 +68,7 @@ fn a_limit_moves_only_when_it_is_off_by_more_than_an_eighth() {
         };
         assert_eq!(now != ratio_ppm, moves, "{rate} MB/s");
     }
-    // It is a share: with less memory free another share is the same limit.
+    // The limit is a share: with less free memory the same limit is another share.
     let half = Machine { dirty_bytes: MACHINE.dirty_bytes / 2, background_bytes: MACHINE.background_bytes / 2 };
     let Choice::Limit { ratio_ppm: now, bytes } = choose(&wanted(25, 1000), half, Some(ratio_ppm)) else {
         panic!("a limit")

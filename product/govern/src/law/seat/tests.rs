@@ -21,7 +21,7 @@ fn what_others_have_set_is_theirs() {
         let mut seat = Seat::new(Values::KERNELS, false);
         seat.step(Values::KERNELS, Some(5_000));
         assert_eq!(seat.step(theirs, Some(5_000)), Step::Foreign(theirs));
-        assert_eq!(seat.step(theirs, Some(9_000)), Step::Keep, "it is said once and left alone");
+        assert_eq!(seat.step(theirs, Some(9_000)), Step::Keep, "it is reported once and left alone");
         assert_eq!(seat.step(held(5_000), Some(9_000)), Step::Keep, "also when it looks like ours again");
     }
     let mut untouched = Seat::new(Values::KERNELS, false);

@@ -6,7 +6,7 @@ use crate::law::Flow;
 const MB: u64 = 1_000_000;
 const LOOK_NS: u64 = 500 * MB;
 
-/// A device and who looks at it.
+/// A device and its observer.
 struct Watched {
     speed: Speed,
     now_ns: u64,
@@ -20,7 +20,7 @@ impl Watched {
         watched
     }
 
-    /// So many looks, in each of which it wrote at a rate for a part of the time, with so many requests waiting.
+    /// Makes `looks` looks. In each the device wrote at a rate for a part of the time, with `depth` requests waiting.
     fn writes(&mut self, looks: u64, mb_per_s: u64, busy_percent: u64, depth: u64) -> &mut Self {
         for _ in 0..looks {
             let busy_ns = LOOK_NS / 100 * busy_percent;
@@ -60,11 +60,11 @@ fn an_unknown_device_may_owe_little_until_it_has_shown_more() {
     let mut watched = Watched::new();
     let first = watched.speed.bytes_in(1000 * MB);
     assert!((32 * MB..35 * MB).contains(&first), "{first}");
-    // A budget of an hour is no reason to let more be dirty of what nobody knows.
+    // Even a budget of an hour does not raise the bound of an unknown device.
     assert_eq!(watched.speed.bytes_in(3_600_000 * MB).abs_diff(first) / MB, 0);
     watched.writes(1, 2000, 100, 32);
     assert!(watched.speed.bytes_in(1000 * MB) > 1000 * MB, "{}", watched.speed.bytes_in(1000 * MB));
-    // A slow one's never rises far above what it will be.
+    // The bound of a slow one never rises far above its final limit.
     let mut slow = Watched::new();
     for _ in 0..10 {
         let may_owe = slow.writes(1, 25, 100, 32).speed.bytes_in(1000 * MB);
@@ -95,7 +95,7 @@ fn who_writes_little_or_waits_for_each_write_proves_no_device_slow() {
     watched.writes(200, 1, 10, 1).is_near(200);
     // A database that syncs each write.
     watched.writes(200, 4, 100, 1).is_near(200);
-    // But more than was known is believed.
+    // A higher speed than the known one is believed.
     watched.writes(20, 400, 40, 2);
     assert!(watched.mb_per_s() > Some(300), "{:?}", watched.mb_per_s());
 }
@@ -127,7 +127,7 @@ fn readers_beside_do_not_make_it_slow() {
     let mut watched = Watched::new();
     watched.writes(20, 100, 100, 32);
     for _ in 0..40 {
-        // Half of the device's time goes to readers.
+        // Readers get half of the device's time.
         watched.counters.reads += 100;
         watched.counters.read_bytes += 25 * MB;
         watched.counters.read_ns += 4 * LOOK_NS;
@@ -136,7 +136,7 @@ fn readers_beside_do_not_make_it_slow() {
     assert!(watched.mb_per_s() >= Some(80), "{:?}", watched.mb_per_s());
 }
 
-/// A disk behind a limit: it is fast, hardly busy, and done with each of its requests at once.
+/// A fast disk behind a limit: it is hardly busy, and completes each of its requests at once.
 struct Throttled {
     watched: Watched,
     writeback_bytes: u64,
@@ -147,7 +147,7 @@ impl Throttled {
         Self { watched: Watched::new(), writeback_bytes: 0 }
     }
 
-    /// So many looks, between which so much came to be written, and as much of it was as the limit lets through.
+    /// Makes `looks` looks. Before each, `new_bytes` come under writeback, and the limit lets `limit_per_look` through.
     fn looks(&mut self, looks: u64, new_bytes: u64, limit_per_look: u64) {
         for _ in 0..looks {
             let Watched { speed, now_ns, counters } = &mut self.watched;
@@ -170,16 +170,16 @@ impl Throttled {
 #[test]
 fn a_limit_above_the_disk_is_its_speed_while_writeback_never_runs_dry() {
     let mut throttled = Throttled::new();
-    // A writer that the kernel lets be ahead by what it likes: 25 MB/s are let through.
+    // The kernel lets a writer run ahead; 25 MB/s pass the limit.
     throttled.looks(1, 900 * MB, 12_500_000);
     throttled.looks(13, 12_500_000, 12_500_000);
     throttled.watched.is_near(25);
-    // One that is held to a budget of a second.
+    // A writer whose device is held to a budget of a second.
     let mut governed = Throttled::new();
     governed.looks(1, 25 * MB, 12_500_000);
     governed.looks(13, 12_500_000, 12_500_000);
     governed.watched.is_near(25);
-    // The limit is lifted: the disk shows what it can.
+    // The limit is lifted: the disk shows its own speed.
     governed.looks(60, 500 * MB, u64::MAX);
     assert!(governed.watched.mb_per_s() > Some(2000), "{:?}", governed.watched.mb_per_s());
 }
@@ -202,7 +202,7 @@ fn counters_that_go_back_are_another_devices() {
 #[test]
 fn what_is_kept_is_known_at_once() {
     let mut watched = Watched::new();
-    assert!(watched.speed.remembered().is_none(), "nothing to keep of a device that is not known");
+    assert!(watched.speed.remembered().is_none(), "a device of unknown speed has no prices to keep");
     let kept = watched.writes(20, 25, 100, 32).speed.remembered().expect("known");
     let kept = RememberedPrices::from_named(&kept.named()).unwrap();
     let again = Speed::new(Some(&kept));
