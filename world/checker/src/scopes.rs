@@ -2,7 +2,7 @@
 //!
 //! Owns: the operations to combine, the order of the combinations.
 //! Does not own: the run and its checks (`run`); sharing the work among threads.
-//! Invariants: the numbers 0 to `count() - 1` give each combination once whose first operation is on the first file.
+//! Invariants: the numbers 0 to `count() - 1` give each combination once.
 
 use crate::report::RunOptions;
 use crate::run::run_with;
@@ -29,17 +29,14 @@ fn operation(number: u64) -> Op {
 
 /// The number of combinations of `operations` operations.
 pub fn count(operations: u32) -> u64 {
-    // The first operation is always on the first file.
-    MACHINES * EACH * (2 * EACH).pow(operations.saturating_sub(1))
+    MACHINES * (2 * EACH).pow(operations)
 }
 
 /// A combination by its number.
 pub fn scenario(operations: u32, number: u64) -> Scenario {
     let (machine, mut rest) = (number % MACHINES, number / MACHINES);
-    let first = rest % EACH;
-    rest /= EACH;
-    let mut ops = vec![operation(first)];
-    for _ in 1..operations {
+    let mut ops = Vec::new();
+    for _ in 0..operations {
         ops.push(operation(rest % (2 * EACH)));
         rest /= 2 * EACH;
     }

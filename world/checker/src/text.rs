@@ -385,9 +385,9 @@ impl Scenario {
 
     /// Whether a failing sync may lose data.
     pub(super) fn loses_data(&self) -> bool {
-        let losing = |failure: &FailRequest| failure.what % 6 == 5;
-        self.fail_requests.iter().any(losing)
-            || self.tasks.iter().flatten().any(|op| matches!(op, Op::Fault { what: 5, .. }))
+        let loses = |what: u64| matches!(fault_what(what, 0), FaultWhat::ErrorLosing(_));
+        self.fail_requests.iter().any(|failure| loses(failure.what))
+            || self.tasks.iter().flatten().any(|op| matches!(op, Op::Fault { what, .. } if loses(*what)))
     }
 
     /// The number of operations in all tasks.
