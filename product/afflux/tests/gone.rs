@@ -52,7 +52,8 @@ fn five_caches_in_a_row_leave_memory_threads_and_descriptors_as_they_were() {
     while status("Threads:") > threads && began.elapsed() < Duration::from_secs(20) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(status("Threads:"), threads);
+    // One of the first caches may still have been counted, too.
+    assert!(status("Threads:") <= threads, "{} threads; {threads} before these five", status("Threads:"));
     assert_eq!(descriptors(), fds);
     let grown_kib = status("VmRSS:").saturating_sub(memory);
     assert!(grown_kib < 3 << 10, "{grown_kib} KiB more than before these five");

@@ -50,7 +50,7 @@ fn a_use_by_others_is_refused_with_the_process_and_its_number() {
     let alone = Holders { processes: vec![server.clone()], ..Holders::default() };
     assert_eq!(refused(alone, std::slice::from_ref(&server)), Ok(1));
     let unseen = Holders { some_unseen: true, ..Holders::default() };
-    assert!(refused(unseen, &[]).unwrap_err().contains("only root sees"));
+    assert!(refused(unseen, &[]).unwrap_err().contains("only root can see"));
     let swap = Holders { kernel: vec!["/dev/sdb2 is swap: swapoff /dev/sdb2".to_owned()], ..Holders::default() };
     assert!(refused(swap, &[]).unwrap_err().contains("/dev/sdb2 is swap"));
 }
