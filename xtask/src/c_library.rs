@@ -1,7 +1,7 @@
 //! The C interface, built and installed.
 //!
 //! Owns: how it is built for use.
-//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`header`).
+//! Does not own: which file goes where (`product/afflux-c/install.sh`), the header (`product/afflux-c/tests/header.rs`).
 //! Invariants: nothing is written outside of the build's folder and the prefix.
 
 use std::path::PathBuf;

@@ -45,7 +45,8 @@ const FIO_EXAMPLES: Tool = Tool {
 /// Brings more than a hundred other packages: installed only where it is asked for.
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
-
+/// Other names of that browser, as `tests/page-check` knows them.
+const BROWSERS: [&str; 2] = ["chromium-browser", "google-chrome"];
 /// Brings a service that would run from then on: never installed here.
 const PROMTOOL: Tool = Tool {
     program: "promtool",
@@ -238,7 +239,7 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
 
 /// Whether the tool can be run; a browser by any of its names.
 fn is_there(tool: &Tool) -> bool {
-    if tool.package == BROWSER.package { afflux_page_check::installed().is_some() } else { on_path(tool.program) }
+    on_path(tool.program) || tool.package == BROWSER.package && BROWSERS.iter().any(|name| on_path(name))
 }
 
 /// Whether there is a program of that name.

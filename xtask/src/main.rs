@@ -12,7 +12,6 @@ mod ci;
 mod deb;
 mod docs;
 mod fio_engine;
-mod header;
 mod limited;
 mod measured;
 mod mounted;

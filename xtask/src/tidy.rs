@@ -18,7 +18,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{docs, repository};
+use crate::repository;
 
 /// Where a rule is broken, which, and what to do instead.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,10 +57,6 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     // Pages of the notebook are never edited: they name files as these were called then.
     for file in repository::files(&paths, "md")?.iter().filter(|file| !file.path.starts_with("notebook/")) {
         violations.extend(documents::missing_paths(file, &paths));
-    }
-    for (path, text) in docs::generated()? {
-        let written = std::fs::read_to_string(repository::root().join(path)).unwrap_or_default();
-        violations.extend(documents::stale(path, &written, &text));
     }
     Ok(violations)
 }

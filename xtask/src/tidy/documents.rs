@@ -1,7 +1,7 @@
 //! Rules about documents.
 //!
-//! Owns: what in a document is a path of this repository, and whether a generated one is fresh.
-//! Does not own: how a document is generated (`docs`).
+//! Owns: what in a document is a path of this repository.
+//! Does not own: generated documents (`docs`).
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 
 use super::Violation;
@@ -32,12 +32,6 @@ pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violat
         }
     }
     violations
-}
-
-/// The violation of a generated document that is not what would be generated now.
-pub(crate) fn stale(path: &str, written: &str, generated: &str) -> Option<Violation> {
-    (written != generated)
-        .then(|| Violation::new(path, "docs-fresh", "is not what the tables say: run `cargo xtask docs`"))
 }
 
 fn is_path(quoted: &str, paths: &[String]) -> bool {

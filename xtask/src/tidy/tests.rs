@@ -222,12 +222,6 @@ fn a_document_names_paths_that_exist() {
 }
 
 #[test]
-fn a_generated_document_is_fresh() {
-    assert!(documents::stale("docs/knobs.md", "old", "new").is_some());
-    assert!(documents::stale("docs/knobs.md", "new", "new").is_none());
-}
-
-#[test]
 fn tokens_keep_their_lines_and_leave_out_text() {
     let found: Vec<(&str, usize)> = lexer::tokens("a /* b\n */ c\n\"d\ne\" f::g 'h' 'i")
         .into_iter()
