@@ -9,9 +9,10 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, repository};
+use crate::{fio_engine, limited, repository, skips};
 
 #[cfg(test)]
 mod tests;
@@ -63,19 +64,23 @@ const DEMO_CACHE: &str = "128MiB";
 /// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
-/// Formatting, lints, then [`test`] (which runs tidy too).
+/// Formatting, lints, then all tests (tidy is one of them), of which none may be skipped without an excuse.
 pub(crate) fn all(with_browser: bool) -> Result<()> {
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
     let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
     lints.extend(BANS_OFF);
     step("cargo", &lints)?;
-    test(with_browser)
+    tested(with_browser, true)
 }
 
 /// Makes sure that the tools are there, then runs every test of the workspace; those in a browser only where
 /// there is one already, or if it is asked for.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
+    tested(with_browser, false)
+}
+
+fn tested(with_browser: bool, is_gate: bool) -> Result<()> {
     install_missing(&[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES])?;
     if with_browser {
         browser()?;
@@ -85,12 +90,12 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     }
     let tools = [NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
     let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
-    let first = fresh_seed().to_string();
+    let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let tests = |what: &[&str]| {
         let arguments = [&["test", "--workspace", "--no-fail-fast"], what].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
-        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).current_dir(repository::root());
+        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).env(SKIPPED, &skipped).current_dir(repository::root());
         command
     };
     let limited = limited::runner()?;
@@ -99,15 +104,16 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     // Without a limit: started by another program, examples of the documentation would share a process.
     let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
-    if is_right && said.is_empty() {
+    if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");
     }
     let status = examples.status().context("cargo test")?;
     eprint!("{said}");
+    let skips = skips::end(&skipped, is_gate);
     if !is_right || !status.success() {
         bail!("tests failed; cargo names them above");
     }
-    Ok(())
+    skips
 }
 
 /// A line for each tool that was not there.

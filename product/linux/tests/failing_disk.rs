@@ -81,7 +81,7 @@ impl Drop for Disk {
 fn what_a_sync_could_not_bring_to_the_disk_is_told_and_written_again() {
     for choice in [IoChoice::Auto, IoChoice::Syscalls] {
         let Some(disk) = Disk::new(&format!("{choice:?}")) else {
-            return println!("skipped: no ext4 in a tmpfs can be mounted here");
+            return afflux_scratch::skipped!("no ext4 in a tmpfs can be mounted here");
         };
         let reactors = Reactors::start(1, choice).unwrap();
         let platform = reactors.platform();

@@ -43,7 +43,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "linux",
         ours: &["engine", "frontend", "volume"],
-        ours_in_tests: &["budget", "frames"],
+        ours_in_tests: &["budget", "frames", "scratch"],
         others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
     },
     Row {
@@ -56,7 +56,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "workloads",
         ours: &["engine", "frames", "frontend", "nfs", "linux-policies", "reference", "simulator", "volume"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
     },
     Row {
@@ -103,19 +103,19 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "afflux",
         ours: &["budget", "engine", "frames", "linux"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["rustix", "thiserror"]),
     },
-    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
+    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &["scratch"], others: Some(&["libc", "rustix"]) },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row {
         name: "govern",
         ours: &["budget"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["rustix", "serde", "serde_json", "thiserror"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
-    Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
+    Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },
     Row {
         name: "nfs-check",
         ours: &["nfs-client", "reference"],

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use afflux_scratch::Scratch;
 
@@ -6,7 +6,7 @@ use super::*;
 
 /// What needs root or kernel parts that a machine may lack says so and ends.
 fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
-    made.inspect_err(|error| eprintln!("skipped: {error}")).ok()
+    made.inspect_err(|error| afflux_scratch::skipped!("{error}")).ok()
 }
 
 #[test]

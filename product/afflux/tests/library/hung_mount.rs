@@ -41,7 +41,7 @@ impl Mounted {
         mount.args(["-i", "-t", "fuse", "-o", options, "afflux-test"]).arg(&path);
         let mounted = mount.stdin(Stdio::from(device.try_clone().unwrap())).output();
         if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("skipped: nothing can be mounted here");
+            afflux_scratch::skipped!("nothing can be mounted here");
             return None;
         }
         let hangs = Arc::<Hangs>::default();

@@ -23,11 +23,11 @@ impl<'a> Frozen<'a> {
         match Command::new("fsfreeze").arg("-f").arg(point).output() {
             Ok(output) if output.status.success() => Some(Self(point)),
             Ok(output) => {
-                eprintln!("skipped: fsfreeze: {}", text(&output));
+                afflux_scratch::skipped!("fsfreeze: {}", text(&output));
                 None
             }
             Err(error) => {
-                eprintln!("skipped: fsfreeze: {error}");
+                afflux_scratch::skipped!("fsfreeze: {error}");
                 None
             }
         }

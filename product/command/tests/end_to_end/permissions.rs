@@ -359,7 +359,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
     let acl = list(&[(1, 6, none), (2, 4, other.user.uid), (4, 0, none), (16, 4, none), (32, 0, none)]);
     let attribute = "system.posix_acl_access";
     if rustix::fs::setxattr(&path, attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-        eprintln!("skipped: no access control lists here");
+        afflux_scratch::skipped!("no access control lists here");
         return;
     }
     // What changes on the host is seen after a second at the latest.
@@ -392,7 +392,7 @@ fn default_access_control_lists_bound_what_is_made() {
     for tree in [&worlds.served, &worlds.plain] {
         let attribute = "system.posix_acl_default";
         if rustix::fs::setxattr(tree.join("directory"), attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-            eprintln!("skipped: no access control lists here");
+            afflux_scratch::skipped!("no access control lists here");
             return;
         }
     }

@@ -423,7 +423,7 @@ const USERS: [u32; 3] = [4001, 4002, 4003];
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: only root can be several users");
+        afflux_scratch::skipped!("only root can be several users");
     }
     root
 }

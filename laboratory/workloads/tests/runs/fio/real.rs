@@ -20,11 +20,10 @@ pub(crate) struct RealJob {
 }
 
 /// Whether there is a fio; says so if not.
-#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
 pub(crate) fn is_installed() -> bool {
     let installed = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !installed {
-        println!("skipped: fio is not installed (Debian package fio)");
+        afflux_scratch::skipped!("fio is not installed (Debian package fio)");
     }
     installed
 }

@@ -20,11 +20,11 @@ const XFS: Kind = ("xfs", 320 << 20, &["mkfs.xfs", "-q"], Some(Covers::Earlier))
 /// A server on a file system of its own; none, with the reason said, where that cannot be made.
 fn served(scratch: &Arc<Scratch>, (name, bytes, mkfs, covers): Kind) -> Option<(World, Loop)> {
     if !is_root() {
-        println!("skipped: mounting a file system takes root");
+        afflux_scratch::skipped!("mounting a file system takes root");
         return None;
     }
     let mount = scratch.path().join(name);
-    let made = Loop::made(&mount, bytes, mkfs).map_err(|error| println!("skipped: {error}")).ok()?;
+    let made = Loop::made(&mount, bytes, mkfs).map_err(|error| afflux_scratch::skipped!("{error}")).ok()?;
     std::os::unix::fs::symlink(&mount, scratch.path().join("export")).unwrap();
     let world = World::on(Arc::clone(scratch), HostOptions::default());
     let device = world.tree.exports()[0].root.stat.device;
