@@ -1,6 +1,6 @@
 //! The rules that no compiler checks. Run by `cargo xtask tidy` and as a test.
 //!
-//! Owns: the list of rules, the form of a violation.
+//! Owns: the list of rules.
 //! Does not own: each rule's content (one module a family of rules).
 //! Invariants: rules are pure functions from text to violations, so that each is tested against an
 //! example that breaks it; only this module reads the repository.
@@ -9,7 +9,9 @@ mod circles;
 mod documents;
 mod imports;
 mod lexer;
+mod modules;
 mod sources;
+mod violation;
 
 #[cfg(test)]
 mod tests;
@@ -18,22 +20,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use self::violation::Violation;
 use crate::repository;
-
-/// Where a rule is broken, which, and what to do instead.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Violation {
-    /// A path with a line, or a crate edge.
-    pub(crate) place: String,
-    pub(crate) rule: &'static str,
-    pub(crate) text: String,
-}
-
-impl Violation {
-    pub(crate) fn new(place: impl Into<String>, rule: &'static str, text: impl Into<String>) -> Self {
-        Self { place: place.into(), rule, text: text.into() }
-    }
-}
 
 /// Checks the repository; prints every violation and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -55,9 +43,9 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     files.iter().for_each(|file| violations.extend(sources::check(file)));
     violations.extend(circles::check(&files));
     // Pages of the notebook are never edited: they name files as these were called then.
-    for file in repository::files(&paths, "md")?.iter().filter(|file| !file.path.starts_with("notebook/")) {
-        violations.extend(documents::missing_paths(file, &paths));
-    }
+    let mut documents = repository::files(&paths, "md")?;
+    documents.retain(|file| !file.path.starts_with("notebook/"));
+    documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
     Ok(violations)
 }
 

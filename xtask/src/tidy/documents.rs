@@ -4,7 +4,7 @@
 //! Does not own: generated documents (`docs`).
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::repository::TextFile;
 
 /// Endings that make a bare word in backticks a file name.

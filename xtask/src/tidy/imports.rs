@@ -8,7 +8,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Violation;
+use super::violation::Violation;
 
 const RULE: &str = "imports";
 
