@@ -1,14 +1,15 @@
-//! Writing the generated documents: docs/knobs.md, docs/counters.md and the header of the C interface.
+//! Writing the generated documents: docs/knobs.md, docs/counters.md, docs/rules.md and the header of the C interface.
 //!
 //! Owns: which test writes which document.
-//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it.
+//! Does not own: the documents' texts. A test where the tables are linked compares each and writes it; docs/rules.md is
+//! from `rules`.
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::c_library::succeeds;
-use crate::repository;
+use crate::{repository, rules};
 
 /// Package and test of each group of documents.
 const WRITERS: &[(&str, &str)] = &[("afflux-lab", "documents"), ("afflux-c", "header")];
@@ -20,5 +21,6 @@ pub(crate) fn write() -> Result<()> {
         cargo.args(["test", "--package", package, "--test", test, "--", "--nocapture"]);
         succeeds(cargo.env("AFFLUX_RENEW_DOCS", "1").current_dir(repository::root()))?;
     }
-    Ok(())
+    let files = repository::files(&repository::paths()?, "rs")?;
+    std::fs::write(repository::root().join(rules::PATH), rules::generated(&files).0).context(rules::PATH)
 }

@@ -19,6 +19,7 @@ mod pages;
 mod race;
 mod race_nfs;
 mod repository;
+mod rules;
 mod sanitize;
 mod skips;
 mod tidy;

@@ -21,7 +21,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use self::violation::Violation;
-use crate::repository;
+use crate::repository::TextFile;
+use crate::{repository, rules};
 
 /// Checks the repository; prints every violation and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -42,11 +43,31 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     let files = repository::files(&paths, "rs")?;
     files.iter().for_each(|file| violations.extend(sources::check(file)));
     violations.extend(circles::check(&files));
+    violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.
     let mut documents = repository::files(&paths, "md")?;
     documents.retain(|file| !file.path.starts_with("notebook/"));
     documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
     Ok(violations)
+}
+
+/// The tests name their rules, and docs/rules.md is made of that.
+fn tests_of_rules(files: &[TextFile]) -> Result<Vec<Violation>> {
+    let (text, faults) = rules::generated(files);
+    let mut violations: Vec<Violation> =
+        faults.into_iter().map(|fault| Violation::new(fault.place, "rules", fault.text)).collect();
+    if written(rules::PATH)? != text {
+        violations.push(Violation::new(rules::PATH, "rules", "is not what the tests say: run `cargo xtask docs`"));
+    }
+    let without = rules::without_test(&written("ARCHITECTURE.md")?, &text);
+    violations.extend(without.into_iter().map(|number| {
+        Violation::new("ARCHITECTURE.md", "rules", format!("no test says `// rule: {number}: …` of invariant {number}"))
+    }));
+    Ok(violations)
+}
+
+fn written(path: &str) -> Result<String> {
+    std::fs::read_to_string(repository::root().join(path)).context(path.to_owned())
 }
 
 /// What cargo knows about the workspace's packages, without their dependencies' own.

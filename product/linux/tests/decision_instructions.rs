@@ -1,5 +1,7 @@
 //! The instructions of a decision of the flush budget, snapshot included, and of what it is asked when a write ends.
 
+//! rule: a decision of the flush budget reads nothing that devices share, and costs no more than its budget
+
 mod counted;
 
 use counted::{build, can_count, check, instructions};

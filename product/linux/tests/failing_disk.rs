@@ -3,6 +3,9 @@
 //! can be mounted.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
+//! rule: 2: each sync returns an error for bytes that the device took and did not make durable; they are written again
+//! kept in: `product/engine/src/writeback/sync.rs`
+
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;

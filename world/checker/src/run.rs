@@ -7,6 +7,8 @@
 //! Invariants: a run ends, whatever the engine does: steps and virtual time are bounded, a panic is a
 //! failure like others. The same scenario gives the same report.
 
+//! rule: every clean page without a user can be evicted, after a short scan
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

@@ -5,6 +5,8 @@ use crate::repository::TextFile;
 
 const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
 
+// rule: files of a crate import one way
+// kept in: `xtask/src/tidy/circles.rs`
 #[test]
 fn the_repository_is_tidy() {
     let violations = check().unwrap();

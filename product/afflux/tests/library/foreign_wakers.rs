@@ -1,5 +1,7 @@
 //! Wakers of the cache's users: one that panics hurts nobody else, and one may call the cache.
 
+//! rule: a user's waker is called with no lock held, and a panic in it ends there
+
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;

@@ -1,6 +1,9 @@
 //! A mount that hangs keeps those alone who use its files. The mount is a FUSE server in this process, of one file in
 //! memory.
 
+//! rule: a mount that hangs delays no file of another mount
+//! kept in: `product/afflux/src/files.rs`, `product/afflux/src/tend.rs`
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,9 @@
 //! One user among others: who asks for much, or for many connections, takes nothing of theirs.
 
+//! rule: calls and connections of one party push out none of another party: a party is a user of this host, or another
+//! machine
+//! kept in: `product/nfs/src/reply_cache.rs`, `product/linux/src/net/crowd.rs`
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::chown;

@@ -1,5 +1,7 @@
 //! A disk that hangs, for real: a file system that is frozen.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

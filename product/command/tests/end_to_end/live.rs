@@ -204,6 +204,7 @@ fn a_governor_gives_figures_of_its_disks() {
     assert!(child.wait().unwrap().success());
 }
 
+// rule: 1: a page counts as a hit if it was there when its call came, and each page of a read counts once
 #[test]
 fn hits_are_the_pages_that_were_cached_when_their_call_came() {
     const FILE_BYTES: u64 = 256 << 20;

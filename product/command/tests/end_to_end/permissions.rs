@@ -1,6 +1,9 @@
 //! Permissions as the host has them: every operation, by several users on objects of many modes, through the server and
 //! by the same calls on the host, made by a thread that is that user.
 
+//! rule: 10: a call has its caller's rights
+//! kept in: `product/linux/src/host/acting.rs`, `product/volume/src/objects/rights.rs`
+
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;

@@ -395,6 +395,8 @@ fn fill(rig: &Rig, stream: &mut TcpStream) {
     }
 }
 
+// rule: a connection that cannot be read for long is reset
+// kept in: `product/linux/src/net/serve.rs`
 #[test]
 fn a_connection_that_is_not_read_for_too_long_is_reset() {
     for choice in CHOICES {

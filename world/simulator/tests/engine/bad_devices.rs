@@ -1,6 +1,8 @@
 //! Devices and clocks that do what they should not, under the flush budget: nothing that was accepted is lost, the right
 //! ones are told, and what is owed stays bounded.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+
 use std::sync::Arc;
 
 use afflux_budget::BudgetKnob;

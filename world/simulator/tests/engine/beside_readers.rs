@@ -1,5 +1,8 @@
 //! The flush budget's promise beside readers: it is one of wall time, on a device that has to read meanwhile, too.
 
+//! rule: a sync of everything takes the promised time beside readers, too
+//! kept in: `product/budget/src/policy/beside.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,8 @@
 //! What a policy in device time can have of the flusher: whose turn it is, for how long, and what is in flight.
 
+//! rule: a policy may ask for the largest file first, a bound on the cost in flight, and slices of whole runs
+//! kept in: `product/engine/src/devices/ready.rs`, `product/engine/src/devices/in_flight.rs`
+
 use std::sync::atomic::Ordering;
 
 use afflux_engine::counters::Counter;

@@ -1,5 +1,8 @@
 //! A device that completes nothing: when it counts as hung, who is told, who waits, who is refused.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+//! kept in: `product/engine/src/devices/silence.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,10 @@
 //! What is written while a device would idle, and what is not: of files that were left alone, and of those that are
 //! rewritten over and over.
 
+//! rule: the flusher writes resting pages while the device would idle, and rewritten pages not early; readers and syncs
+//! come first
+//! kept in: `product/engine/src/writeback/idle.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,9 @@
 //! Prices learned from what the engine tells a policy, on the disks of the catalogue, whose own prices are known by
 //! what passes. The policy is a probe: a hard limit, and the budget's estimator.
 
+//! rule: the policy learns a device's prices from its observations, under any other load
+//! kept in: `product/engine/src/devices/busy.rs`
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,8 @@
 //! Space on the device: each writer gets room before its bytes are accepted, and is refused for its own file alone.
 
+//! rule: 6: a file over its quota, or without space, refuses its own writers alone
+//! kept in: `product/engine/src/writing/space.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,8 @@
 //! What a sync costs whom: it waits for what is in flight, and the rest is not kept from the device for ever.
 
+//! rule: a sync waits for its pages in flight, and the rest still goes to the device; an idle device never waits
+//! kept in: `product/engine/src/writeback/schedule.rs`
+
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,8 @@
 //! A device that shows what was written only after a flush, as an object store does.
 
+//! rule: a page stays while it could not be read back
+//! kept in: `product/engine/src/reclaim.rs`
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

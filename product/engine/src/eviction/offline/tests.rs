@@ -1,5 +1,8 @@
 //! What every policy keeps to, whatever comes, is used, written and cut off.
 
+//! rule: an eviction policy loses no frame, and gives each frame once and only if it can go
+//! kept in: `product/engine/src/eviction/mod.rs`
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -1,6 +1,10 @@
 //! What a sync that is shared makes durable: looked for in a copy of the disk, made while the file system is mounted, as
 //! a failure of power would leave it.
 
+//! rule: a change of names is durable when its caller gets the reply; a sync is shared where the file system promises
+//! that
+//! kept in: `product/linux/src/host/stable.rs`, `product/linux/src/host/journal.rs`
+
 use afflux_volume::{Directory, New, Node, Stable};
 use futures_util::future::join_all;
 
