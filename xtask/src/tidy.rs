@@ -7,6 +7,7 @@
 
 mod circles;
 mod documents;
+mod english;
 mod imports;
 mod lexer;
 mod modules;
@@ -48,7 +49,17 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     let mut documents = repository::files(&paths, "md")?;
     documents.retain(|file| !file.path.starts_with("notebook/"));
     documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
+    violations.extend(english::check(&[files, documents].concat(), &written(english::LIST)?)?);
     Ok(violations)
+}
+
+/// Writes the lower figures of the trees' English, then checks the repository.
+pub(crate) fn renew() -> Result<()> {
+    let paths = repository::paths()?;
+    let files = [repository::files(&paths, "rs")?, repository::files(&paths, "md")?].concat();
+    let list = english::renewed(&files, &written(english::LIST)?)?;
+    std::fs::write(repository::root().join(english::LIST), list).context(english::LIST)?;
+    run()
 }
 
 /// The tests name their rules, and docs/rules.md is made of that.
