@@ -9,9 +9,10 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use afflux_scratch::SKIPPED;
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, limited, repository};
+use crate::{fio_engine, limited, repository, skips};
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +46,9 @@ const FIO_EXAMPLES: Tool = Tool {
 /// Brings more than a hundred other packages, so it is installed only on request.
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
-
-/// Brings a service that would run from then on, so it is never installed here.
+/// Other names of that browser, as `tests/page-check` knows them.
+const BROWSERS: [&str; 2] = ["chromium-browser", "google-chrome"];
+/// Brings a service that would run from then on: never installed here.
 const PROMTOOL: Tool = Tool {
     program: "promtool",
     package: "prometheus",
@@ -62,19 +64,23 @@ const DEMO_CACHE: &str = "128MiB";
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
-/// Formatting, lints, then [`test`] (which runs tidy too).
+/// Formatting, lints, then all tests (tidy is one of them), of which none may be skipped without an excuse.
 pub(crate) fn all(with_browser: bool) -> Result<()> {
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
     let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
     lints.extend(BANS_OFF);
     step("cargo", &lints)?;
-    test(with_browser)
+    tested(with_browser, true)
 }
 
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
+    tested(with_browser, false)
+}
+
+fn tested(with_browser: bool, is_gate: bool) -> Result<()> {
     install_missing(&[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES])?;
     if with_browser {
         browser()?;
@@ -84,12 +90,12 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     }
     let tools = [NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
     let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
-    let first = fresh_seed().to_string();
+    let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let tests = |what: &[&str]| {
         let arguments = [&["test", "--workspace", "--no-fail-fast"], what].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
-        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).current_dir(repository::root());
+        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).env(SKIPPED, &skipped).current_dir(repository::root());
         command
     };
     let limited = limited::runner()?;
@@ -98,15 +104,16 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
-    if is_right && said.is_empty() {
+    if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");
     }
     let status = examples.status().context("cargo test")?;
     eprint!("{said}");
+    let skips = skips::end(&skipped, is_gate);
     if !is_right || !status.success() {
         bail!("tests failed; cargo names them above");
     }
-    Ok(())
+    skips
 }
 
 /// A line for each missing tool.
@@ -237,7 +244,7 @@ fn install_missing(tools: &[Tool]) -> Result<()> {
 
 /// Whether the tool is installed; a browser by any of its names.
 fn is_there(tool: &Tool) -> bool {
-    if tool.package == BROWSER.package { afflux_page_check::installed().is_some() } else { on_path(tool.program) }
+    on_path(tool.program) || tool.package == BROWSER.package && BROWSERS.iter().any(|name| on_path(name))
 }
 
 /// Whether the path has a program of this name.

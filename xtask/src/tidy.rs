@@ -1,15 +1,18 @@
 //! The rules that no compiler checks. Run by `cargo xtask tidy` and as a test.
 //!
-//! Owns: the list of rules, the form of a violation.
-//! Does not own: the content of rules (one module per family).
+//! Owns: the list of rules.
+//! Does not own: each rule's content (one module a family of rules).
 //! Invariants: rules are pure functions from text to violations, so that each is tested against an
 //! example that breaks it; only this module reads the repository.
 
 mod circles;
 mod documents;
+mod english;
 mod imports;
 mod lexer;
+mod modules;
 mod sources;
+mod violation;
 
 #[cfg(test)]
 mod tests;
@@ -18,22 +21,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{docs, repository};
-
-/// A broken rule, its place, and the remedy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Violation {
-    /// A path with a line, or a crate edge.
-    pub(crate) place: String,
-    pub(crate) rule: &'static str,
-    pub(crate) text: String,
-}
-
-impl Violation {
-    pub(crate) fn new(place: impl Into<String>, rule: &'static str, text: impl Into<String>) -> Self {
-        Self { place: place.into(), rule, text: text.into() }
-    }
-}
+use self::violation::Violation;
+use crate::repository::TextFile;
+use crate::{repository, rules};
 
 /// Checks the repository; prints every violation and fails if there is one.
 pub(crate) fn run() -> Result<()> {
@@ -54,18 +44,44 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     let files = repository::files(&paths, "rs")?;
     files.iter().for_each(|file| violations.extend(sources::check(file)));
     violations.extend(circles::check(&files));
+    violations.extend(tests_of_rules(&files)?);
     // Pages of the notebook are never edited: they name files as these were called then.
-    for file in repository::files(&paths, "md")?.iter().filter(|file| !file.path.starts_with("notebook/")) {
-        violations.extend(documents::missing_paths(file, &paths));
-    }
-    for (path, text) in docs::generated()? {
-        let written = std::fs::read_to_string(repository::root().join(path)).unwrap_or_default();
-        violations.extend(documents::stale(path, &written, &text));
-    }
+    let mut documents = repository::files(&paths, "md")?;
+    documents.retain(|file| !file.path.starts_with("notebook/"));
+    documents.iter().for_each(|file| violations.extend(documents::missing_paths(file, &paths)));
+    violations.extend(english::check(&[files, documents].concat(), &written(english::LIST)?)?);
     Ok(violations)
 }
 
-/// Cargo's metadata about the workspace's packages, without their dependencies' own.
+/// Writes the lower figures of the trees' English, then checks the repository.
+pub(crate) fn renew() -> Result<()> {
+    let paths = repository::paths()?;
+    let files = [repository::files(&paths, "rs")?, repository::files(&paths, "md")?].concat();
+    let list = english::renewed(&files, &written(english::LIST)?)?;
+    std::fs::write(repository::root().join(english::LIST), list).context(english::LIST)?;
+    run()
+}
+
+/// The tests name their rules, and docs/rules.md is made of that.
+fn tests_of_rules(files: &[TextFile]) -> Result<Vec<Violation>> {
+    let (text, faults) = rules::generated(files);
+    let mut violations: Vec<Violation> =
+        faults.into_iter().map(|fault| Violation::new(fault.place, "rules", fault.text)).collect();
+    if written(rules::PATH)? != text {
+        violations.push(Violation::new(rules::PATH, "rules", "is not what the tests say: run `cargo xtask docs`"));
+    }
+    let without = rules::without_test(&written("ARCHITECTURE.md")?, &text);
+    violations.extend(without.into_iter().map(|number| {
+        Violation::new("ARCHITECTURE.md", "rules", format!("no test says `// rule: {number}: …` of invariant {number}"))
+    }));
+    Ok(violations)
+}
+
+fn written(path: &str) -> Result<String> {
+    std::fs::read_to_string(repository::root().join(path)).context(path.to_owned())
+}
+
+/// What cargo knows about the workspace's packages, without their dependencies' own.
 fn metadata() -> Result<serde_json::Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

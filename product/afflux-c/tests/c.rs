@@ -29,7 +29,7 @@ fn ran(command: &mut Command) -> Output {
 fn is_there(program: &str) -> bool {
     let there = Command::new(program).arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: {program} is not installed");
+        afflux_scratch::skipped!("{program} is not installed");
     }
     there
 }
@@ -111,7 +111,7 @@ impl How {
         let possible = is_there("cc") && is_there("pkg-config");
         let alone = sanitizer::NAME.is_none() || matches!(self, Self::Shared | Self::Static);
         if !alone {
-            eprintln!("skipped: neither valgrind nor another sanitizer beside one");
+            afflux_scratch::skipped!("neither valgrind nor another sanitizer beside one");
         }
         possible && alone && (self != Self::Valgrind || is_there("valgrind"))
     }

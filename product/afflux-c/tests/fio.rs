@@ -27,7 +27,7 @@ impl Rig {
         let target = std::env::var_os("CARGO_TARGET_DIR");
         let target = target.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
         let Some(source) = source(&target) else {
-            eprintln!("skipped: the source of the installed fio is not there; `cargo xtask fio-engine` gets it");
+            afflux_scratch::skipped!("the source of the installed fio is not there; `cargo xtask fio-engine` gets it");
             return None;
         };
         let place = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ impl Loop {
         let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
         let made = output.status.success() && !name.is_empty();
         if !made {
-            eprintln!("skipped: no loop device here");
+            afflux_scratch::skipped!("no loop device here");
         }
         made.then_some(Self(name))
     }

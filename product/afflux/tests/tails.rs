@@ -2,6 +2,9 @@
 //! it lowers the process's limit.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
+//! rule: a write that the library accepts can be carried out when descriptors are short
+//! kept in: `product/linux/src/device/file.rs`
+
 use std::io::ErrorKind;
 
 use afflux::{Cache, Error, File};

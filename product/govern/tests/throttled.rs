@@ -63,7 +63,7 @@ impl Drop for Throttled {
 fn a_limit_above_the_disk_is_the_speed_that_is_told() {
     let place = tempfile::tempdir().unwrap();
     let Some(disk) = Throttled::new(place.path()) else {
-        println!("skipped: no throttled disk can be made here");
+        afflux_scratch::skipped!("no throttled disk can be made here");
         return;
     };
     let name = disk.device.trim_start_matches("/dev/").to_owned();

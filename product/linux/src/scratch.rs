@@ -59,7 +59,7 @@ impl Scratch {
             mounted
         };
         if !scratch.mounted {
-            println!("skipped: no {kind} can be mounted here (not root, or no mkfs)");
+            afflux_scratch::skipped!("no {kind} can be mounted here (not root, or no mkfs)");
             return None;
         }
         Some(scratch)

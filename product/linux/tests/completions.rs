@@ -1,6 +1,8 @@
 //! The reports to a policy when requests for real files complete: facts that fit together, however long anything took.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
+//! rule: the policy learns a device's prices from its observations, under any other load
+
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};

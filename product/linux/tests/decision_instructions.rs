@@ -1,5 +1,7 @@
 //! The instructions of a flush-budget decision, snapshot included, and of the budget's calls at the end of a write.
 
+//! rule: a decision of the flush budget reads nothing that devices share, and costs no more than its budget
+
 mod counted;
 
 use counted::{build, can_count, check, instructions};

@@ -3,6 +3,9 @@
 //! tmpfs. Skipped if nothing can be mounted.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
+//! rule: 2: each sync returns an error for bytes that the device took and did not make durable; they are written again
+//! kept in: `product/engine/src/writeback/sync.rs`
+
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,7 +84,7 @@ impl Drop for Disk {
 fn what_a_sync_could_not_bring_to_the_disk_is_told_and_written_again() {
     for choice in [IoChoice::Auto, IoChoice::Syscalls] {
         let Some(disk) = Disk::new(&format!("{choice:?}")) else {
-            return println!("skipped: no ext4 in a tmpfs can be mounted here");
+            return afflux_scratch::skipped!("no ext4 in a tmpfs can be mounted here");
         };
         let reactors = Reactors::start(1, choice).unwrap();
         let platform = reactors.platform();

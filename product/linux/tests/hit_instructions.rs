@@ -1,5 +1,7 @@
 //! The instructions of a hit.
 
+//! rule: 1: a hit asks nothing of the device, and costs no more than its budget
+
 mod counted;
 
 use std::path::Path;

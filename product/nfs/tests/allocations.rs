@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, dead_code, reason = "tests")]
 
+//! rule: a WRITE or COMMIT over a connection in use allocates no memory, except for its own writeback
+//! kept in: `product/nfs/src/workers.rs`, `product/nfs/src/batch.rs`
+
 #[path = "protocol/peer.rs"]
 mod peer;
 #[path = "protocol/world.rs"]

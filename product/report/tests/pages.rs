@@ -1,6 +1,6 @@
 //! A page with all kinds of parts, as a reader sees it in a real browser.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ const PICTURES: &str = "AFFLUX_PICTURES";
 #[test]
 fn a_reader_finds_no_fault_with_a_page() {
     if afflux_page_check::installed().is_none() {
-        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        afflux_scratch::skipped!("no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
     let directory = env::temp_dir().join(format!("afflux-report-pages-{}", std::process::id()));

@@ -69,7 +69,7 @@ fn nfs_ganesha_keeps_the_rules_too_but_for_those_known() {
     let there =
         |program: &str| ["/usr/bin", "/usr/sbin", "/sbin"].iter().any(|place| Path::new(place).join(program).exists());
     if !root || !["ganesha.nfsd", "rpcbind", "unshare", "ip"].into_iter().all(there) {
-        eprintln!("skipped: needs root, nfs-ganesha with nfs-ganesha-vfs, rpcbind and iproute2");
+        afflux_scratch::skipped!("needs root, nfs-ganesha with nfs-ganesha-vfs, rpcbind and iproute2");
         return;
     }
     let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ganesha-{}", std::process::id()));
@@ -81,7 +81,7 @@ fn nfs_ganesha_keeps_the_rules_too_but_for_those_known() {
     let checked = std::fs::read_to_string(scratch.join("checked")).unwrap_or_default();
     let _ = std::fs::remove_dir_all(&scratch);
     if output.status.code() == Some(3) {
-        eprintln!("skipped: the server does not start here: {checked}");
+        afflux_scratch::skipped!("the server does not start here: {checked}");
         return;
     }
     eprintln!("{checked}");

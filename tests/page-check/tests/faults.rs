@@ -1,6 +1,6 @@
 //! Pages with one fault each: the check finds that fault and no other.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::{env, fs};
 
@@ -51,7 +51,7 @@ fn faults(checker: &mut Checker, name: &str, inside: &str) -> Vec<String> {
 #[test]
 fn each_fault_is_found() {
     if afflux_page_check::installed().is_none() {
-        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        afflux_scratch::skipped!("no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
     let mut checker = Checker::start().unwrap();

@@ -1,13 +1,17 @@
-//! Directories that a process makes for itself, and a shell that takes down what the process leaves behind.
+//! Directories that a process makes for itself, a shell that takes down what the process leaves behind, and the list of
+//! skipped tests.
 //!
-//! Owns: making such a directory, removing it, the shell.
+//! Owns: making such a directory, removing it, the shell, the list.
 //! Does not own: the files in a directory.
 //! Invariants: each directory is new, of mode 0700 and owned by this process's user. A name that exists already is never
 //! used. Nothing outside the directory is removed, and nothing behind a mount in it.
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 mod directory;
 mod guard;
+mod skipped;
 
 pub use directory::Scratch;
 pub use guard::{Guard, script};
+pub use skipped::{SKIPPED, record_skipped};

@@ -12,6 +12,8 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
 
+//! rule: 11: the same seed gives the same trace
+
 #[path = "../tests/behaviour/runs.rs"]
 mod runs;
 

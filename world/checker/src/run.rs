@@ -6,6 +6,8 @@
 //! Invariants: a run always ends: steps and virtual time are bounded, and a panic of the engine is an ordinary failure.
 //! The same scenario gives the same report.
 
+//! rule: every clean page without a user can be evicted, after a short scan
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

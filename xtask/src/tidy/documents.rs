@@ -1,10 +1,10 @@
 //! Rules about documents.
 //!
-//! Owns: the recognition of this repository's paths in a document, the freshness of generated documents.
-//! Does not own: the generation of documents (`docs`).
-//! Invariants: text in backticks that cannot be a path of this repository is ignored.
+//! Owns: what in a document is a path of this repository.
+//! Does not own: generated documents (`docs`).
+//! Invariants: text in backticks that could not be a path of this repository is left alone.
 
-use super::Violation;
+use super::violation::Violation;
 use crate::repository::TextFile;
 
 /// Endings that make a bare word in backticks a file name.
@@ -32,12 +32,6 @@ pub(crate) fn missing_paths(document: &TextFile, paths: &[String]) -> Vec<Violat
         }
     }
     violations
-}
-
-/// The violation for a generated document that is out of date.
-pub(crate) fn stale(path: &str, written: &str, generated: &str) -> Option<Violation> {
-    (written != generated)
-        .then(|| Violation::new(path, "docs-fresh", "is not what the tables say: run `cargo xtask docs`"))
 }
 
 fn is_path(quoted: &str, paths: &[String]) -> bool {

@@ -8,7 +8,7 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Violation;
+use super::violation::Violation;
 
 const RULE: &str = "imports";
 
@@ -43,7 +43,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "linux",
         ours: &["engine", "frontend", "volume"],
-        ours_in_tests: &["budget", "frames"],
+        ours_in_tests: &["budget", "frames", "scratch"],
         others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
     },
     Row {
@@ -56,7 +56,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "workloads",
         ours: &["engine", "frames", "frontend", "nfs", "linux-policies", "reference", "simulator", "volume"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
     },
     Row {
@@ -91,15 +91,11 @@ const TABLE: &[Row] = &[
             "volume",
             "workloads",
         ],
-        ours_in_tests: &["page-check", "scratch"],
+        ours_in_tests: &["budget", "linux-policies", "page-check", "scratch"],
         others: None,
     },
-    Row {
-        name: "xtask",
-        ours: &["budget", "engine", "nfs", "linux-policies", "page-check", "scratch", "volume"],
-        ours_in_tests: &[],
-        others: None,
-    },
+    // It is what everything else is built by, so that it is built in seconds.
+    Row { name: "xtask", ours: &["scratch"], ours_in_tests: &[], others: Some(&["anyhow", "serde_json"]) },
 ];
 
 /// Rows of crates that may be absent.
@@ -107,19 +103,19 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "afflux",
         ours: &["budget", "engine", "frames", "linux"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["rustix", "thiserror"]),
     },
-    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
+    Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &["scratch"], others: Some(&["libc", "rustix"]) },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row {
         name: "govern",
         ours: &["budget"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["rustix", "serde", "serde_json", "thiserror"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
-    Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
+    Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },
     Row {
         name: "nfs-check",
         ours: &["nfs-client", "reference"],

@@ -4,8 +4,8 @@
 //! Does not own: crate edges (`imports`), the reading of Rust (`lexer`).
 //! Invariants: tests, benchmarks, examples and binaries may use the world; nothing else is exempt by place.
 
-use super::Violation;
 use super::lexer::{self, CodePath, Token};
+use super::violation::Violation;
 use crate::repository::TextFile;
 
 /// Parts of the world that a pure crate may not name, and the replacements.

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn every_load_is_run_in_every_way_and_on_every_place_there_is() {
     let (kept, findings) = run(&[("policy", "afflux,linux-6.1")]);
     let scratch = Scratch::new(&std::env::temp_dir(), "classes-probe").unwrap();
     let memory = MemoryDisk::new(scratch.path(), 32 << 20);
-    let places = if let Err(why) = &memory { (eprintln!("a part skipped: {why}"), 1).1 } else { 2 };
+    let places = if let Err(why) = &memory { (afflux_scratch::skipped!("a part: {why}"), 1).1 } else { 2 };
     drop(memory);
     let left_out = kept.remarks.iter().any(|remark| remark.contains("a loop device in memory was left out"));
     assert_eq!(left_out, places == 1, "{:?}", kept.remarks);

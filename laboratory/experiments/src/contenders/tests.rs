@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn whoever_writes_the_bytes_are_on_the_disk_after_a_sync() {
     let whole = vec![0x5a; 256 << 10];
     for way in [KernelWay::Buffered, KernelWay::DontCache, KernelWay::Direct] {
         match way.missing(directory) {
-            Some(why) => eprintln!("skipped: {way:?}: {why}"),
+            Some(why) => afflux_scratch::skipped!("{way:?}: {why}"),
             None => assert!(written_through(&Kernel::new(way, &[directory], None), directory) == whole, "{way:?}"),
         }
     }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use afflux_scratch::Scratch;
 
@@ -67,7 +67,7 @@ fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
 fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
     let scratch = Scratch::new(&std::env::temp_dir(), "govern-test").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, DiskRates::default()) {
-        return eprintln!("skipped: {why}");
+        return afflux_scratch::skipped!("{why}");
     }
     let place = scratch.path().to_string_lossy().into_owned();
     let given = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use afflux_scratch::Scratch;
 
@@ -6,7 +6,7 @@ use super::*;
 
 /// Skips a test, with a message, if the machine lacks root or parts of the kernel.
 fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
-    made.inspect_err(|error| eprintln!("skipped: {error}")).ok()
+    made.inspect_err(|error| afflux_scratch::skipped!("{error}")).ok()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
 use crate::hardware::SlowDisk;
@@ -46,7 +46,7 @@ fn every_contender_runs_every_race_and_nothing_is_left_behind() {
     // A machine may lack more than root, so the test tries to make a disk.
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-probe").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, crate::hardware::DiskRates::default()) {
-        return eprintln!("skipped: {why}");
+        return afflux_scratch::skipped!("{why}");
     }
     drop(scratch);
     let (kept, findings) = run_in_own_directory(&[]).unwrap();

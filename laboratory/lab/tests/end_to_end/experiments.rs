@@ -19,7 +19,7 @@ fn throttles() -> usize {
 #[test]
 fn a_race_that_is_ended_leaves_no_disk_no_mount_and_no_throttle_behind() {
     if !rustix::process::geteuid().is_root() || !fs::exists(THROTTLE).unwrap_or(false) {
-        return eprintln!("skipped: it needs root and {THROTTLE}");
+        return afflux_scratch::skipped!("it needs root and {THROTTLE}");
     }
     let scratch = Scratch::new();
     let data = scratch.directory("data");
@@ -34,7 +34,7 @@ fn a_race_that_is_ended_leaves_no_disk_no_mount_and_no_throttle_behind() {
     });
     if ended.is_some() {
         let said = std::io::read_to_string(running.stderr.take().unwrap()).unwrap();
-        return eprintln!("skipped: no slow disk here: {said}");
+        return afflux_scratch::skipped!("no slow disk here: {said}");
     }
     kill_process(Pid::from_child(&running), Signal::TERM).unwrap();
     running.wait().unwrap();

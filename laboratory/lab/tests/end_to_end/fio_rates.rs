@@ -141,8 +141,8 @@ fn rates_of_fios_examples_on_a_throttled_disk() {
     let scratch = Scratch::new();
     let disk = match SlowDisk::new(scratch.path(), IMAGE_BYTES, DiskRates::default()) {
         Ok(disk) if Path::new(DIRECTORY).exists() => disk,
-        Ok(_) => return println!("skipped: fio's examples are not installed (Debian package fio-examples)"),
-        Err(error) => return println!("skipped: {error}"),
+        Ok(_) => return afflux_scratch::skipped!("fio's examples are not installed (Debian package fio-examples)"),
+        Err(error) => return afflux_scratch::skipped!("{error}"),
     };
     let load = fs::read_to_string("/proc/loadavg").unwrap();
     println!("Tasks that wanted a CPU in the last minute: {}\n", load.split(' ').next().unwrap_or_default());

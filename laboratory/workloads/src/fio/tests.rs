@@ -332,7 +332,7 @@ fn the_table_has_every_option_of_fio() {
     assert!(options::in_order());
     assert!(options::ALIASES.iter().all(|alias| options::find(alias.0).is_some()));
     let Ok(help) = std::process::Command::new("fio").arg("--cmdhelp=all").output() else {
-        println!("skipped: fio is not installed (Debian package fio)");
+        afflux_scratch::skipped!("fio is not installed (Debian package fio)");
         return;
     };
     let help = String::from_utf8(help.stdout).expect("text");

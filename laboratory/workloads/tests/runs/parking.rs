@@ -1,6 +1,9 @@
 //! WRITEs that a disk does not take are parked: their replies are withheld, and everything else on the same connection
 //! continues. The server is the real one, in virtual time.
 
+//! rule: a WRITE that waits is parked, and other calls of its connection go on; one client's connections share a bound
+//! kept in: `product/nfs/src/connection.rs`, `product/nfs/src/client_share.rs`
+
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;

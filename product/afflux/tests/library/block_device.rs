@@ -30,7 +30,7 @@ fn a_block_device_is_one_file_of_its_size() {
     let image = place.path().join("image");
     std::fs::write(&image, vec![1; BYTES]).unwrap();
     let Some(device) = Loop::over(&image) else {
-        println!("skipped: no loop device here");
+        afflux_scratch::skipped!("no loop device here");
         return;
     };
     let cache = Cache::builder().memory(4 << 20).build().unwrap();

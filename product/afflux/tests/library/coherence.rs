@@ -188,7 +188,7 @@ fn another_file_with_the_same_number_is_another_file() {
             return;
         }
     }
-    println!("skipped: no number was used twice here");
+    afflux_scratch::skipped!("no number was used twice here");
 }
 
 #[test]

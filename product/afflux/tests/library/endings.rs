@@ -24,7 +24,7 @@ impl Mounted {
         let options = format!("size={bytes}");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&path).output();
         if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("skipped: nothing can be mounted here");
+            afflux_scratch::skipped!("nothing can be mounted here");
             return None;
         }
         Some(Self(path))
@@ -42,7 +42,7 @@ impl Mounted {
         let made = run("mkfs.ext4", &["-q".as_ref(), image.as_ref()])
             && run("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), path.as_ref()]);
         if !made {
-            println!("skipped: nothing can be mounted here");
+            afflux_scratch::skipped!("nothing can be mounted here");
         }
         made.then_some(Self(path))
     }
@@ -343,7 +343,7 @@ struct Frozen<'a> {
 impl<'a> Frozen<'a> {
     fn new(mounted: &'a Mounted) -> Option<Self> {
         if !mounted.freeze("--freeze") {
-            println!("skipped: it cannot be frozen");
+            afflux_scratch::skipped!("it cannot be frozen");
             return None;
         }
         let (over, ends) = std::sync::mpsc::channel::<()>();
@@ -566,7 +566,7 @@ fn a_device_that_vanishes_fails_every_sync_and_the_close_says_what_was_lost() {
     cache.drop_clean_pages();
     file.write_at(&[8; 200_000], 0).unwrap();
     if !mounted.pull_out() {
-        println!("skipped: it cannot be pulled out");
+        afflux_scratch::skipped!("it cannot be pulled out");
         return;
     }
     let began = Instant::now();

@@ -1,5 +1,7 @@
 //! Wakers of the cache's users: a panic in one harms no other caller, and a waker may call the cache.
 
+//! rule: a user's waker is called with no lock held, and a panic in it ends there
+
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;

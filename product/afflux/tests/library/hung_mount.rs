@@ -1,6 +1,9 @@
 //! A mount that hangs blocks only the users of its files. The mount is a FUSE server in this process, with one file in
 //! memory.
 
+//! rule: a mount that hangs delays no file of another mount
+//! kept in: `product/afflux/src/files.rs`, `product/afflux/src/tend.rs`
+
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -41,7 +44,7 @@ impl Mounted {
         mount.args(["-i", "-t", "fuse", "-o", options, "afflux-test"]).arg(&path);
         let mounted = mount.stdin(Stdio::from(device.try_clone().unwrap())).output();
         if !mounted.is_ok_and(|output| output.status.success()) {
-            println!("skipped: nothing can be mounted here");
+            afflux_scratch::skipped!("nothing can be mounted here");
             return None;
         }
         let hangs = Arc::<Hangs>::default();

@@ -57,7 +57,7 @@ fn files_that_another_server_serves_are_refused() {
 #[test]
 fn a_directory_that_is_not_readable_is_said() {
     if rustix::process::geteuid().is_root() {
-        eprintln!("skipped: root reads every directory");
+        afflux_scratch::skipped!("root reads every directory");
         return;
     }
     let scratch = Scratch::new();

@@ -323,7 +323,7 @@ fn own_address() -> Option<Ipv4Addr> {
 #[test]
 fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
     let (true, Some(address)) = (can_be_several_users(), own_address()) else {
-        eprintln!("skipped: this machine has no address but loopback's, or we are not root");
+        afflux_scratch::skipped!("this machine has no address but loopback's, or we are not root");
         return;
     };
     let scratch = Scratch::new();

@@ -1,5 +1,9 @@
 //! Users in a crowd: a user with many requests or many connections takes nothing from the others.
 
+//! rule: calls and connections of one party push out none of another party: a party is a user of this host, or another
+//! machine
+//! kept in: `product/nfs/src/reply_cache.rs`, `product/linux/src/net/crowd.rs`
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::chown;

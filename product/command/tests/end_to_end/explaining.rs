@@ -1,5 +1,7 @@
 //! Why a server makes its clients wait: `afflux stat` and `afflux trace` while an NFS client writes.
 
+//! rule: each instant that a call waits is on its client's account, once
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;

@@ -23,7 +23,7 @@ fn filters(status: &str) -> Option<u32> {
 /// privileges it may have only those about files and users.
 pub(crate) fn is_confined(server: &Server) {
     let Some(own) = filters("/proc/self/status") else {
-        eprintln!("skipped: this kernel has no filters, or does not count them");
+        afflux_scratch::skipped!("this kernel has no filters, or does not count them");
         return;
     };
     let tasks: Vec<_> = fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().collect();

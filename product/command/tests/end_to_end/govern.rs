@@ -204,7 +204,7 @@ fn a_read_only_sysfs_is_told() {
     let bind = |arguments: &[&str]| Command::new("mount").args(arguments).output().is_ok_and(|it| it.status.success());
     let sys = tree.root.join("sys").to_string_lossy().into_owned();
     if !geteuid().is_root() || !bind(&["--bind", &sys, &sys]) {
-        return eprintln!("skipped: nothing may be mounted here");
+        return afflux_scratch::skipped!("nothing may be mounted here");
     }
     let is_read_only = bind(&["-o", "remount,bind,ro", &sys]);
     let output = tree.output(&[]);

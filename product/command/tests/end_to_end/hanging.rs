@@ -1,5 +1,7 @@
 //! A disk that hangs, for real: a frozen file system.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -23,11 +25,11 @@ impl<'a> Frozen<'a> {
         match Command::new("fsfreeze").arg("-f").arg(point).output() {
             Ok(output) if output.status.success() => Some(Self(point)),
             Ok(output) => {
-                eprintln!("skipped: fsfreeze: {}", text(&output));
+                afflux_scratch::skipped!("fsfreeze: {}", text(&output));
                 None
             }
             Err(error) => {
-                eprintln!("skipped: fsfreeze: {error}");
+                afflux_scratch::skipped!("fsfreeze: {error}");
                 None
             }
         }

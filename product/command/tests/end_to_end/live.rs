@@ -151,7 +151,7 @@ fn checked_by_promtool(body: &str) {
     command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut checking = match command.spawn() {
         Ok(checking) => checking,
-        Err(error) => return eprintln!("skipped: promtool (Debian's prometheus): {error}"),
+        Err(error) => return afflux_scratch::skipped!("promtool (Debian's prometheus): {error}"),
     };
     checking.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
     let output = checking.wait_with_output().unwrap();
@@ -175,7 +175,7 @@ fn prometheus_understands_each_query_of_the_dashboard() {
     fs::write(&path, rules).unwrap();
     match Command::new("promtool").args(["check", "rules"]).arg(&path).output() {
         Ok(output) => assert!(output.status.success(), "{}", text(&output)),
-        Err(error) => eprintln!("skipped: promtool (Debian's prometheus): {error}"),
+        Err(error) => afflux_scratch::skipped!("promtool (Debian's prometheus): {error}"),
     }
 }
 
@@ -203,6 +203,7 @@ fn a_governor_gives_figures_of_its_disks() {
     assert!(child.wait().unwrap().success());
 }
 
+// rule: 1: a page counts as a hit if it was there when its call came, and each page of a read counts once
 #[test]
 fn hits_are_the_pages_that_were_cached_when_their_call_came() {
     const FILE_BYTES: u64 = 256 << 20;
@@ -353,7 +354,7 @@ impl OnTerminal {
         let mut script = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             Ok(script) => script,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                eprintln!("skipped: script (Debian's bsdutils): {error}");
+                afflux_scratch::skipped!("script (Debian's bsdutils): {error}");
                 return None;
             }
             Err(error) => panic!("{error}"),

@@ -144,7 +144,7 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
 #[test]
 fn on_loopback_memory_is_locked_unless_that_is_unwanted() {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root is sure to be allowed to lock memory");
+        afflux_scratch::skipped!("only root is sure to be allowed to lock memory");
         return;
     }
     let scratch = Scratch::new();

@@ -1,5 +1,8 @@
 //! When changes of names are durable, by looking in a copy of the disk as a power failure would leave it.
 
+//! rule: a change of names is durable when its caller gets the reply; a sync is shared where the file system promises
+//! that
+
 use std::fs;
 
 use crate::client::Client;

@@ -1,6 +1,9 @@
 //! Permissions equal the host's. Several users make every operation on objects of many modes, through the server and by
 //! the same calls on the host; there a thread with that user's identity makes them.
 
+//! rule: 10: a call has its caller's rights
+//! kept in: `product/linux/src/host/acting.rs`, `product/volume/src/objects/rights.rs`
+
 use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -360,7 +363,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
     let acl = list(&[(1, 6, none), (2, 4, other.user.uid), (4, 0, none), (16, 4, none), (32, 0, none)]);
     let attribute = "system.posix_acl_access";
     if rustix::fs::setxattr(&path, attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-        eprintln!("skipped: no access control lists here");
+        afflux_scratch::skipped!("no access control lists here");
         return;
     }
     // Changes on the host are visible after a second at the latest.
@@ -393,7 +396,7 @@ fn default_access_control_lists_bound_what_is_made() {
     for tree in [&worlds.served, &worlds.plain] {
         let attribute = "system.posix_acl_default";
         if rustix::fs::setxattr(tree.join("directory"), attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-            eprintln!("skipped: no access control lists here");
+            afflux_scratch::skipped!("no access control lists here");
             return;
         }
     }

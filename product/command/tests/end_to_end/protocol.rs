@@ -41,7 +41,7 @@ fn the_server_keeps_every_rule_of_the_protocol_check() {
     let failed = |check: &afflux_nfs_client::check::Check| match check.run(&target) {
         Ok(()) => None,
         Err(Failure::Missing(what)) => {
-            eprintln!("skipped: {}: needs {what}", check.name);
+            afflux_scratch::skipped!("{}: needs {what}", check.name);
             None
         }
         Err(failure) => Some(format!("{}: {failure}", check.name)),

@@ -68,7 +68,7 @@ pub(crate) fn can_be_several_users() -> bool {
     } else {
         return true;
     };
-    eprintln!("skipped: {why}");
+    afflux_scratch::skipped!("{why}");
     false
 }
 
@@ -143,11 +143,11 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => {
-            eprintln!("skipped: {program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            afflux_scratch::skipped!("{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr).trim());
             None
         }
         Err(error) => {
-            eprintln!("skipped: {program}: {error}");
+            afflux_scratch::skipped!("{program}: {error}");
             None
         }
     }

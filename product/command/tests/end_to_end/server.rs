@@ -216,7 +216,7 @@ pub(crate) fn libnfs<A: AsRef<OsStr>>(tool: &str, arguments: &[A]) -> Option<Out
     match Command::new(tool).args(arguments).stdin(Stdio::null()).output() {
         Ok(output) => Some(output),
         Err(error) => {
-            eprintln!("skipped: {tool} (Debian's libnfs-utils): {error}");
+            afflux_scratch::skipped!("{tool} (Debian's libnfs-utils): {error}");
             None
         }
     }

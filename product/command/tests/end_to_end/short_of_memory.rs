@@ -130,11 +130,11 @@ fn faults_under_pressure(lock_memory: &str) -> Option<u64> {
 #[test]
 fn short_of_memory_the_server_answers_and_never_waits_for_its_own_pages() {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root is sure to be allowed to lock memory, and to bound it");
+        afflux_scratch::skipped!("only root is sure to be allowed to lock memory, and to bound it");
         return;
     }
     let Some(faults) = faults_under_pressure("on") else {
-        println!("skipped: no control groups that bound memory");
+        afflux_scratch::skipped!("no control groups that bound memory");
         return;
     };
     // Code that runs for the first time is read once. Without locked memory there are thousands of faults.

@@ -25,7 +25,7 @@ const LAZY: &[&str] = &[
 fn a_signal_writes_everything_and_ends_with_0() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         if signal == Signal::HUP && hangup_is_ignored() {
-            eprintln!("skipped: SIGHUP is ignored here (nohup)");
+            afflux_scratch::skipped!("SIGHUP is ignored here (nohup)");
             continue;
         }
         let scratch = Scratch::new();
@@ -109,7 +109,7 @@ fn a_second_signal_ends_at_once_and_names_what_was_not_written() {
     let root = client.root();
     client.write_file_uncommitted(&root, "unlucky", &Bytes::new(9).vec(5_000_000));
     let Some(frozen) = Frozen::new(&data) else {
-        eprintln!("skipped: fsfreeze is not possible here");
+        afflux_scratch::skipped!("fsfreeze is not possible here");
         return;
     };
     let said = || fs::read_to_string(scratch.path().join("log")).unwrap();

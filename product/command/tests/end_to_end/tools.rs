@@ -56,6 +56,7 @@ fn several_directories_are_named_exports_and_can_be_mounted_below() {
     server.stop();
 }
 
+// rule: 9: no path, symbolic link or `..` leads out of the served directories, and no race does
 #[test]
 fn symbolic_links_and_dots_lead_nowhere_outside() {
     let scratch = Scratch::new();

@@ -1,5 +1,7 @@
 use super::*;
 
+// rule: 3: page states change as the table says
+// kept in: `product/engine/src/page/mod.rs`
 #[test]
 fn every_row_of_the_table_of_transitions() {
     let clean = PRESENT | UPTODATE;

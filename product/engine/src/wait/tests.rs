@@ -1,3 +1,5 @@
+//! rule: 5: a caller that goes away strands nobody
+
 use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;

@@ -544,7 +544,7 @@ fn prepared_files_are_open_and_closed_with_their_last_user() {
 fn block_on_leaves_nothing_in_flight() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     if !rig.platform.uses_ring() {
-        println!("skipped: no io_uring here; worker threads go on by themselves");
+        afflux_scratch::skipped!("no io_uring here; worker threads go on by themselves");
         return;
     }
     let (file, backing) = rig.file("left");
@@ -640,7 +640,7 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
     const PAGE: u64 = 4096;
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
-        return println!("skipped: {}", rig.name());
+        return afflux_scratch::skipped!("{}", rig.name());
     }
     // Each row: the host's size, the write's offset and length, whether it is for a sync; the first step's bytes, and
     // whether that write is uncached.
@@ -676,7 +676,7 @@ fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
 fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
-        return println!("skipped: {}", rig.name());
+        return afflux_scratch::skipped!("{}", rig.name());
     }
     let (_, backing) = rig.file("refused");
     let mut flight = write_flight(&rig, &backing, 0, 5_000, true);
@@ -716,7 +716,7 @@ fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
         };
         let (for_sync, alone) = (kept(true), kept(false));
         if !rig.device.core.takes_uncached() {
-            println!("skipped: no uncached writes with {}", rig.name());
+            afflux_scratch::skipped!("no uncached writes with {}", rig.name());
             continue;
         }
         // The host now and then keeps a page that another task looks at just when the page would be dropped.

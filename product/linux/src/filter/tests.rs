@@ -18,7 +18,7 @@ fn filtered(run: impl FnOnce() + Send + 'static) {
         set_no_new_privs(true).unwrap();
         match refuse_foreign_calls() {
             Ok(()) => run(),
-            Err(error) => eprintln!("skipped: this kernel takes no filter: {error}"),
+            Err(error) => afflux_scratch::skipped!("this kernel takes no filter: {error}"),
         }
     })
     .join()

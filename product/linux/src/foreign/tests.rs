@@ -1,3 +1,6 @@
+//! rule: a user's waker is called with no lock held, and a panic in it ends there
+//! kept in: `product/linux/src/foreign.rs`
+
 use std::panic::catch_unwind;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};

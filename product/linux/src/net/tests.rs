@@ -395,6 +395,8 @@ fn fill(rig: &Rig, stream: &mut TcpStream) {
     }
 }
 
+// rule: a connection that cannot be read for long is reset
+// kept in: `product/linux/src/net/serve.rs`
 #[test]
 fn a_connection_that_is_not_read_for_too_long_is_reset() {
     for choice in CHOICES {
@@ -423,7 +425,7 @@ const USERS: [u32; 3] = [4001, 4002, 4003];
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: only root can be several users");
+        afflux_scratch::skipped!("only root can be several users");
     }
     root
 }

@@ -11,13 +11,13 @@ const COMPILER: &str = include_str!("compiler");
 pub(crate) fn can_count() -> bool {
     let can = Command::new("valgrind").arg("--version").output().is_ok() && cfg!(target_arch = "x86_64");
     if !can {
-        eprintln!("skipped: valgrind is not installed, or this is not an x86-64 machine");
+        afflux_scratch::skipped!("valgrind is not installed, or this is not an x86-64 machine");
         return false;
     }
     let compiler = Command::new(Path::new(env!("CARGO")).with_file_name("rustc")).arg("--version").output();
     let version = compiler.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
     if !is_known(&version) {
-        eprintln!("skipped: the budgets of instructions are of {}x, and this is '{version}'", COMPILER.trim());
+        afflux_scratch::skipped!("the budgets of instructions are of {}x, and this is '{version}'", COMPILER.trim());
     }
     is_known(&version)
 }

@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -66,7 +66,7 @@ fn what_is_mounted_in_it_stays() {
     fs::create_dir(&point).unwrap();
     let mount = Command::new("mount").arg("--bind").args([&outside, &point]).output();
     if !mount.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: a bind mount needs root");
+        crate::skipped!("a bind mount needs root");
         return;
     }
     drop(scratch);

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test crate, also outside its test functions")]
 
+//! rule: 11: the same seed gives the same trace
+
 mod runs;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,8 @@
 //! Misbehaving devices and clocks under the flush budget: no accepted write is lost, the right callers get the errors,
 //! and the device's debt stays bounded.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+
 use std::sync::Arc;
 
 use afflux_budget::BudgetKnob;

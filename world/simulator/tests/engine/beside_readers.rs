@@ -1,5 +1,8 @@
 //! The flush budget beside readers: it promises wall time, also on a device that has to read meanwhile.
 
+//! rule: a sync of everything takes the promised time beside readers, too
+//! kept in: `product/budget/src/policy/beside.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,9 @@
 //! Steps that hold a lock do not get longer with a file's pages in the cache, nor with the files of a device.
 
+//! rule: no step holds a lock for longer because there are more pages or files
+//! kept in: `product/engine/src/writeback/sync.rs`, `product/engine/src/reshape.rs`,
+//! `product/engine/src/devices/lists.rs`
+
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
 use afflux_engine::{Error, File};

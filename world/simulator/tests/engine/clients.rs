@@ -1,5 +1,8 @@
 //! A device's time is divided among waiting clients, however many files each writes.
 
+//! rule: clients have equal parts of a device, however many files each writes
+//! kept in: `product/engine/src/devices/purses.rs`, `product/budget/src/policy/waiting.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,6 +1,9 @@
 //! A policy in device time, in outline: fixed costs, a hard limit. The test shows that a policy can be this short and
 //! needs only the seam of the engine.
 
+//! rule: a policy in other units needs nothing but the seam
+//! kept in: `product/engine/src/policy/seam.rs`
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 

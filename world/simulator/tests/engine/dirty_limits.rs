@@ -38,6 +38,8 @@ fn time_of_a_burst(other_hangs: bool) -> u64 {
     lab.here.now_ns() - started
 }
 
+// rule: 6: no writer waits for another device
+// kept in: `product/engine/src/devices/admission.rs`
 #[test]
 fn a_writer_never_waits_for_another_devices_limit() {
     let (alone, beside) = (time_of_a_burst(false), time_of_a_burst(true));

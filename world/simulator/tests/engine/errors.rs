@@ -1,5 +1,10 @@
 //! Errors reach the right caller for as long as they last; no data is dropped and no caller is stuck.
 
+//! rule: 2: no page is clean before it is written, and callers get the error until then
+//! kept in: `product/engine/src/writeback/complete.rs`
+//! rule: 6: a file that cannot be written takes a bounded amount of room from others
+//! kept in: `product/engine/src/dirty/failing.rs`
+
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -89,6 +94,8 @@ fn a_lost_write_is_an_error_and_is_written_again() {
     assert_eq!(file.disk.durable(file.id), bytes(2, 0, 3 * PAGE));
 }
 
+// rule: 5: a caller that goes away strands nobody
+// kept in: `product/engine/src/request.rs`, `product/engine/src/wait/line.rs`
 #[test]
 fn a_reader_that_goes_away_strands_nobody() {
     let lab = Lab::plain(1);

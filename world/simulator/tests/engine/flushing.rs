@@ -1,5 +1,8 @@
 //! A policy in device time controls the flusher: the order and length of turns, and the requests in flight.
 
+//! rule: a policy may ask for the largest file first, a bound on the cost in flight, and slices of whole runs
+//! kept in: `product/engine/src/devices/ready.rs`, `product/engine/src/devices/in_flight.rs`
+
 use std::sync::atomic::Ordering;
 
 use afflux_engine::counters::Counter;

@@ -1,5 +1,8 @@
 //! A device that completes nothing: the time at which it counts as hung, the reports, the waits and the refusals.
 
+//! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
+//! kept in: `product/engine/src/devices/silence.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

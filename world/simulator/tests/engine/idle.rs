@@ -1,6 +1,10 @@
 //! Writeback in a device's idle time: which pages are written, in files left alone and in files rewritten over and
 //! over.
 
+//! rule: the flusher writes resting pages while the device would idle, and rewritten pages not early; readers and syncs
+//! come first
+//! kept in: `product/engine/src/writeback/idle.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,9 @@
 //! Prices learned from the engine's reports, on the disks of the catalogue, whose true prices follow from their
 //! throughput. The policy is a probe: a hard limit, and the budget's estimator.
 
+//! rule: the policy learns a device's prices from its observations, under any other load
+//! kept in: `product/engine/src/devices/busy.rs`
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 

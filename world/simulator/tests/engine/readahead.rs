@@ -1,5 +1,9 @@
 //! Readahead on the disks of the catalogue and beside other streams: rates, wasted pages, bad sectors, advice.
 
+//! rule: readahead reads few pages for nothing, its pages stay until they are read, and a bad sector costs its
+//! neighbours nothing
+//! kept in: `product/engine/src/readahead/afflux.rs`, `product/engine/src/reading/ahead.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -9,6 +9,8 @@ use afflux_simulator::{DiskOptions, Random};
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
 
+// rule: 1: a hit asks nothing of the device, and costs no more than its budget
+// kept in: `product/engine/src/cache/hit.rs`
 #[test]
 fn a_hit_asks_nothing_of_the_device() {
     let lab = Lab::plain(1);
@@ -43,6 +45,7 @@ fn a_large_file_goes_through_a_small_cache() {
     });
 }
 
+// rule: 2: no page is clean before it is written, and callers get the error until then
 #[test]
 fn dirty_pages_are_never_evicted() {
     let lab = Lab::new(1, 64, &[DiskOptions::default()], &["dirty_ratio=90", "dirty_background_ratio=100"]);
@@ -94,6 +97,7 @@ fn reading_ahead_takes_frames_for_absent_pages_alone() {
     assert!(0 < ahead && ahead + 1 == read, "{ahead} pages taken for reading ahead, {read} read in all");
 }
 
+// rule: 4: bytes under a device's write, or behind a guard, do not change
 #[test]
 fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
     let lab = Lab::plain(1);
@@ -221,6 +225,7 @@ fn found(lab: &Lab) -> (u64, u64) {
     (lab.count(Counter::ReadHitPages), lab.count(Counter::ReadMissPages))
 }
 
+// rule: 1: a page counts as a hit if it was there when its call came, and each page of a read counts once
 #[test]
 fn random_reads_find_what_part_of_the_file_is_in_the_cache() {
     let (cached, all, block, calls) = (512, 8192, 4, 6_000);
@@ -248,6 +253,8 @@ fn random_reads_find_what_part_of_the_file_is_in_the_cache() {
     }
 }
 
+// rule: 1: a page counts as a hit if it was there when its call came, and each page of a read counts once
+// kept in: `product/engine/src/reading/mod.rs`
 #[test]
 fn a_page_is_found_if_it_was_there_when_the_call_came() {
     let lab = Lab::plain(1);

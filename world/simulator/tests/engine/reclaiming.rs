@@ -1,5 +1,12 @@
 //! Reclaim can evict every clean page, and does so soon.
 
+//! rule: dirty pages that reclaim meets are written by their own device, and are scanned once
+//! kept in: `product/engine/src/reclaim.rs`
+//! rule: every clean page without a user can be evicted, after a short scan
+//! kept in: `product/engine/src/reclaim.rs`
+//! rule: frames are freed before a reader needs them, and a reader without enough recycles for microseconds
+//! kept in: `product/engine/src/reclaim/background.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,6 +1,9 @@
 //! Space on the device: a write gets its room before its bytes are accepted, and a refusal concerns only the writer's
 //! own file.
 
+//! rule: 6: a file over its quota, or without space, refuses its own writers alone
+//! kept in: `product/engine/src/writing/space.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,8 @@
 //! The cost of a sync: it waits for requests in flight, and other writes still get the device.
 
+//! rule: a sync waits for its pages in flight, and the rest still goes to the device; an idle device never waits
+//! kept in: `product/engine/src/writeback/schedule.rs`
+
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

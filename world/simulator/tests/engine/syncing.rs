@@ -1,5 +1,8 @@
 //! The promises of a sync.
 
+//! rule: no rewriter outruns a sync, and a sync waits for no other file
+//! kept in: `product/engine/src/writeback/sync.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

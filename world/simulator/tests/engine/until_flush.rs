@@ -1,5 +1,8 @@
 //! A device that returns written bytes only after a flush, like an object store.
 
+//! rule: a page stays while it could not be read back
+//! kept in: `product/engine/src/reclaim.rs`
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,8 @@
 //! The times at which dirty data is written, and the effect of changes meanwhile.
 
+//! rule: a write carries no byte that no client wrote, except up to whole blocks of the device
+//! kept in: `product/engine/src/writeback/batch.rs`
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -103,6 +106,8 @@ fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
     });
 }
 
+// rule: 4: bytes under a device's write, or behind a guard, do not change
+// kept in: `product/engine/src/writing/page.rs`
 #[test]
 fn a_page_under_writeback_is_stable() {
     for seed in 0..20 {
@@ -232,6 +237,8 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 }
 
 /// A quarter of a device's slots is left to readers.
+// rule: 8: requests in flight, retries and readahead are bounded
+// kept in: `product/engine/src/writeback/requests.rs`
 #[test]
 fn the_flusher_never_passes_the_depth_of_its_device_or_its_knob() {
     for (depth, knob, most) in [(4, 16, 3), (32, 3, 3), (1, 16, 1)] {

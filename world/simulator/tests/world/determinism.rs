@@ -1,5 +1,7 @@
 //! The same seed gives the same run, to the last event, in every kind of world; another seed gives another run.
 
+//! rule: 11: the same seed gives the same trace
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

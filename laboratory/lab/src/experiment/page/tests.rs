@@ -120,7 +120,7 @@ fn many_rows_are_cut_and_it_says_so() {
 #[test]
 fn a_reader_finds_no_fault_with_the_page_of_an_experiment() {
     if afflux_page_check::installed().is_none() {
-        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        afflux_scratch::skipped!("no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
     let directory = afflux_scratch::Scratch::new(&std::env::temp_dir(), "cli-lab").unwrap().keep();

@@ -96,7 +96,7 @@ fn a_burst_into_the_cache_does_not_hide_the_disk() {
 #[test]
 fn a_reader_finds_no_fault_with_the_page() {
     if afflux_page_check::installed().is_none() {
-        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        afflux_scratch::skipped!("no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
     let directory = afflux_scratch::Scratch::new(&std::env::temp_dir(), "cli-pages").unwrap().keep();

@@ -45,11 +45,10 @@ fn examples() -> Option<Vec<PathBuf>> {
     (!paths.is_empty()).then_some(paths)
 }
 
-#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
 fn is_installed() -> Option<Vec<PathBuf>> {
     let examples = examples();
     if examples.is_none() {
-        println!("skipped: fio's examples are not installed (Debian package fio-examples)");
+        afflux_scratch::skipped!("fio's examples are not installed (Debian package fio-examples)");
     }
     examples
 }

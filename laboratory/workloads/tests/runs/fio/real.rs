@@ -24,7 +24,7 @@ pub(crate) struct RealJob {
 pub(crate) fn is_installed() -> bool {
     let installed = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
     if !installed {
-        println!("skipped: fio is not installed (Debian package fio)");
+        afflux_scratch::skipped!("fio is not installed (Debian package fio)");
     }
     installed
 }

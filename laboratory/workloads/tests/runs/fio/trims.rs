@@ -81,14 +81,13 @@ fn a_file_is_not_trimmed() {
 struct Loop(String);
 
 impl Loop {
-    #[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
     fn over(image: &std::path::Path) -> Option<Self> {
         let file = std::fs::File::create(image).expect("an image");
         file.set_len(16 << 20).expect("its size");
         let made = Command::new("losetup").args(["-f", "--show"]).arg(image).output().ok();
         let made = made.filter(|made| made.status.success());
         if made.is_none() {
-            println!("skipped: no loop device (that takes root)");
+            afflux_scratch::skipped!("no loop device (that takes root)");
         }
         Some(Self(String::from_utf8_lossy(&made?.stdout).trim().to_owned()))
     }

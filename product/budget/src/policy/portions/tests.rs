@@ -1,3 +1,5 @@
+//! rule: no step holds a lock for longer because there are more pages or files
+
 use super::*;
 use crate::policy::PAGE_BYTES;
 

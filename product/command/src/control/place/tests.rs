@@ -55,7 +55,7 @@ fn refused<T: std::fmt::Debug>(outcome: afflux_report::failure::Outcome<T>) -> S
 fn given_away(path: &Path) -> bool {
     let done = chown(path, Some(STRANGER), Some(STRANGER)).is_ok();
     if !done {
-        eprintln!("skipped: only root can make what belongs to others");
+        afflux_scratch::skipped!("only root can make what belongs to others");
     }
     done
 }
@@ -266,7 +266,7 @@ fn a_server_that_a_stranger_runs_is_not_believed_though_its_socket_is_ours() {
     let mut command = Command::new("perl");
     command.args(["-e", LISTEN]).arg(&path).uid(STRANGER).gid(STRANGER).stdin(Stdio::null()).stdout(Stdio::piped());
     let Ok(child) = command.spawn() else {
-        eprintln!("skipped: perl is not installed");
+        afflux_scratch::skipped!("perl is not installed");
         return;
     };
     let mut server = Ended(child);

@@ -1,3 +1,5 @@
+//! rule: 7: the index of the pages is part of the configured memory, and gives it back
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;

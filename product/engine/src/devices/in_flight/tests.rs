@@ -27,6 +27,8 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
     }
 }
 
+// rule: while names are made durable, little data is in flight to their device
+// kept in: `product/engine/src/devices/in_flight.rs`
 #[test]
 fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
     let device = InFlight::new();

@@ -1,5 +1,8 @@
 //! Properties of every policy under any arrivals, uses, writes and truncations.
 
+//! rule: an eviction policy loses no frame, and gives each frame once and only if it can go
+//! kept in: `product/engine/src/eviction/mod.rs`
+
 use std::collections::BTreeMap;
 
 use super::*;

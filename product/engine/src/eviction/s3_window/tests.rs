@@ -1,3 +1,6 @@
+//! rule: a stream that is read once leaves pages in use alone
+//! kept in: `product/engine/src/eviction/s3_window.rs`, `product/engine/src/eviction/two_lists.rs`
+
 use super::*;
 use crate::eviction::Admitted;
 use crate::page::{Identity, PIN, UPTODATE, WRITEBACK};

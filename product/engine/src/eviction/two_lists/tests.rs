@@ -1,3 +1,5 @@
+//! rule: a stream that is read once leaves pages in use alone
+
 use super::*;
 use crate::eviction::{Admitted, PageKey};
 use crate::page::{Identity, PIN, UPTODATE};

@@ -1,3 +1,6 @@
+//! rule: readahead reads few pages for nothing, its pages stay until they are read, and a bad sector costs its
+//! neighbours nothing
+
 use std::collections::BTreeSet;
 
 use super::super::law::Law;
@@ -134,6 +137,7 @@ fn nothing_is_read_ahead_where_nothing_is_left() {
     assert!(file.read > 110, "a stream that was never in doubt goes on when there is room");
 }
 
+// rule: 8: requests in flight, retries and readahead are bounded
 #[test]
 fn the_knob_bounds_the_window_and_zero_closes_it() {
     let mut file = File::new(HDD);

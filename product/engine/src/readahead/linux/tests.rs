@@ -1,3 +1,6 @@
+//! rule: readahead reads few pages for nothing, its pages stay until they are read, and a bad sector costs its
+//! neighbours nothing
+
 use std::collections::BTreeSet;
 
 use super::*;

@@ -26,7 +26,7 @@ fn effective_capabilities() -> u64 {
 fn is_root() -> bool {
     let root = geteuid().is_root();
     if !root {
-        println!("skipped: only root can act as others");
+        afflux_scratch::skipped!("only root can act as others");
     }
     root
 }

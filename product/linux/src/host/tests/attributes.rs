@@ -307,7 +307,7 @@ fn writes_take_the_rights_to_act_as_others_whoever_calls() {
     const OWNER: u32 = 4001;
     const GROUP: u32 = 4200;
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can be several users");
+        afflux_scratch::skipped!("only root can be several users");
         return;
     }
     let world = World::new();

@@ -45,7 +45,7 @@ fn root_takes(world: &World, name: &str, mode: &str) {
 #[test]
 fn bytes_that_are_written_late_take_the_bits_that_give_rights() {
     if !is_root() {
-        println!("skipped: only root can give a file away");
+        afflux_scratch::skipped!("only root can give a file away");
         return;
     }
     for (io, caching) in [
@@ -78,7 +78,7 @@ fn bytes_that_are_written_late_take_the_bits_that_give_rights() {
 #[test]
 fn a_new_size_takes_the_bits_that_give_rights() {
     if !is_root() {
-        println!("skipped: only root can give a file away");
+        afflux_scratch::skipped!("only root can give a file away");
         return;
     }
     for io in [IoChoice::Auto, IoChoice::Syscalls] {
@@ -98,7 +98,7 @@ fn a_new_size_takes_the_bits_that_give_rights() {
 #[test]
 fn root_sets_the_groups_bit_on_what_other_groups_have() {
     if !is_root() {
-        println!("skipped: only root can give a file away");
+        afflux_scratch::skipped!("only root can give a file away");
         return;
     }
     with_servers_privileges(|| {
@@ -129,7 +129,7 @@ fn root_sets_the_groups_bit_on_what_other_groups_have() {
 #[test]
 fn a_changed_owner_counts_while_the_file_stays_dirty() {
     if !is_root() {
-        println!("skipped: only root can give a file away");
+        afflux_scratch::skipped!("only root can give a file away");
         return;
     }
     let world = World::new();

@@ -129,12 +129,12 @@ impl Drop for EndOf<'_> {
 fn a_frozen_file_system_does_not_hold_up_another() {
     let scratch = Scratch::new();
     if !is_root() {
-        println!("skipped: freezing a file system takes root");
+        afflux_scratch::skipped!("freezing a file system takes root");
         return;
     }
     let file_system = match Loop::new(scratch.path()) {
         Ok(file_system) => file_system,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return afflux_scratch::skipped!("{error}"),
     };
     let works = scratch.path().join("works");
     std::fs::create_dir(&works).unwrap();
@@ -229,12 +229,12 @@ fn make(volume: &Files, platform: &LinuxPlatform, way: usize, from: &Object, to:
 fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
     let scratch = Arc::new(Scratch::new());
     if !is_root() {
-        println!("skipped: freezing a file system takes root");
+        afflux_scratch::skipped!("freezing a file system takes root");
         return;
     }
     let file_system = match Loop::new(scratch.path()) {
         Ok(file_system) => file_system,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return afflux_scratch::skipped!("{error}"),
     };
     let (export, outside) = (file_system.mount.join("export"), file_system.mount.join("outside"));
     std::fs::create_dir(&export).unwrap();

@@ -1,6 +1,10 @@
 //! The changes that a shared sync makes durable. The tests look for them in a copy of the disk, made while the file
 //! system is mounted, as a power failure would leave it.
 
+//! rule: a change of names is durable when its caller gets the reply; a sync is shared where the file system promises
+//! that
+//! kept in: `product/linux/src/host/stable.rs`, `product/linux/src/host/journal.rs`
+
 use afflux_volume::{Directory, New, Node, Stable};
 use futures_util::future::join_all;
 
@@ -20,11 +24,11 @@ const XFS: Kind = ("xfs", 320 << 20, &["mkfs.xfs", "-q"], Some(Covers::Earlier))
 /// A server on a file system of its own; none, after a printed reason, if that cannot be made.
 fn served(scratch: &Arc<Scratch>, (name, bytes, mkfs, covers): Kind) -> Option<(World, Loop)> {
     if !is_root() {
-        println!("skipped: mounting a file system takes root");
+        afflux_scratch::skipped!("mounting a file system takes root");
         return None;
     }
     let mount = scratch.path().join(name);
-    let made = Loop::made(&mount, bytes, mkfs).map_err(|error| println!("skipped: {error}")).ok()?;
+    let made = Loop::made(&mount, bytes, mkfs).map_err(|error| afflux_scratch::skipped!("{error}")).ok()?;
     std::os::unix::fs::symlink(&mount, scratch.path().join("export")).unwrap();
     let world = World::on(Arc::clone(scratch), HostOptions::default());
     let device = world.tree.exports()[0].root.stat.device;

@@ -281,7 +281,7 @@ fn others_mount_points_are_devices_of_their_own() {
             .status()
             .is_ok_and(|status| status.success());
     if !mounted {
-        println!("skipped: nothing can be mounted here");
+        afflux_scratch::skipped!("nothing can be mounted here");
         return;
     }
     let check = || {

@@ -1,0 +1,147 @@
+//! How comments and documents read, measured for each tree; a tree may not get worse.
+//!
+//! Owns: the trees, the three figures of each, the goals, the list of trees that are above them yet.
+//! Does not own: what a sentence is (`sentences`), which sentence is hard (`hard`).
+//! Invariants: a figure above its goal is at most the one in the list. Renewing the list raises none of its figures.
+
+mod hard;
+mod sentences;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, ensure};
+
+use self::hard::Kinds;
+use super::violation::Violation;
+use crate::repository::TextFile;
+
+/// The list of trees above their goals.
+pub(super) const LIST: &str = "xtask/english.txt";
+
+const RULE: &str = "english";
+
+/// What is counted, in the order of the figures.
+const KINDS: [&str; 3] = ["sentences longer than 30 words", "sentences with a headless clause", "stacks of pronouns"];
+
+/// At most so many of 1,000 sentences, in tenths.
+const GOALS: Figures = [600, 150, 60];
+
+/// A tree with fewer sentences has no figures: it may have [`FEW_HARD`] of each kind.
+const FEW: u64 = 100;
+const FEW_HARD: u64 = 2;
+
+/// Hard sentences of each kind among 1,000, in tenths.
+type Figures = [u64; 3];
+
+/// The trees of the list with their figures.
+type Listed = BTreeMap<String, Figures>;
+
+/// What a tree has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Count {
+    sentences: u64,
+    hard: [u64; 3],
+}
+
+impl Count {
+    /// Rounded up: one more hard sentence is seen in any tree.
+    fn figures(self) -> Figures {
+        self.hard.map(|hard| (hard * 10_000).div_ceil(self.sentences.max(1)))
+    }
+
+    /// Which figures are above their goals.
+    fn is_above(self) -> [bool; 3] {
+        let figures = self.figures();
+        let few = self.sentences < FEW;
+        [0, 1, 2].map(|at| if few { self.hard[at] > FEW_HARD } else { figures[at] > GOALS[at] })
+    }
+}
+
+/// The violations in these files, given the text of the list.
+pub(super) fn check(files: &[TextFile], list: &str) -> Result<Vec<Violation>> {
+    let (counts, listed) = (counts(files), read(list)?);
+    let mut violations: Vec<Violation> = Vec::new();
+    for (tree, count) in &counts {
+        let figures = count.figures();
+        let kept = listed.get(tree.as_str()).copied().unwrap_or_default();
+        for (at, _) in count.is_above().iter().enumerate().filter(|(at, above)| **above && figures[*at] > kept[*at]) {
+            let (now, kept, goal) = (tenths(figures[at]), tenths(kept[at]), tenths(GOALS[at]));
+            let text = format!("{} among 1,000 are {now}; the list has {kept}, the goal is {goal}", KINDS[at]);
+            violations.push(Violation::new(tree.as_str(), RULE, text));
+        }
+    }
+    let gone = listed.keys().filter(|tree| !counts.contains_key(tree.as_str()));
+    violations.extend(gone.map(|tree| Violation::new(LIST, RULE, format!("there is no tree {tree}"))));
+    Ok(violations)
+}
+
+/// The list with the lower figures of today. A figure that grew stays as it was, and [`check`] finds it.
+pub(super) fn renewed(files: &[TextFile], list: &str) -> Result<String> {
+    let counts = counts(files);
+    let mut text = HEADER.to_owned();
+    for (tree, kept) in read(list)? {
+        let Some(count) = counts.get(&tree).filter(|count| count.is_above().contains(&true)) else { continue };
+        let figures = count.figures();
+        let [long, headless, stacks] = [0, 1, 2].map(|at| tenths(figures[at].min(kept[at])));
+        let _ = writeln!(text, "{tree} {long} {headless} {stacks}");
+    }
+    Ok(text)
+}
+
+/// How the list begins.
+const HEADER: &str = "\
+# Trees whose English is not yet at the goals of 60, 15 and 6 among 1,000 sentences. Each line has the tree, the
+# sentences longer than 30 words, those with a headless clause, and the stacks of pronouns. `cargo xtask tidy` fails when
+# a figure grows. `cargo xtask tidy --renew` writes lower ones; to write a higher one takes an editor and a reason.
+";
+
+fn read(list: &str) -> Result<Listed> {
+    let lines = list.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| row(line).with_context(|| format!("{LIST}: {line}"))).collect()
+}
+
+fn row(line: &str) -> Result<(String, Figures)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    ensure!(words.len() == 4, "a tree and three figures are needed");
+    let figure = |word: &str| -> Result<u64> {
+        let (whole, tenth) = word.split_once('.').context("a figure has one digit after its point")?;
+        Ok(whole.parse::<u64>()? * 10 + tenth.parse::<u64>()?)
+    };
+    Ok((words[0].to_owned(), [figure(words[1])?, figure(words[2])?, figure(words[3])?]))
+}
+
+fn tenths(figure: u64) -> String {
+    format!("{}.{}", figure / 10, figure % 10)
+}
+
+/// Every tree with what its files have.
+fn counts(files: &[TextFile]) -> BTreeMap<String, Count> {
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    for file in files {
+        let Some(tree) = tree(&file.path) else { continue };
+        let count = counts.entry(tree).or_default();
+        for sentence in sentences::of(file) {
+            count.sentences += 1;
+            let Kinds { is_long, is_headless, is_stack } = hard::kinds(&sentence);
+            for (at, is_hard) in [is_long, is_headless, is_stack].into_iter().enumerate() {
+                count.hard[at] += u64::from(is_hard);
+            }
+        }
+    }
+    counts
+}
+
+/// The folder of the file's crate, or `documents`. Pages of the notebook are never edited: they are of no tree.
+fn tree(path: &str) -> Option<String> {
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts[..] {
+        ["notebook", ..] => None,
+        ["xtask", _, ..] => Some("xtask".to_owned()),
+        ["product" | "world" | "laboratory" | "tests", name, _, ..] => Some(format!("{}/{name}", parts[0])),
+        _ => Some("documents".to_owned()),
+    }
+}

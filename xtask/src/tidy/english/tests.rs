@@ -1,0 +1,120 @@
+use super::hard::{kinds, word_count};
+use super::*;
+
+fn file(path: &str, text: &str) -> TextFile {
+    TextFile { path: path.to_owned(), text: text.to_owned() }
+}
+
+fn sentences(path: &str, text: &str) -> Vec<String> {
+    sentences::of(&file(path, text))
+}
+
+#[test]
+fn comments_are_prose_and_code_is_not() {
+    let text = "//! One `x` is here. Two is there.\n\nfn f() {\n    // Three goes\n    // on (4 is none). 5 begins one more.\n\
+                }\n/// ```\n/// let it be code;\n/// ```\n/// | no | table | is |\nconst A: &str = \"// no string\";\n";
+    let expected = ["One X is here.", "Two is there.", "Three goes on (4 is none).", "5 begins one more."];
+    assert_eq!(sentences("a.rs", text), expected);
+    assert_eq!(sentences("a.rs", "// - one point is here\n// - two points are there").len(), 2);
+}
+
+#[test]
+fn paragraphs_and_points_are_prose_and_tables_are_not() {
+    let text = "# A heading of four\n\nOne [link to](x.md) is\nhere. It has [two].\n- a point goes\n  on\n1. a point of numbers\n\n\
+                | a | table | is | none |\n    indented code is none\n```\nfenced code is none\n```\n";
+    let expected = ["One link to is here.", "It has two.", "a point goes on", "a point of numbers"];
+    assert_eq!(sentences("a.md", text), expected);
+}
+
+#[test]
+fn words_are_counted_as_a_reader_does() {
+    assert_eq!(word_count("it's a read-ahead of 4 KiB, isn't it?"), 7);
+}
+
+#[test]
+fn a_clause_without_a_noun_is_found_where_a_noun_is_due() {
+    let headless = |text| kinds(text).is_headless;
+    for text in [
+        "Who writes waits for the disk.",
+        "It waits for what is dirty.",
+        "It counts, whoever came first of them.",
+        "The page (what it has) goes.",
+        "That is what they ask for.",
+    ] {
+        assert!(headless(text), "{text}");
+    }
+    for text in [
+        "The caller who writes waits.",
+        "Somehow, what?",
+        "It is of what kind of page.",
+        "It says what, and when.",
+        "The flusher decides what goes.",
+        "What is it that waits here?",
+    ] {
+        assert!(!headless(text), "{text}");
+    }
+}
+
+#[test]
+fn a_stack_has_four_pronouns_in_fewer_than_twenty_words() {
+    assert!(kinds("It gives them to those that want it.").is_stack);
+    assert!(kinds("There so many of the same take another.").is_stack);
+    assert!(!kinds("It gives them to those callers.").is_stack);
+    let long =
+        "It gives them to those that want pages of files on devices with queues of requests from many of the tasks";
+    assert!(!kinds(long).is_stack);
+}
+
+#[test]
+fn a_sentence_of_more_than_thirty_words_is_long() {
+    assert!(!kinds(&"word ".repeat(30)).is_long);
+    assert!(kinds(&"word ".repeat(31)).is_long);
+}
+
+/// A tree of so many sentences, of which the first are hard in one way.
+fn tree_of(sentences: usize, headless: usize) -> [TextFile; 1] {
+    let text =
+        (0..sentences).map(|at| if at < headless { "// Who writes waits.\n\n" } else { "// The page goes.\n\n" });
+    [file("product/x/src/a.rs", &text.collect::<String>())]
+}
+
+#[test]
+fn a_tree_above_its_goals_may_be_in_the_list_and_not_grow() {
+    let found = |files: &[TextFile], list: &str| check(files, list).unwrap().len();
+    assert_eq!(found(&tree_of(1000, 15), ""), 0);
+    assert_eq!(found(&tree_of(1000, 16), ""), 1);
+    assert_eq!(found(&tree_of(1000, 16), "# Trees\nproduct/x 0.0 16.0 0.0\n"), 0);
+    assert_eq!(found(&tree_of(1000, 17), "product/x 0.0 16.0 0.0\n"), 1);
+    assert_eq!(found(&tree_of(1000, 0), "product/gone 0.0 16.0 0.0\n"), 1);
+    assert!(check(&[], "product/x 16\n").is_err());
+}
+
+#[test]
+fn a_small_tree_may_have_two_hard_sentences() {
+    assert!(check(&tree_of(99, 2), "").unwrap().is_empty());
+    assert_eq!(check(&tree_of(99, 3), "").unwrap().len(), 1);
+}
+
+#[test]
+fn renewing_lowers_figures_drops_trees_at_their_goals_and_raises_nothing() {
+    let list = |headless: &str| format!("{HEADER}product/x 0.0 {headless} 0.0\n");
+    assert_eq!(renewed(&tree_of(1000, 20), &list("30.0")).unwrap(), list("20.0"));
+    assert_eq!(renewed(&tree_of(1000, 40), &list("30.0")).unwrap(), list("30.0"));
+    assert_eq!(renewed(&tree_of(1000, 15), &list("30.0")).unwrap(), HEADER);
+    assert_eq!(renewed(&tree_of(1000, 20), "").unwrap(), HEADER);
+}
+
+#[test]
+fn a_file_is_of_its_crate_or_of_the_documents() {
+    for (path, expected) in [
+        ("product/engine/src/lib.rs", Some("product/engine")),
+        ("product/afflux-c/fio/README.md", Some("product/afflux-c")),
+        ("tests/race/src/main.rs", Some("tests/race")),
+        ("xtask/src/main.rs", Some("xtask")),
+        ("docs/decisions/names.md", Some("documents")),
+        ("README.md", Some("documents")),
+        ("notebook/nfs.md", None),
+    ] {
+        assert_eq!(tree(path).as_deref(), expected, "{path}");
+    }
+}
