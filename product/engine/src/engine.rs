@@ -15,8 +15,9 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::Devices;
 use crate::devices::file::FileInner;
-use crate::devices::state::{DeviceId, DeviceState, DeviceStatus, ListedFiles};
+use crate::devices::state::{DeviceState, DeviceStatus};
 use crate::devices::waits::{DeviceWaits, WaitHistograms};
+use crate::devices::{DeviceId, ListedFiles};
 use crate::dirty;
 use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
@@ -548,7 +549,7 @@ impl<P: Platform> Engine<P> {
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
-        self.device(device).map(|device| device.waits.told(self.base.now(), device.silence.is_stalled()))
+        self.device(device).map(|device| device.waits_told(self.base.now()))
     }
 
     /// How long waits for the device took, without names. Takes no lock that a caller takes. `None` if the engine has

@@ -42,7 +42,7 @@ pub enum PutBack {
 pub(crate) struct FileInner {
     pub(crate) pages: FilePages,
     pub(crate) cache: Arc<Cache>,
-    table: Arc<FileTable>,
+    table: Arc<FileTable<FileInner>>,
     pub(crate) device: Arc<DeviceState>,
     pub(crate) backing: Backing,
     /// The largest size that the file can have.
@@ -153,7 +153,7 @@ pub(crate) struct SyncRound {
 impl FileInner {
     pub(super) fn new(
         pages: FilePages,
-        (cache, table): (Arc<Cache>, Arc<FileTable>),
+        (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
         device: Arc<DeviceState>,
         backing: Backing,
         readahead: Readahead,

@@ -12,6 +12,7 @@ mod busy;
 mod congestion;
 pub(crate) mod delays;
 pub(crate) mod file;
+mod id;
 pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
@@ -42,12 +43,14 @@ use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::sync::OwnLines;
 use crate::wait::{WaitQueue, lock};
+pub(crate) use busy::Kind;
 use file::FileInner;
+pub use id::DeviceId;
 pub(crate) use lists::FlushReason;
-use state::{DeviceId, DeviceState};
+pub use ready::ListedFiles;
+use state::DeviceState;
 use table::FileTable;
 pub(crate) use totals::DirtyTotals;
-pub(crate) use usage::Kind;
 
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.
@@ -56,7 +59,7 @@ const DIRTY_BYTES_MIN: u64 = 8192;
 pub(crate) struct Devices {
     cache: Arc<Cache>,
     list: Mutex<Vec<Arc<DeviceState>>>,
-    pub(crate) files: Arc<FileTable>,
+    pub(crate) files: Arc<FileTable<FileInner>>,
     pub(crate) settings: Settings,
     pub(crate) policy: InForce,
     /// The policy for readahead.

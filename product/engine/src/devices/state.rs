@@ -8,18 +8,20 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::DirtyTotals;
 use super::admission::AdmissionQueue;
+use super::busy::Kind;
 use super::congestion::Congestion;
 use super::file::{FailedPages, FileInner, FileState};
+use super::id::DeviceId;
 use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::placing::Placing;
 use super::purses::Purses;
-use super::ready::{Behind, Entry, Size};
+use super::ready::{Behind, Entry, ListedFiles, Size};
 use super::silence::Silent;
-use super::usage::{Kind, Place, Usage};
-use super::waits::Waits;
+use super::totals::DirtyTotals;
+use super::usage::{Place, Usage};
+use super::waits::{DeviceWaits, Waits};
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
@@ -31,10 +33,6 @@ use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::sync::OwnLines;
 use crate::units::Pages;
 use crate::wait::{Permits, Signal, WaitQueue, lock};
-
-/// A device of an engine, by number from 0.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct DeviceId(pub u32);
 
 /// A device as the engine keeps it. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
@@ -55,7 +53,7 @@ pub(crate) struct DeviceState {
     pub(crate) in_flight: InFlight,
     totals: Arc<DirtyTotals>,
     pub(crate) flusher: Signal,
-    lists: Mutex<Lists>,
+    lists: Mutex<Lists<FileInner>>,
     writeback_pages: AtomicU64,
     dirtied_pages: AtomicU64,
     written_pages: AtomicU64,
@@ -70,7 +68,7 @@ pub(crate) struct DeviceState {
     exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
     /// The waiters, and how long such waits take.
-    pub(crate) waits: Waits,
+    pub(crate) waits: Waits<FileInner>,
     /// Debts of clients for new files.
     pub(crate) purses: Purses,
     /// Whether the device hangs.
@@ -722,6 +720,11 @@ impl DeviceState {
 }
 
 impl DeviceState {
+    /// All known waits for the device.
+    pub(crate) fn waits_told(&self, now: Nanos) -> DeviceWaits {
+        self.waits.told(now, self.silence.is_stalled(), |file| file.backing.clone())
+    }
+
     /// The number of files in each list of turns.
     pub(crate) fn listed_files(&self) -> ListedFiles {
         lock(&self.lists).ready.counts()
@@ -743,7 +746,7 @@ impl DirtyFiles for DeviceState {
 }
 
 /// The file's entry for the queue.
-fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
+fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry<FileInner> {
     let size = Size::of(state.waiting_pages());
     let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
     Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
@@ -756,17 +759,6 @@ impl Drop for Draining<'_> {
     fn drop(&mut self) {
         self.0.drains.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// A device's files that may be written, by their place in the order of turns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ListedFiles {
-    /// Files that became dirty and have had no turn. (The kernel's b_dirty.)
-    pub dirty: u64,
-    /// Files of the current round. (b_io.)
-    pub round: u64,
-    /// Files that have had their turn in it and have more. (b_more_io.)
-    pub more: u64,
 }
 
 /// The status of a device.

@@ -7,7 +7,7 @@
 //! begins during a release, at least one of the two observes the other: each writes the word that the other reads, and
 //! a fence stands in between.
 
-use super::state::DeviceId;
+use super::id::DeviceId;
 use crate::rare::Looks;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};

@@ -4,7 +4,7 @@
 //! Invariants: every request that begins ends; a leaf in the lock order.
 
 use super::bandwidth::Bandwidth;
-use super::busy::Clocks;
+use super::busy::{Clocks, Kind};
 use crate::error::DeviceError;
 use crate::platform::Nanos;
 use crate::readahead::law::Law;
@@ -13,17 +13,6 @@ use crate::readahead::prices::Learner;
 /// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
 /// the error.
 const FAILURES_BEFORE_TELLING: u32 = 3;
-
-/// The effect of a request on the device's data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// Reads bytes.
-    Read,
-    /// Writes bytes.
-    Write,
-    /// Moves no bytes: flushes, sizes, holes, reservations.
-    Other,
-}
 
 /// The end of a file's bytes on the device: the file's slot, and a page.
 pub(crate) type Place = (u32, u64);

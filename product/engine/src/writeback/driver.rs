@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use super::Writeback;
 use super::turn::{Patience, Step, Taken};
+use crate::devices::DeviceId;
 use crate::devices::FlushReason;
 use crate::devices::file::PutBack;
-use crate::devices::state::DeviceId;
 use crate::platform::{Nanos, Platform};
 use crate::policy::View;
 use crate::settings::Knob;
