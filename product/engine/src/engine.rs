@@ -13,11 +13,10 @@ use crate::base::Base;
 use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::Devices;
 use crate::devices::file::FileInner;
-use crate::devices::state::{DeviceState, DeviceStatus};
+use crate::devices::state::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, WaitHistograms};
-use crate::devices::{DeviceId, ListedFiles};
+use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
 use crate::dirty;
 use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
@@ -84,7 +83,7 @@ impl File {
 
     /// Whether the device has changes to the file that no flush has followed yet.
     pub fn awaits_flush(&self) -> bool {
-        self.0.device.awaits_flush(&self.0)
+        self.0.device.agenda().awaits_flush(self.0.pages.slot)
     }
 
     /// The largest size that the file can have: a device may keep less than 2^63 - 1 bytes in a file.
@@ -453,7 +452,7 @@ impl<P: Platform> Engine<P> {
             return;
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
-            device.flusher.raise();
+            device.flusher().raise();
             device.silence.look.raise();
         }
     }
@@ -473,9 +472,9 @@ impl<P: Platform> Engine<P> {
         let Some(device) = self.device(device) else {
             return Vec::new();
         };
-        let _ends = device.drain();
+        let _ends = device.agenda().drain();
         let mut failed = Vec::new();
-        let files: Vec<File> = device.files_to_drain().into_iter().map(File).collect();
+        let files: Vec<File> = device.agenda().files_to_drain().into_iter().map(File).collect();
         for some in files.chunks(DRAIN_TOGETHER) {
             // Requested together, so that the host can join their flushes.
             let rounds: Vec<_> =
@@ -492,7 +491,7 @@ impl<P: Platform> Engine<P> {
 
     /// Files of the device with unwritten data, and the number of dirty bytes of each.
     pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
-        let files = self.device(device).map(|device| device.unclean_files()).unwrap_or_default();
+        let files = self.device(device).map(|device| device.agenda().unclean_files()).unwrap_or_default();
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
@@ -536,7 +535,7 @@ impl<P: Platform> Engine<P> {
 
     /// How many of the device's files wait for a turn to be written, in time proportional to their number.
     pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
-        self.device(device).map(|device| device.listed_files())
+        self.device(device).map(|device| device.agenda().listed_files())
     }
 
     /// Until the result is dropped, a change of names on the device is being made durable. Less data is in flight
@@ -549,7 +548,10 @@ impl<P: Platform> Engine<P> {
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
-        self.device(device).map(|device| device.waits_told(self.base.now()))
+        self.device(device).map(|device| {
+            let hung = device.silence.is_stalled();
+            device.waits.told(self.base.now(), hung, |file| file.backing.clone())
+        })
     }
 
     /// How long waits for the device took, without names. Takes no lock that a caller takes. `None` if the engine has

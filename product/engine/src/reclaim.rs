@@ -91,7 +91,7 @@ impl<P: Platform> Reclaim<P> {
         files.sort_unstable();
         files.dedup();
         for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
-            file.device.press();
+            file.device.agenda().press();
         }
     }
 }
@@ -204,7 +204,7 @@ impl<P: Platform> Reclaim<P> {
         self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
-                device.press();
+                device.agenda().press();
             }
             let look_again = self.base.sleep_until(self.base.now().after(LOOK_AGAIN_NS));
             either(

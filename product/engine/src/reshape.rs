@@ -363,7 +363,7 @@ impl<P: Platform> Reshaping<P> {
                 file.device.file_recovers();
             }
             state.flush_failed = false;
-            file.device.forget_unflushed(file);
+            file.device.agenda().forget_unflushed(file.pages.slot);
             file.settle(&mut state)
         };
         file.queue.wake_all();

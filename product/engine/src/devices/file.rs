@@ -1,8 +1,8 @@
 //! One open file, on its device.
 //!
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
-//! errors; the device's list that the file belongs in.
-//! Does not own: names (`volume`), its pages (`cache`), the lists (`state`).
+//! errors.
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`agenda`) and the file's way into them (`listing`).
 //! Invariants: the `size` of its pages is the size that readers of the cache see, `host_size` the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards.
@@ -27,23 +27,13 @@ use crate::request::Backing;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Permits, WaitQueue};
 
-/// Where a file with more to write goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PutBack {
-    /// Behind the other files that had a turn; the file's age stays (the kernel's `requeue_io`).
-    More,
-    /// Among the files that have had no turn, as the youngest. The file's age starts anew if the youngest file there
-    /// became dirty later; if no file is there, its age stays (the kernel's `redirty_tail`).
-    Redirty,
-}
-
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
 pub(crate) struct FileInner {
     pub(crate) pages: FilePages,
     pub(crate) cache: Arc<Cache>,
     table: Arc<FileTable<FileInner>>,
-    pub(crate) device: Arc<DeviceState>,
+    pub(crate) device: Arc<DeviceState<Self>>,
     pub(crate) backing: Backing,
     /// The largest size that the file can have.
     pub(crate) bytes_max: u64,
@@ -59,7 +49,7 @@ pub(crate) struct FileInner {
     /// The file as a payer, if the policy asks about payers.
     pub(crate) payer: Payer,
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
-    unclean: AtomicBool,
+    pub(super) unclean: AtomicBool,
 }
 
 /// Failed attempts in a row after which a file's writes count as failing.
@@ -154,7 +144,7 @@ impl FileInner {
     pub(super) fn new(
         pages: FilePages,
         (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
-        device: Arc<DeviceState>,
+        device: Arc<DeviceState<Self>>,
         backing: Backing,
         readahead: Readahead,
     ) -> Self {
@@ -241,27 +231,6 @@ impl FileInner {
 
 /// Changes that need the file's lock: the guarded state is the proof.
 impl FileInner {
-    /// A page has become dirty; it was charged. Few of many pages read the clock.
-    pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
-        state.dirty_pages += 1;
-        if state.dirty_pages == 1 {
-            state.dirtied_at = now();
-            self.unclean.store(true, Ordering::Release);
-            self.device.keep(self, state);
-        }
-        if !state.queued && state.holds == 0 {
-            state.queued = true;
-            // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
-            state.dirtied_at = now();
-            if let Some(idle) = self.device.in_flight.allowed().idle {
-                state.watch.wakes(state.dirtied_at, idle.look_ns);
-            }
-            self.device.queue_dirty(self, state);
-        } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
-            self.device.grow_queued(self, state);
-        }
-    }
-
     /// Tags or untags a page as dirty, and updates its device's count of runs. Returns how many more runs the device
     /// has to write for it: none if the page follows the file's pages in flight.
     pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
@@ -284,7 +253,7 @@ impl FileInner {
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.unflushed = true;
         if !state.discarded {
-            self.device.keep_unflushed(self, state, now);
+            self.device.agenda.keep_unflushed(self.pages.slot, self, now);
         }
     }
 
@@ -299,7 +268,7 @@ impl FileInner {
         }
         self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
-        self.device.let_be(self)
+        self.device.agenda.let_be(self.pages.slot)
     }
 
     /// Tells the device how many pages of the file failed.
@@ -310,45 +279,9 @@ impl FileInner {
         self.device.note_failed_pages(before, now);
     }
 
-    /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
-    pub(crate) fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        self.requeue_as(state, now, PutBack::More);
-    }
-
-    /// As [`FileInner::requeue`], with the place of a file that may be written at once.
-    pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
-        if state.holds > 0 {
-            return;
-        }
-        if self.has_tagged(Tag::ToWrite) {
-            self.device.queue_sync(self, state);
-        }
-        if !self.has_tagged(Tag::Dirty) {
-            return;
-        }
-        if state.backs_off(now) {
-            self.come_back(state, state.retry_at);
-        } else if !state.queued {
-            state.queued = true;
-            match how {
-                PutBack::More => self.device.queue_more(self, state),
-                PutBack::Redirty => self.device.queue_redirtied(self, state, now),
-            }
-            self.device.flusher.raise();
-        }
-    }
-
     /// Whether any page has the tag.
     pub(crate) fn has_tagged(&self, tag: Tag) -> bool {
         self.pages.index.any_tagged(&self.cache.nodes, tag)
-    }
-
-    /// Makes the flusher come back at `at`, unless it will come back anyway.
-    pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
-        if !state.retry_queued {
-            state.retry_queued = true;
-            self.device.queue_later(self, at);
-        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! A device's lists of files: which file is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`), the orders of files that
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files that
 //! may be written (`ready`).
 //! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use super::ready::{Behind, Entry, Place, Ready};
+use super::ready::{Behind, Entry, Place, Ready, Size};
 use crate::platform::Nanos;
 
 /// The most files that return to their lists at one look.
@@ -88,27 +88,20 @@ impl<F> Default for Lists<F> {
     }
 }
 
-/// A file taken off its list.
-pub(super) enum Next<F> {
-    /// A file that a sync or a retry waits for.
-    Asked(Weak<F>),
-    /// A file that may be written.
-    Ready(Entry<F>),
-}
-
 impl<F> Lists<F> {
-    /// Takes the next file off its list.
-    pub(super) fn next(&mut self, reason: FlushReason) -> Option<Next<F>> {
+    /// Takes the next file off its list; returns it with its size there, which is 0 for a sync or a retry.
+    pub(super) fn next(&mut self, reason: FlushReason) -> Option<(Weak<F>, Size)> {
+        let asked = |file| (file, Size::default());
         match reason {
-            FlushReason::Sync => return self.sync.pop_front().map(Next::Asked),
-            FlushReason::Retry => return self.retry.pop_front().map(Next::Asked),
+            FlushReason::Sync => return self.sync.pop_front().map(asked),
+            FlushReason::Retry => return self.retry.pop_front().map(asked),
             FlushReason::Background => self.ready.next_in_turn(),
             FlushReason::Largest { hot } => self.ready.next_largest(hot),
             FlushReason::Expired { before } => self.ready.next_expired(before),
             FlushReason::Oldest { before, hot } => self.ready.next_oldest(before, hot),
             FlushReason::Idle { now } => self.ready.next_to_look_at(now),
         }
-        .map(Next::Ready)
+        .map(|entry| (entry.file, entry.size))
     }
 }
 

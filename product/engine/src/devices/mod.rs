@@ -7,6 +7,7 @@
 //! engine is gone.
 
 pub(crate) mod admission;
+pub(crate) mod agenda;
 mod bandwidth;
 mod busy;
 mod congestion;
@@ -14,6 +15,7 @@ pub(crate) mod delays;
 pub(crate) mod file;
 mod id;
 pub(crate) mod in_flight;
+mod listing;
 mod lists;
 pub(crate) mod pass;
 pub(crate) mod placing;
@@ -46,15 +48,19 @@ use crate::wait::{WaitQueue, lock};
 pub(crate) use busy::Kind;
 use file::FileInner;
 pub use id::DeviceId;
+pub use listing::PutBack;
 pub(crate) use lists::FlushReason;
 pub use ready::ListedFiles;
-use state::DeviceState;
+pub(crate) use ready::Size;
 use table::FileTable;
 pub(crate) use totals::DirtyTotals;
 
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
+
+/// A device with the engine's files.
+pub(crate) type DeviceState = state::DeviceState<FileInner>;
 
 pub(crate) struct Devices {
     cache: Arc<Cache>,
@@ -129,7 +135,7 @@ impl Devices {
         let id = DeviceId(list.len() as u32);
         let memory = self.policy.new_device(remembered);
         let settings = DeviceSettings::new(&self.settings);
-        let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
+        let added = Arc::new(state::DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
         list.push(Arc::clone(&added));
         added
     }
@@ -178,7 +184,8 @@ impl Devices {
     pub(crate) fn census(&self) -> Census {
         let mut census = self.cache.census();
         for device in self.all() {
-            census.unwritten += device.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
+            census.unwritten +=
+                device.agenda.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
         }
         census
     }
@@ -313,7 +320,7 @@ impl Drop for Devices {
     /// Data still dirty is lost: drain first.
     fn drop(&mut self) {
         for device in self.all() {
-            device.forget_files();
+            device.agenda.forget_files();
         }
     }
 }

@@ -9,19 +9,18 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::admission::AdmissionQueue;
+use super::agenda::{Agenda, FlusherView};
 use super::busy::Kind;
 use super::congestion::Congestion;
-use super::file::{FailedPages, FileInner, FileState};
+use super::file::FailedPages;
 use super::id::DeviceId;
 use super::in_flight::InFlight;
-use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::placing::Placing;
 use super::purses::Purses;
-use super::ready::{Behind, Entry, ListedFiles, Size};
 use super::silence::Silent;
 use super::totals::DirtyTotals;
 use super::usage::{Place, Usage};
-use super::waits::{DeviceWaits, Waits};
+use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
@@ -36,7 +35,7 @@ use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device as the engine keeps it. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
-pub(crate) struct DeviceState {
+pub(crate) struct DeviceState<F> {
     /// Requests in flight.
     pub(crate) slots: Permits,
     /// Frames held by reads in flight, or about to be: a hung device must not take all frames. Separate from the slots:
@@ -52,31 +51,26 @@ pub(crate) struct DeviceState {
     pub(crate) admission: AdmissionQueue,
     pub(crate) in_flight: InFlight,
     totals: Arc<DirtyTotals>,
-    pub(crate) flusher: Signal,
-    lists: Mutex<Lists<FileInner>>,
+    pub(super) agenda: Agenda<F>,
     writeback_pages: AtomicU64,
     dirtied_pages: AtomicU64,
     written_pages: AtomicU64,
     /// Requests of writes in flight, or about to be submitted.
     writes_in_flight: AtomicU32,
     congestion: Congestion,
-    /// Turns of files under way.
-    turns: AtomicU32,
     /// The memory of the policy in force about the device.
     pub(crate) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
     /// The waiters, and how long such waits take.
-    pub(crate) waits: Waits<FileInner>,
+    pub(crate) waits: Waits<F>,
     /// Debts of clients for new files.
     pub(crate) purses: Purses,
     /// Whether the device hangs.
     pub(crate) silence: Silent,
     /// Tasks that wait for a write to end, to take over its request.
     pub(crate) write_ended: WaitQueue,
-    memory_short: AtomicBool,
-    drains: AtomicU32,
     /// Whether dirty pages have their place on the device when space gets small.
     pub(crate) placing: Placing,
     files_failed: AtomicU64,
@@ -91,31 +85,7 @@ pub(crate) struct DeviceState {
     pub(crate) read_law: SharedLaw,
 }
 
-/// A flusher's view of its device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FlusherView {
-    pub(crate) now: Nanos,
-    /// A sync waits for pages.
-    pub(crate) sync_waiting: bool,
-    /// Syncs have used so much of the device's time that other writes go first.
-    pub(crate) sync_ahead: bool,
-    /// A file that failed, or was busy, is due for a retry.
-    pub(crate) retry_due: bool,
-    /// Files with dirty pages that may be written now.
-    pub(crate) files_ready: bool,
-    /// A caller asked for everything to be written.
-    pub(crate) draining: bool,
-    /// A task found no frame, or waits in the admission queue.
-    pub(crate) memory_short: bool,
-    /// When the first retry is due.
-    pub(crate) next_retry: Option<Nanos>,
-    /// The interval between looks; [`u64::MAX`] is never.
-    pub(crate) interval_ns: u64,
-    /// How often a file was put among the files that may be written.
-    pub(crate) listed: u64,
-}
-
-impl DeviceState {
+impl<F> DeviceState<F> {
     pub(super) fn new(
         id: DeviceId,
         name: &str,
@@ -136,14 +106,12 @@ impl DeviceState {
             totals,
             slots: Permits::new(depth),
             reading: Permits::new(0),
-            flusher: Signal::new(),
-            lists: Mutex::default(),
+            agenda: Agenda::new(),
             writeback_pages: AtomicU64::new(0),
             dirtied_pages: AtomicU64::new(0),
             written_pages: AtomicU64::new(0),
             writes_in_flight: AtomicU32::new(0),
             congestion: Congestion::default(),
-            turns: AtomicU32::new(0),
             memory,
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
@@ -151,8 +119,6 @@ impl DeviceState {
             purses: Purses::default(),
             silence: Silent::new(),
             write_ended: WaitQueue::new(),
-            memory_short: AtomicBool::new(false),
-            drains: AtomicU32::new(0),
             placing: Placing::default(),
             files_failed: AtomicU64::new(0),
             failed_pages: AtomicU64::new(0),
@@ -161,6 +127,16 @@ impl DeviceState {
             read_law: SharedLaw::new(Usage::default().law()),
             usage: OwnLines::default(),
         }
+    }
+
+    /// The work of the flusher.
+    pub(crate) fn agenda(&self) -> &Agenda<F> {
+        &self.agenda
+    }
+
+    /// The signal that wakes the flusher.
+    pub(crate) fn flusher(&self) -> &Signal {
+        &self.agenda.flusher
     }
 
     /// The limits of the hardware.
@@ -267,7 +243,7 @@ impl DeviceState {
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.
     pub(crate) fn wake_flusher_if_over(&self) {
         if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
-            self.flusher.raise();
+            self.agenda.flusher.raise();
         }
     }
 
@@ -291,46 +267,6 @@ impl DeviceState {
         changes
     }
 
-    /// The file has become dirty: it is kept until clean.
-    pub(crate) fn keep(&self, file: &Arc<FileInner>, _: &FileState) {
-        lock(&self.lists).unclean.insert(file.pages.slot, Arc::clone(file));
-    }
-
-    /// The file is clean. Returns the reference, to be dropped without a lock held.
-    pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
-        lock(&self.lists).unclean.remove(&file.pages.slot)
-    }
-
-    /// The engine is gone: nothing will be written any more, so no file is kept for it.
-    pub(crate) fn forget_files(&self) {
-        let lists = std::mem::take(&mut *lock(&self.lists));
-        drop(lists);
-    }
-
-    pub(crate) fn unclean_files(&self) -> Vec<Arc<FileInner>> {
-        lock(&self.lists).unclean.values().cloned().collect()
-    }
-
-    /// The first unclean file with this slot or a higher one.
-    pub(crate) fn unclean_from(&self, slot: u32) -> Option<Arc<FileInner>> {
-        lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
-    }
-
-    /// A flush is owed to the file: the file is kept until then.
-    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, _: &FileState, now: Nanos) {
-        lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
-    }
-
-    /// Whether a flush has to follow the device's changes to the file.
-    pub(crate) fn awaits_flush(&self, file: &FileInner) -> bool {
-        lock(&self.lists).unflushed.contains_key(&file.pages.slot)
-    }
-
-    pub(crate) fn forget_unflushed(&self, file: &FileInner) {
-        // The caller has its own reference, so this one is not the last.
-        lock(&self.lists).unflushed.remove(&file.pages.slot);
-    }
-
     /// Counts one more write in flight unless there are `most`, in a queue of `depth`.
     pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
         let counted = self
@@ -348,16 +284,6 @@ impl DeviceState {
 
     pub(crate) fn is_congested(&self) -> bool {
         self.congestion.is_on()
-    }
-
-    /// A file has its turn.
-    pub(crate) fn turn_begins(&self) {
-        self.turns.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn turn_ends(&self) {
-        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
-        assert!(before > 0, "a turn ends that did not begin");
     }
 
     /// A write or flush failed, of a file that had no error.
@@ -402,161 +328,15 @@ impl DeviceState {
         self.limits().file_bytes_max.min(FILE_BYTES_MAX)
     }
 
-    /// Has everything written until the answer is dropped.
-    pub(crate) fn drain(&self) -> Draining<'_> {
-        self.drains.fetch_add(1, Ordering::Relaxed);
-        self.flusher.raise();
-        Draining(self)
-    }
-
-    /// Files that a drain has to sync: with dirty pages, or with a flush owed.
-    pub(crate) fn files_to_drain(&self) -> Vec<Arc<FileInner>> {
-        let lists = lock(&self.lists);
-        let mut files = lists.unclean.clone();
-        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
-        files.into_values().collect()
-    }
-
-    /// Up to `count` clean files with a flush owed since `before` or longer. They are not returned again until another
-    /// flush is owed.
-    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<FileInner>> {
-        let mut lists = lock(&self.lists);
-        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<FileInner>))| {
-            *since <= before && !lists.unclean.contains_key(slot)
-        };
-        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
-        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
-    }
-
-    pub(crate) fn unclean_count(&self) -> usize {
-        lock(&self.lists).unclean.len()
-    }
-
-    /// Queues a file that was in no list.
-    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        let mut lists = lock(&self.lists);
-        state.place = lists.push(entry(file, state), Behind::Dirty);
-        if lists.sleeps_until.is_some_and(|until| state.watch.look_at() < until) {
-            lists.sleeps_until = None;
-            drop(lists);
-            self.flusher.raise();
-        }
-    }
-
-    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
-    /// will wake it. Returns whether it may sleep.
-    pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
-        let mut lists = lock(&self.lists);
-        let may = lists.listed == listed;
-        if may {
-            lists.sleeps_until = Some(until);
-        }
-        may
-    }
-
-    /// Queues a file behind the files that have had no turn (the kernel's `redirty_tail`). That may change the file's
-    /// age.
-    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-        let mut lists = lock(&self.lists);
-        state.dirtied_at = redirtied_at(state.dirtied_at, lists.ready.youngest_dirty(), now);
-        state.place = lists.push(entry(file, state), Behind::Dirty);
-    }
-
-    /// Queues a file that had its turn and has more.
-    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).push(entry(file, state), Behind::More);
-    }
-
-    /// A file that is queued, or has its turn, has twice as many dirty pages as before.
-    pub(crate) fn grow_queued(&self, file: &FileInner, state: &mut FileState) {
-        let grown = lock(&self.lists).ready.grow(state.place, file.pages.slot, state.waiting_pages());
-        state.place = grown.unwrap_or(state.place);
-    }
-
-    /// Makes the flusher come back to a file at `at`, beside its other reasons.
-    pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).push_later(at, Later::Retry(Arc::downgrade(file)));
-        self.flusher.raise();
-    }
-
-    /// Queues a file that a sync waits for, once; the turn clears the mark.
-    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
-            lock(&self.lists).sync.push_back(Arc::downgrade(file));
-            self.flusher.raise();
-        }
-    }
-
     /// Whether a sync waits for a turn that goes ahead of all other work.
     pub(crate) fn sync_goes_first(&self) -> bool {
-        !lock(&self.lists).sync.is_empty() && !self.in_flight.is_sync_ahead()
-    }
-
-    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
-            lock(&self.lists).push_later(at, Later::Sync(Arc::downgrade(file)));
-        }
-    }
-
-    /// The next file for a turn. Dropped files are passed over. So are files that a sync wrote since they were listed:
-    /// their dirty pages are younger, or fewer, and the files are listed again accordingly.
-    pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
-        loop {
-            let next = lock(&self.lists).next(reason)?;
-            let entry = match next {
-                Next::Ready(entry) => entry,
-                Next::Asked(file) => match file.upgrade() {
-                    Some(file) => return Some(file),
-                    None => continue,
-                },
-            };
-            let Some(file) = entry.file.upgrade() else { continue };
-            let mut state = lock(&file.state);
-            match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
-                    state.queued = false;
-                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
-                    file.requeue(&mut state, before);
-                }
-                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < entry.size => {
-                    self.queue_more(&file, &mut state);
-                }
-                _ => {
-                    drop(state);
-                    return Some(file);
-                }
-            }
-        }
+        self.agenda.has_sync() && !self.in_flight.is_sync_ahead()
     }
 
     /// The view for the flusher's next choice. Files whose pause is over return to their lists first.
     pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
-        let mut lists = lock(&self.lists);
-        lists.bring_back(now);
-        FlusherView {
-            now,
-            sync_waiting: !lists.sync.is_empty(),
-            sync_ahead: self.in_flight.is_sync_ahead(),
-            retry_due: !lists.retry.is_empty(),
-            files_ready: !lists.ready.is_empty(),
-            draining: self.drains.load(Ordering::Relaxed) > 0,
-            memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
-            next_retry: lists.next_later(),
-            interval_ns,
-            listed: lists.listed,
-        }
-    }
-
-    /// Wakes the flusher because a task is short of frames.
-    pub(crate) fn press(&self) {
-        if !self.memory_short.swap(true, Ordering::Relaxed) {
-            self.flusher.raise();
-        }
-    }
-
-    /// The flusher has written all it can for tasks short of frames; returns whether there were any.
-    pub(crate) fn press_ends(&self) -> bool {
-        self.memory_short.swap(false, Ordering::Relaxed)
+        let (sync_ahead, writers_waiting) = (self.in_flight.is_sync_ahead(), self.admission.waiting() > 0);
+        self.agenda.view(now, interval_ns, sync_ahead, writers_waiting)
     }
 
     pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
@@ -671,7 +451,7 @@ impl DeviceState {
             dirtied: self.dirtied_pages.load(Ordering::Relaxed),
             written: self.written_pages.load(Ordering::Relaxed),
             bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| Pages::whole_in(bytes).0),
-            flushing: self.turns.load(Ordering::Relaxed) > 0,
+            flushing: self.agenda.has_turns(),
             runs: self.admission.runs(),
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.writes_in_flight(),
@@ -688,7 +468,7 @@ impl DeviceState {
 
     /// The device's status; `limits` and `figures` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
-        let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
+        let (dirty_pages, files_dirty) = (self.admission.pages(), self.agenda.unclean_count() as u32);
         let mut usage = lock(&self.usage);
         DeviceStatus {
             id: self.id,
@@ -716,48 +496,6 @@ impl DeviceState {
             stalled_ns: usage.clocks.silent_since().filter(|_| self.silence.is_stalled()).map(|since| now.since(since)),
             refuses: self.silence.refuses(),
         }
-    }
-}
-
-impl DeviceState {
-    /// All known waits for the device.
-    pub(crate) fn waits_told(&self, now: Nanos) -> DeviceWaits {
-        self.waits.told(now, self.silence.is_stalled(), |file| file.backing.clone())
-    }
-
-    /// The number of files in each list of turns.
-    pub(crate) fn listed_files(&self) -> ListedFiles {
-        lock(&self.lists).ready.counts()
-    }
-}
-
-impl DirtyFiles for DeviceState {
-    fn any(&self) -> bool {
-        !lock(&self.lists).ready.is_empty()
-    }
-
-    fn dirty_since(&self, hot: bool) -> Option<Nanos> {
-        lock(&self.lists).ready.oldest(hot)
-    }
-
-    fn look_at(&self) -> Option<Nanos> {
-        lock(&self.lists).ready.look_at()
-    }
-}
-
-/// The file's entry for the queue.
-fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry<FileInner> {
-    let size = Size::of(state.waiting_pages());
-    let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
-    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
-}
-
-/// Has everything on the device written while this lives.
-pub(crate) struct Draining<'a>(&'a DeviceState);
-
-impl Drop for Draining<'_> {
-    fn drop(&mut self) {
-        self.0.drains.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

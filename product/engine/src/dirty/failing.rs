@@ -9,8 +9,7 @@
 
 use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
-use crate::devices::{Devices, Moment};
+use crate::devices::{DeviceState, Devices, Moment};
 use crate::error::DeviceError;
 use crate::wait::lock;
 

@@ -12,8 +12,7 @@ pub(crate) mod failing;
 
 use std::sync::Arc;
 
-use crate::devices::state::DeviceState;
-use crate::devices::{Devices, Moment};
+use crate::devices::{DeviceState, Devices, Moment};
 use crate::policy::Dirtied;
 use crate::settings::Knob;
 use crate::units::Pages;

@@ -170,7 +170,7 @@ impl<P: Platform> Throttle<P> {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Only once it is in the queue: the flusher checks for waiters.
-                    device.flusher.raise();
+                    device.flusher().raise();
                     // Only now, because earlier releases by other devices woke nobody.
                     waits.is_queued();
                     refresh_guard(devices, device);

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use super::Writeback;
 use super::turn::{Patience, Step, Taken};
-use crate::devices::DeviceId;
-use crate::devices::FlushReason;
-use crate::devices::file::PutBack;
+use crate::devices::{DeviceId, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::policy::View;
 use crate::settings::Knob;
@@ -134,7 +132,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn dirty_files(&self) -> u64 {
-        self.0.base.devices.all().iter().map(|device| device.unclean_count() as u64).sum()
+        self.0.base.devices.all().iter().map(|device| device.agenda().unclean_count() as u64).sum()
     }
 
     fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken> {

@@ -11,9 +11,8 @@ use super::Writeback;
 use super::driver::Driver;
 use super::schedule::{FlushChoice, Question, choose};
 use super::turn::{Patience, Step, Taken};
-use crate::devices::FlushReason;
-use crate::devices::file::PutBack;
-use crate::devices::state::{DeviceState, FlusherView};
+use crate::devices::agenda::FlusherView;
+use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::policy::Next;
 use crate::rare::Rare;
@@ -40,7 +39,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
-                if device.press_ends() && !device.limits().readable_before_flush {
+                if device.agenda().press_ends() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
@@ -55,13 +54,13 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                         // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
                     }
-                    if !device.sleeps(deadline, view.listed) {
+                    if !device.agenda().sleeps(deadline, view.listed) {
                         continue;
                     }
                 }
                 match deadline {
-                    Nanos::NEVER => device.flusher.wait_or(std::future::pending()).await,
-                    deadline => device.flusher.wait_or(base.sleep_until(deadline)).await,
+                    Nanos::NEVER => device.flusher().wait_or(std::future::pending()).await,
+                    deadline => device.flusher().wait_or(base.sleep_until(deadline)).await,
                 }
             }
             FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
@@ -93,11 +92,11 @@ impl<P: Platform> Writeback<P> {
     fn next(&self, device: &DeviceState, question: Question) -> Next {
         match (&self.driver, question) {
             (Driver::FlusherEach, Question::Due) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, own, shared))
+                self.base.ask(device, |policy, view, own, shared| policy.next(view, device.agenda(), own, shared))
             }
-            (Driver::FlusherEach, Question::Pressed) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device, own, shared))
-            }
+            (Driver::FlusherEach, Question::Pressed) => self
+                .base
+                .ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device.agenda(), own, shared)),
             (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
             (Driver::Own(_), Question::Pressed) => Next::InTurn,
         }
@@ -136,7 +135,7 @@ impl<P: Platform> Writeback<P> {
     /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
     /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
-        let files = device.take_unflushed(before, FORGOTTEN_TOGETHER);
+        let files = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // The outcome is the file's error, for the next sync.
             drop(self.join_round(file, 0..0));

@@ -13,9 +13,8 @@ use super::Writeback;
 use super::turn::{Patience, Step, Taken};
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
-use crate::devices::FlushReason;
-use crate::devices::file::{FileInner, FileState, PutBack};
-use crate::devices::state::DeviceState;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::units::PAGE_BYTES;
 
@@ -34,7 +33,7 @@ impl<P: Platform> Writeback<P> {
             self.put_back(taken, PutBack::More);
         }
         let ended = device.write_ended.until(|| (device.writes_in_flight() == 0).then_some(()));
-        device.flusher.wait_or(ended).await;
+        device.flusher().wait_or(ended).await;
     }
 
     async fn write_one(self: &Arc<Self>, taken: &mut Taken, now: Nanos) {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::base::Base;
-use crate::devices::state::DeviceState;
+use crate::devices::DeviceState;
 use crate::platform::{Nanos, Platform};
 use crate::policy::Silence;
 use crate::trace::Event;

@@ -108,7 +108,7 @@ impl<P: Platform> Writeback<P> {
             {
                 let mut state = lock(&file.state);
                 if mark(file, &mut unmarked) {
-                    file.device.queue_sync(file, &mut state);
+                    file.queue_sync(&mut state);
                 }
                 if unmarked.is_empty() {
                     // A failed flush has to be retried even if nothing else is new.
@@ -198,7 +198,7 @@ impl<P: Platform> Writeback<P> {
                     return;
                 }
                 if from == 0 {
-                    file.device.forget_unflushed(file);
+                    file.device.agenda().forget_unflushed(file.pages.slot);
                 }
                 next = self.unmark_flushed(file, &state, from);
                 // A page that went before its tag did was durable.

@@ -12,10 +12,8 @@ use super::batch::{Claim, claim};
 use super::requests::Batch;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
-use crate::devices::DeviceId;
-use crate::devices::FlushReason;
-use crate::devices::file::{FileInner, FileState, PutBack};
-use crate::devices::state::DeviceState;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceId, DeviceState, FlushReason, PutBack, Size};
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::trace::{Event, TurnReason};
@@ -164,13 +162,13 @@ impl Taken {
     /// Puts the file where its next turn will be looked for.
     fn close(&mut self, now: Nanos, how: PutBack) {
         let Some(file) = self.open.take() else { return };
-        self.device.turn_ends();
+        self.device.agenda().turn_ends();
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
         if self.reason == FlushReason::Sync {
             match self.left {
-                Left::More => self.device.queue_sync(&file, &mut state),
-                Left::Busy => self.device.queue_sync_later(&file, &mut state, busy_until),
+                Left::More => file.queue_sync(&mut state),
+                Left::Busy => file.queue_sync_later(&mut state, busy_until),
                 Left::Nothing | Left::Paused => {}
             }
             return;
@@ -205,7 +203,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<Taken> {
         let file = self.next_file(device, reason)?;
         self.base.local().count(Counter::FlusherTurns, 1);
-        device.turn_begins();
+        device.agenda().turn_begins();
         match reason {
             FlushReason::Sync => lock(&file.state).sync_queued = false,
             FlushReason::Retry => lock(&file.state).retry_queued = false,
@@ -227,16 +225,27 @@ impl<P: Platform> Writeback<P> {
         })
     }
 
+    /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
+    /// listed, so its dirty pages are younger or fewer, or it was not left alone.
     fn next_file(&self, device: &DeviceState, reason: FlushReason) -> Option<Arc<FileInner>> {
         loop {
-            let file = device.next_file(reason)?;
-            let FlushReason::Idle { now } = reason else { return Some(file) };
+            let (file, size) = device.agenda().next(reason)?;
             let mut state = lock(&file.state);
-            if self.is_left_alone(&file, &mut state, now) {
-                drop(state);
-                return Some(file);
+            match reason {
+                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
+                    state.queued = false;
+                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
+                    file.requeue(&mut state, before);
+                }
+                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < size => file.queue_more(&mut state),
+                FlushReason::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
+                    file.queue_more(&mut state);
+                }
+                _ => {
+                    drop(state);
+                    return Some(file);
+                }
             }
-            device.queue_more(&file, &mut state);
         }
     }
 
@@ -314,7 +323,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
         let mut written = 0;
         // A file has another turn only if it gave pages in the last.
-        let mut turns_left = device.unclean_count();
+        let mut turns_left = device.agenda().unclean_count();
         while written < pages && turns_left > 0 {
             let Some(mut taken) = self.take(device, FlushReason::Background) else {
                 break;
