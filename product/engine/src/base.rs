@@ -69,7 +69,7 @@ impl<P: Platform> Base<P> {
     ) {
         self.tracer.note(|| Traced {
             at,
-            device: Some(file.device.id),
+            device: Some(file.device.id()),
             file: Some(TracedFile::of(file)),
             client: client.cloned(),
             event: event(),

@@ -39,7 +39,7 @@ mod writing;
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
 pub use devices::delays::{ACCOUNTS_MAX, Delay, DelayTimes, Delayed, DelaysTold, Whose};
-pub use devices::state::DeviceStatus;
+pub use devices::status::DeviceStatus;
 pub use devices::waits::{DeviceWaits, WaitHistograms, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles, PutBack};
 pub use durations::{WaitHistogram, WaitTimes};

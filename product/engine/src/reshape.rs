@@ -136,7 +136,7 @@ impl<P: Platform> Reshaping<P> {
     }
 
     async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        let silence = &file.device.silence;
+        let silence = &file.device.silence();
         silence.takes_work()?;
         let (answer, refused) = (Answer::new(), Arc::new(AtomicBool::new(false)));
         let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
@@ -360,7 +360,7 @@ impl<P: Platform> Reshaping<P> {
         let kept = {
             let mut state = lock(&file.state);
             if state.error.take().is_some() {
-                file.device.file_recovers();
+                file.device.failures().file_recovers();
             }
             state.flush_failed = false;
             file.device.agenda().forget_unflushed(file.pages.slot);

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::failures::FailedPages;
 use super::pass::Pass;
 use super::quiet::Watch;
 use super::ready::Place;
@@ -54,14 +55,6 @@ pub(crate) struct FileInner {
 
 /// Failed attempts in a row after which a file's writes count as failing.
 pub(crate) const FAILING_TRIES: u32 = 3;
-
-/// Pages of a file whose last write failed.
-#[derive(Clone, Copy, Default)]
-pub(super) struct FailedPages {
-    pub(super) all: u64,
-    /// The same pages if the file's writes keep failing, else 0.
-    pub(super) failing: u64,
-}
 
 /// The state that changes with a file's pages.
 pub(crate) struct FileState {
@@ -237,7 +230,7 @@ impl FileInner {
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
         // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {
-            self.device.admission.add_runs(more);
+            self.device.admission().add_runs(more);
         }
         let follows = on && page == state.cursor && !state.writes_in_flight.is_empty();
         more - i64::from(follows)
@@ -264,7 +257,7 @@ impl FileInner {
         }
         if state.error.is_some() && state.failed_pages == 0 && !state.flush_failed {
             state.error = None;
-            self.device.file_recovers();
+            self.device.failures.file_recovers();
         }
         self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
@@ -276,7 +269,7 @@ impl FileInner {
         let failing = if state.keeps_failing() { state.failed_pages } else { 0 };
         let now = FailedPages { all: state.failed_pages, failing };
         let before = std::mem::replace(&mut state.failed_noted, now);
-        self.device.note_failed_pages(before, now);
+        self.device.failures.note_pages(before, now);
     }
 
     /// Whether any page has the tag.

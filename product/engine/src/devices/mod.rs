@@ -10,8 +10,11 @@ pub(crate) mod admission;
 pub(crate) mod agenda;
 mod bandwidth;
 mod busy;
+mod charges;
 mod congestion;
 pub(crate) mod delays;
+mod failures;
+mod figures;
 pub(crate) mod file;
 mod id;
 pub(crate) mod in_flight;
@@ -22,9 +25,11 @@ pub(crate) mod placing;
 pub(crate) mod purses;
 pub(crate) mod quiet;
 mod ready;
+mod requests;
 mod rings;
 pub(crate) mod silence;
 pub(crate) mod state;
+pub(crate) mod status;
 mod table;
 mod totals;
 mod usage;
@@ -217,14 +222,14 @@ impl Devices {
 
     #[inline]
     fn view(&self, device: &DeviceState, moment: Moment, shared: GlobalCounts) -> View {
-        let (pages, guard_pages) = device.admission.pages_and_guard();
+        let (pages, guard_pages) = device.admission().pages_and_guard();
         let (counts, limits) = (device.counts(moment.now, pages), device.limits());
         let mut view = self.view_without_knobs(moment, shared, counts);
         view.knobs = *device.knobs_seen();
         view.request_bytes = limits.request_bytes_best();
         view.request_bytes_max = u64::from(limits.request_bytes_max);
         view.request_depth = limits.depth;
-        view.failed_room_pages = device.failed_room_pages();
+        view.failed_room_pages = device.failures.room_pages();
         view.guard_pages = guard_pages.0;
         view
     }
@@ -306,7 +311,7 @@ impl Devices {
     fn set_room(&self, device: &DeviceState, view: &View) {
         let (room, flight) = self.policy.room(view, &device.memory);
         device.in_flight.set(flight, room.prices);
-        device.admission.set_room(&room);
+        device.admission().set_room(&room);
     }
 
     /// How often shared state was read so far; 0 in a build without the feature `rare-paths`.

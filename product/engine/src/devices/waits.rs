@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::delays::{Delay, Delays, DelaysTold};
+use super::delays::{Delay, Delays, DelaysTold, Of, Waited};
 use crate::client::Client;
 use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
@@ -97,8 +97,8 @@ pub struct WaitHistograms {
 
 pub(crate) struct Waits<F> {
     /// By client.
-    pub(crate) delays: Delays<F>,
-    pub(crate) commit: Durations,
+    delays: Delays<F>,
+    commit: Durations,
     pause: Durations,
     present: Mutex<Present<F>>,
     /// Named clients with a waiting payer.
@@ -211,6 +211,16 @@ impl<F> Waits<F> {
         if let Some(client) = client {
             present.waits_no_more(&client);
         }
+    }
+
+    /// A call that waited has ended.
+    pub(crate) fn call_ended(&self, of: Of<'_, F>, waited: &Waited) {
+        self.delays.call_ended(of, waited);
+    }
+
+    /// A COMMIT, or a front end's equivalent, took `ns`.
+    pub(crate) fn note_commit(&self, ns: u64) {
+        self.commit.note(ns);
     }
 
     /// How long waits took, without names. Takes no lock.

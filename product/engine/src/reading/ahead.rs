@@ -68,7 +68,7 @@ impl<P: Platform> Reading<P> {
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
-        let law = file.device.read_law.get();
+        let law = file.device.figures().read_law();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
@@ -98,7 +98,7 @@ impl<P: Platform> Reading<P> {
             self.fill_ranges(file, &ahead, 0);
         }
         if file.no_reuse.load(Ordering::Relaxed) {
-            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.read_law.get().most);
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures().read_law().most);
             self.let_go_of(file, page.saturating_sub(behind)..page, 1);
         }
     }

@@ -69,7 +69,7 @@ impl<P: Platform> WriteEnds<P> {
         let ns = now.since(self.submitted);
         base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
-        self.note_failures(&ended, result.map(|()| bytes), now);
+        self.note_failures(&ended, result, now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
@@ -127,7 +127,7 @@ impl<P: Platform> WriteEnds<P> {
         file.note_failed(&mut state);
         let pages = pieces.len() as u64;
         state.writing_pages -= pages;
-        file.device.writeback_ends(pages);
+        file.device.charges().writeback_ends(pages);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
         (ended, kept)
@@ -154,7 +154,7 @@ impl<P: Platform> WriteEnds<P> {
             }
         }
         if !was_failed && state.error.is_some() {
-            self.file.device.file_fails();
+            self.file.device.failures().file_fails();
         }
     }
 
@@ -168,14 +168,14 @@ impl<P: Platform> WriteEnds<P> {
     }
 
     /// Applies the file's failures, or their end, to the waiters for the device's room.
-    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>, now: Nanos) {
+    fn note_failures(&self, ended: &Ended, result: Result<(), DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         if device.note_write(result, before > 0) {
-            base.trace_device(Some(device.id), || Event::DeviceFailing { error: result.err() });
+            base.trace_device(Some(device.id()), || Event::DeviceFailing { error: result.err() });
         }
         if let (Err(error), true) = (result, before < FAILING_TRIES && tries >= FAILING_TRIES) {
             // Writers of the file that wait for room get the error; others go on waiting.
-            device.admission.fail(error);
+            device.admission().fail(error);
         }
         // Only now, so that the room does not go to waiting writers of this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));
@@ -187,17 +187,17 @@ impl<P: Platform> WriteEnds<P> {
     /// Gives the request's resources and its pages' charges back.
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
-        device.note_written_pages(ended.written);
-        device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
-        device.admission.add_runs(-self.runs);
-        device.in_flight.end(self.ticket);
-        device.give_pages_back_unserved(ended.uncharged);
+        device.charges().note_written(ended.written);
+        device.figures().transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
+        device.admission().add_runs(-self.runs);
+        device.in_flight().end(self.ticket);
+        device.charges().give_back_unserved(ended.uncharged);
     }
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
+        let (in_flight, held_back) = (self.in_flight, device.in_flight().is_waited_for());
         // A world may have to ask its host for this.
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {

@@ -108,7 +108,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn devices(&self) -> Vec<DeviceId> {
-        self.0.base.devices.all().iter().map(|device| device.id).collect()
+        self.0.base.devices.all().iter().map(|device| device.id()).collect()
     }
 
     fn view(&self) -> View {
@@ -120,7 +120,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn congested(&self, device: DeviceId) -> bool {
-        self.0.base.devices.get(device).is_some_and(|device| device.is_congested())
+        self.0.base.devices.get(device).is_some_and(|device| device.requests().is_congested())
     }
 
     fn expire_ns(&self) -> u64 {

@@ -101,7 +101,7 @@ impl<P: Platform> Writeback<P> {
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
-        let _waits = file.device.in_flight.sync_waits(file.pages.slot);
+        let _waits = file.device.in_flight().sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures;
         let mut unmarked = FileInner::pages_of(range);
         let sequence = loop {
@@ -165,8 +165,8 @@ impl<P: Platform> Writeback<P> {
         }
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        if file.device.note_write(result.map(|()| 0), false) {
-            self.base.trace_device(Some(file.device.id), || Event::DeviceFailing { error: result.err() });
+        if file.device.note_write(result, false) {
+            self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
@@ -248,7 +248,7 @@ impl<P: Platform> Writeback<P> {
                 if from == 0 {
                     self.base.local().count(Counter::WriteErrors, 1);
                     if state.error.replace(error).is_none() {
-                        file.device.file_fails();
+                        file.device.failures().file_fails();
                     }
                     state.failures += 1;
                     (state.flush_failed, state.redirtying) = (true, true);
@@ -327,7 +327,7 @@ impl<'a, P: Platform> NotedSync<'a, P> {
         base.local().count(Counter::SyncCalls, 1);
         let began = base.now();
         let whose = Whose { file: Arc::downgrade(file), client, payer: None };
-        let wait = file.device.waits.begins(whose, WaitsFor::Sync, began);
+        let wait = file.device.waits().begins(whose, WaitsFor::Sync, began);
         base.trace_file(began, file, client, || Event::SyncBegins { wait });
         Self { base, file, client, call: Call::new(file, client), began, wait }
     }
@@ -339,7 +339,7 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
         let now = base.now();
         let ns = now.since(began);
         base.local().count(Counter::SyncNs, ns);
-        file.device.waits.ends(wait, ns);
+        file.device.waits().ends(wait, ns);
         self.call.waited(Delay::Sync, ns);
         base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }

@@ -87,7 +87,7 @@ pub struct Taken {
 impl Taken {
     /// The device that the file is on.
     pub fn device(&self) -> DeviceId {
-        self.device.id
+        self.device.id()
     }
 
     /// Whether a sync waits that goes ahead of this turn.
@@ -263,12 +263,12 @@ impl<P: Platform> Writeback<P> {
                     self.acquire_request(device, &mut taken.batch, for_sync).await;
                 }
             }
-            Patience::Try if device.is_congested() || !self.try_acquire_request(device, for_sync) => {
+            Patience::Try if device.requests().is_congested() || !self.try_acquire_request(device, for_sync) => {
                 return Step::Congested;
             }
             Patience::Try => {}
         }
-        let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
+        let bytes_max = bytes_max.min(device.in_flight().allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
         let now = self.base.now();
         let claimed = {
@@ -289,10 +289,10 @@ impl<P: Platform> Writeback<P> {
                 let first = run.offset / PAGE_BYTES;
                 let place = (file.pages.slot, first + run.pages);
                 // All requests may have ended together while the turn waited for one: nothing came between.
-                run.continues |= device.writes_on(first, place) && waited;
+                run.continues |= device.figures().writes_on(first, place) && waited;
                 if matches!(taken.reason, FlushReason::Idle { .. }) {
                     // Each waits for the one before, but the device's head is where that ended.
-                    run.continues |= device.idles_on(first, place);
+                    run.continues |= device.figures().idles_on(first, place);
                 }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
