@@ -95,12 +95,12 @@ impl File {
     /// right before a look at the host's file, the look may be older than one of the changes: see
     /// [`Engine::invalidate`].
     pub fn change_count(&self) -> u64 {
-        lock(&self.0.state).host_changes
+        lock(&self.0.state).host.changes()
     }
 
     /// Bytes not yet written, in whole pages.
     pub fn dirty_bytes(&self) -> u64 {
-        lock(&self.0.state).dirty_pages * PAGE_BYTES
+        lock(&self.0.state).dirty_pages() * PAGE_BYTES
     }
 
     /// The device that the file is on.
@@ -110,7 +110,7 @@ impl File {
 
     /// The error of the last failed write or flush, while data is not durable because of it.
     pub fn write_error(&self) -> Option<DeviceError> {
-        lock(&self.0.state).error
+        lock(&self.0.state).failures.error()
     }
 
     /// The device's name for the file.

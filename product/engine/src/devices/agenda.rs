@@ -285,3 +285,6 @@ impl Drop for Draining<'_> {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests;

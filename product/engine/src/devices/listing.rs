@@ -27,19 +27,19 @@ impl FileInner {
     pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
         state.dirty_pages += 1;
         if state.dirty_pages == 1 {
-            state.dirtied_at = now();
+            state.marks.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);
             self.device.agenda.keep(self.pages.slot, Arc::clone(self));
         }
-        if !state.queued && state.holds == 0 {
-            state.queued = true;
+        if !state.marks.queued && !state.is_held() {
+            state.marks.queued = true;
             // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
-            state.dirtied_at = now();
+            state.marks.dirtied_at = now();
             if let Some(idle) = self.device.in_flight.allowed().idle {
-                state.watch.wakes(state.dirtied_at, idle.look_ns);
+                state.watch.wakes(state.marks.dirtied_at, idle.look_ns);
             }
-            state.place = self.device.agenda.list_dirty(self.entry(state));
-        } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
+            state.marks.place = self.device.agenda.list_dirty(self.entry(state));
+        } else if state.waiting_pages().is_power_of_two() && state.marks.place.is_outgrown(state.waiting_pages()) {
             self.grow_queued(state);
         }
     }
@@ -48,30 +48,37 @@ impl FileInner {
     fn entry(self: &Arc<Self>, state: &FileState) -> Entry<Self> {
         let size = Size::of(state.waiting_pages());
         let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
-        Entry { file: Arc::downgrade(self), slot: self.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
+        Entry {
+            file: Arc::downgrade(self),
+            slot: self.pages.slot,
+            dirtied_at: state.marks.dirtied_at,
+            size,
+            hot,
+            look_at,
+        }
     }
 
     /// The file is listed, or has its turn, and has twice as many dirty pages as before.
     fn grow_queued(&self, state: &mut FileState) {
-        let grown = self.device.agenda.grow(state.place, self.pages.slot, state.waiting_pages());
-        state.place = grown.unwrap_or(state.place);
+        let grown = self.device.agenda.grow(state.marks.place, self.pages.slot, state.waiting_pages());
+        state.marks.place = grown.unwrap_or(state.marks.place);
     }
 
     /// Lists a file that had its turn and has more.
     pub(crate) fn queue_more(self: &Arc<Self>, state: &mut FileState) {
-        state.place = self.device.agenda.list_more(self.entry(state));
+        state.marks.place = self.device.agenda.list_more(self.entry(state));
     }
 
     /// Lists a file that a sync waits for, once; the turn clears the mark.
     pub(crate) fn queue_sync(self: &Arc<Self>, state: &mut FileState) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
+        if !std::mem::replace(&mut state.marks.sync_queued, true) {
             self.device.agenda.list_sync(Arc::downgrade(self));
         }
     }
 
     /// As [`FileInner::queue_sync`], with the turn at `at` or later.
     pub(crate) fn queue_sync_later(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
+        if !std::mem::replace(&mut state.marks.sync_queued, true) {
             self.device.agenda.list_sync_later(Arc::downgrade(self), at);
         }
     }
@@ -83,7 +90,7 @@ impl FileInner {
 
     /// As [`FileInner::requeue`], with the place of a file that may be written at once.
     pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
-        if state.holds > 0 {
+        if state.is_held() {
             return;
         }
         if self.has_tagged(Tag::ToWrite) {
@@ -92,14 +99,15 @@ impl FileInner {
         if !self.has_tagged(Tag::Dirty) {
             return;
         }
-        if state.backs_off(now) {
-            self.come_back(state, state.retry_at);
-        } else if !state.queued {
-            state.queued = true;
+        if let Some(until) = state.failures.backs_off(now) {
+            self.come_back(state, until);
+        } else if !state.marks.queued {
+            state.marks.queued = true;
             match how {
                 PutBack::More => self.queue_more(state),
                 PutBack::Redirty => {
-                    (state.place, state.dirtied_at) = self.device.agenda.list_redirtied(self.entry(state), now);
+                    (state.marks.place, state.marks.dirtied_at) =
+                        self.device.agenda.list_redirtied(self.entry(state), now);
                 }
             }
             self.device.flusher().raise();
@@ -108,8 +116,8 @@ impl FileInner {
 
     /// Makes the flusher come back at `at`, unless it will come back anyway.
     pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
-        if !state.retry_queued {
-            state.retry_queued = true;
+        if !state.marks.retry_queued {
+            state.marks.retry_queued = true;
             self.device.agenda.list_retry(Arc::downgrade(self), at);
         }
     }

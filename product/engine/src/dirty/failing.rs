@@ -60,11 +60,11 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
         return Verdict::Go;
     }
     let state = lock(&file.state);
-    let over = |part: u64| state.dirty_pages + pages > (devices.totals.part_pages() / part).max(1);
-    match state.error {
-        _ if state.discarded || state.failures_in_row == 0 => Verdict::Go,
-        Some(error) if state.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if !state.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
+    let over = |part: u64| state.dirty_pages() + pages > (devices.totals.part_pages() / part).max(1);
+    match state.failures.error() {
+        _ if state.is_discarded() || state.failures.in_row() == 0 => Verdict::Go,
+        Some(error) if state.failures.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        Some(_) if !state.failures.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
@@ -94,7 +94,7 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
         return None;
     }
     let state = lock(&file.state);
-    state.error.filter(|_| state.keeps_failing())
+    state.failures.error().filter(|_| state.failures.keeps_failing())
 }
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.

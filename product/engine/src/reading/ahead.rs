@@ -176,7 +176,7 @@ impl<P: Platform> Reading<P> {
         if self.base.cache.rare.strikes(Rare::SlotTaken) {
             return Some(Came::NoRequest(0));
         }
-        hand.grow_room(count, state.reading_pages);
+        hand.grow_room(count, state.flight.reading_pages());
         if hand.room() == 0 {
             return Some(Came::NoRequest(0));
         }
@@ -244,7 +244,7 @@ impl<P: Platform> Reading<P> {
             // Unlinked while it is still ours, as in an eviction.
             cache.eviction.removed(&cache.pages, &[frame]);
             if cache.pages.detach_idle(frame) {
-                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 file.pages.index.remove(&cache.nodes, page);
                 cache.release_silently(frame);
             } else {

@@ -182,7 +182,7 @@ impl<P: Platform> Reading<P> {
         miss: &Miss,
     ) -> Option<Sending> {
         if miss.absent > miss.demanded {
-            hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
+            hand.grow_room(miss.absent - miss.demanded, state.flight.reading_pages());
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         }
         // A retry, after one that found no frame for the index, may hold more frames than a request may have pages.
@@ -255,8 +255,7 @@ impl<P: Platform> Reading<P> {
             return None;
         }
         hand.has_slot = false;
-        state.reads_in_flight += 1;
-        state.reading_pages += pieces.len() as u64;
+        state.flight.read_begins(pieces.len() as u64);
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let end = first + pieces.len() as u64;
         self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
@@ -287,7 +286,7 @@ impl<P: Platform> Reading<P> {
     ) -> (Pieces, u64) {
         let cache = &self.base.cache;
         let (mut pieces, mut first) = (Pieces::default(), pages.start);
-        if state.holds > 0 || state.discarded {
+        if state.is_held() || state.is_discarded() {
             return (pieces, first);
         }
         for page in pages {
@@ -299,7 +298,7 @@ impl<P: Platform> Reading<P> {
             let Some(frame) = spare.take() else { break };
             let identity = file.pages.identity(page);
             cache.pages.set_dirty(frame, Sectors::NONE);
-            if page * PAGE_BYTES >= state.host_size {
+            if page * PAGE_BYTES >= state.host.size() {
                 cache.zero(frame, 0..FRAME_BYTES);
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
@@ -342,8 +341,7 @@ impl<P: Platform> Reading<P> {
             match self.obstacle(&state, file, page) {
                 Obstacle::Partial(frame) => {
                     self.base.cache.pages.change(frame, 0, READING);
-                    state.reads_in_flight += 1;
-                    state.reading_pages += 1;
+                    state.flight.read_begins(1);
                     let sent = Sent::now(file, page, 1, self.base.now());
                     spare.take().map(|side| (frame, side, sent))
                 }
@@ -470,8 +468,7 @@ impl<P: Platform> Completion for FillEnds<P> {
                 }
             }
             cache.admit_all(&arrivals);
-            state.reads_in_flight -= 1;
-            state.reading_pages -= self.room.pages;
+            state.flight.read_ends(self.room.pages);
             // A turn of the flusher that found nothing may have left the file until this read ends.
             file.requeue(&mut state, reading.base.now());
         }
@@ -519,8 +516,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
                 // Looks for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }
-            state.reads_in_flight -= 1;
-            state.reading_pages -= self.room.pages;
+            state.flight.read_ends(self.room.pages);
             // The flusher passes over pages that are being read.
             file.requeue(&mut state, reading.base.now());
         }

@@ -110,9 +110,9 @@ impl<P: Platform> Writeback<P> {
 
     /// Stops submission for a file, and waits until none of its requests is in flight.
     pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P> {
-        lock(&file.state).holds += 1;
+        lock(&file.state).hold();
         let hold = Hold { file: Arc::clone(file), platform: Arc::clone(&self.base.platform) };
-        file.queue.until(|| (!lock(&file.state).in_flight()).then_some(())).await;
+        file.queue.until(|| (!lock(&file.state).flight.any()).then_some(())).await;
         hold
     }
 }
@@ -139,7 +139,7 @@ impl<P: Platform> Drop for Hold<P> {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.file.state);
-            state.holds -= 1;
+            state.release();
             self.file.requeue(&mut state, self.platform.now());
         }
         self.file.queue.wake_all();

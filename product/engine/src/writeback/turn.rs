@@ -100,14 +100,14 @@ impl Taken {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
         let is_dirty = |page| file.pages.index.has_tag(&file.cache.nodes, page, self.tag());
-        let end = state.cursor + bytes / PAGE_BYTES;
-        is_dirty(state.cursor) && (state.cursor + 1..=end).any(|page| !is_dirty(page))
+        let end = state.position.cursor() + bytes / PAGE_BYTES;
+        is_dirty(state.position.cursor()) && (state.position.cursor() + 1..=end).any(|page| !is_dirty(page))
     }
 
     /// A slice of `bytes` bytes from the turn's position, or fewer, so that it ends at a multiple of `align`.
     pub(super) fn aligned_slice(&self, bytes: u64, align: u64) -> u64 {
         let Some(file) = self.open.as_ref().filter(|_| (1..=bytes).contains(&align)) else { return bytes };
-        let from = lock(&file.state).cursor * PAGE_BYTES % align;
+        let from = lock(&file.state).position.cursor() * PAGE_BYTES % align;
         (from + bytes) / align * align - from
     }
 
@@ -121,32 +121,29 @@ impl Taken {
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Claim {
-        let by_passes = self.reason.is_by_passes() && state.holds == 0;
+        let by_passes = self.reason.is_by_passes() && !state.is_held();
         if by_passes {
             let is_old = matches!(self.reason, FlushReason::Oldest { .. });
-            state.cursor = state.pass.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
+            state.position.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
         let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
-            Claim::Run(run) => {
-                state.writing_pages += run.pages;
-                if by_passes { state.pass.went(run.offset / PAGE_BYTES, state.cursor) } else { None }
-            }
-            Claim::Nothing if by_passes => state.pass.found_nothing(),
-            Claim::Nothing | Claim::Busy => None,
+            Claim::Run(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
+            Claim::Nothing if by_passes => state.position.found_nothing(),
+            Claim::Run(_) | Claim::Nothing | Claim::Busy => None,
         };
-        state.dirtied_at = ended.map_or(state.dirtied_at, |began| state.dirtied_at.max(began));
+        ended.into_iter().for_each(|began| state.marks.is_not_older_than(began));
         claimed
     }
 
     /// Whether the file is no longer as old as the turn requires.
     fn is_young(&self, state: &FileState) -> bool {
-        matches!(self.reason, FlushReason::Oldest { before, .. } if state.dirtied_at > before)
+        matches!(self.reason, FlushReason::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
 
     /// Whether the file pauses after a failure: then it is written only for a sync.
     fn pauses(&self, state: &FileState, now: Nanos) -> bool {
-        self.reason != FlushReason::Sync && state.backs_off(now)
+        self.reason != FlushReason::Sync && state.failures.backs_off(now).is_some()
     }
 
     /// Ends the turn at once if the file pauses after a failure.
@@ -175,17 +172,17 @@ impl Taken {
         }
         if self.reason != FlushReason::Retry {
             // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
-            state.queued = false;
+            state.marks.turn_ends();
         }
         if let FlushReason::Oldest { before, .. } = self.reason {
             // Behind files that are as old.
-            state.dirtied_at = state.dirtied_at.max(before);
+            state.marks.is_not_older_than(before);
         }
         match self.left {
             Left::Busy => file.come_back(&mut state, busy_until),
             Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            Left::Nothing if state.in_flight() || state.holds > 0 => {}
+            Left::Nothing if state.flight.any() || state.is_held() => {}
             Left::More | Left::Nothing | Left::Paused => file.requeue_as(&mut state, now, how),
         }
     }
@@ -205,8 +202,8 @@ impl<P: Platform> Writeback<P> {
         self.base.local().count(Counter::FlusherTurns, 1);
         device.agenda().turn_begins();
         match reason {
-            FlushReason::Sync => lock(&file.state).sync_queued = false,
-            FlushReason::Retry => lock(&file.state).retry_queued = false,
+            FlushReason::Sync => lock(&file.state).marks.sync_begins(),
+            FlushReason::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
             FlushReason::Background
             | FlushReason::Largest { .. }
@@ -232,8 +229,10 @@ impl<P: Platform> Writeback<P> {
             let (file, size) = device.agenda().next(reason)?;
             let mut state = lock(&file.state);
             match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
-                    state.queued = false;
+                FlushReason::Expired { before } | FlushReason::Oldest { before, .. }
+                    if state.marks.dirtied_at() > before =>
+                {
+                    state.marks.turn_ends();
                     // `before` is good enough as the instant: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }

@@ -95,8 +95,8 @@ impl<P: Platform> Pass<P> {
     async fn place(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
-            let lacks = matches!(state.error, Some(DeviceError::NoSpace | DeviceError::Quota));
-            if lacks && state.failed_pages > 0 {
+            let lacks = matches!(state.failures.error(), Some(DeviceError::NoSpace | DeviceError::Quota));
+            if lacks && state.failures.pages() > 0 {
                 state.unplaced_from.get_or_insert(0);
             }
             state.unplaced_from.is_some()
