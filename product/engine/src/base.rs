@@ -11,8 +11,7 @@ use crate::cache::Cache;
 use crate::client::Client;
 use crate::counters::Local;
 use crate::devices::file::FileInner;
-use crate::devices::state::{DeviceId, DeviceState};
-use crate::devices::{Devices, Moment};
+use crate::devices::{DeviceId, DeviceState, Devices, Moment};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{AnyPolicy, View};
 use crate::rare::Rare;
@@ -70,7 +69,7 @@ impl<P: Platform> Base<P> {
     ) {
         self.tracer.note(|| Traced {
             at,
-            device: Some(file.device.id),
+            device: Some(file.device.id()),
             file: Some(TracedFile::of(file)),
             client: client.cloned(),
             event: event(),

@@ -59,8 +59,8 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
         if waited.iter().any(|ns| *ns > 0) {
-            let of = self.client.map_or(Of::File(self.file), Of::Client);
-            self.file.device.waits.delays.call_ended(of, &waited);
+            let of = self.client.map_or(Of::File(self.file, self.file.pages.slot), Of::Client);
+            self.file.device.waits().call_ended(of, &waited);
         }
     }
 }

@@ -13,10 +13,10 @@ use crate::base::Base;
 use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::Devices;
 use crate::devices::file::FileInner;
-use crate::devices::state::{DeviceId, DeviceState, DeviceStatus, ListedFiles};
+use crate::devices::status::DeviceStatus;
 use crate::devices::waits::{DeviceWaits, WaitHistograms};
+use crate::devices::{DeviceId, DeviceState, Devices, ListedFiles};
 use crate::dirty;
 use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
@@ -55,8 +55,8 @@ pub struct NamesFirst(Arc<DeviceState>);
 
 impl Drop for NamesFirst {
     fn drop(&mut self) {
-        if self.0.in_flight.names_end() {
-            self.0.write_ended.wake_all();
+        if self.0.in_flight().names_end() {
+            self.0.requests().write_ended().wake_all();
         }
     }
 }
@@ -83,7 +83,7 @@ impl File {
 
     /// Whether the device has changes to the file that no flush has followed yet.
     pub fn awaits_flush(&self) -> bool {
-        self.0.device.awaits_flush(&self.0)
+        self.0.device.agenda().awaits_flush(self.0.pages.slot)
     }
 
     /// The largest size that the file can have: a device may keep less than 2^63 - 1 bytes in a file.
@@ -95,22 +95,22 @@ impl File {
     /// right before a look at the host's file, the look may be older than one of the changes: see
     /// [`Engine::invalidate`].
     pub fn change_count(&self) -> u64 {
-        lock(&self.0.state).host_changes
+        lock(&self.0.state).host.changes()
     }
 
     /// Bytes not yet written, in whole pages.
     pub fn dirty_bytes(&self) -> u64 {
-        lock(&self.0.state).dirty_pages * PAGE_BYTES
+        lock(&self.0.state).dirty_pages() * PAGE_BYTES
     }
 
     /// The device that the file is on.
     pub fn device(&self) -> DeviceId {
-        self.0.device.id
+        self.0.device.id()
     }
 
     /// The error of the last failed write or flush, while data is not durable because of it.
     pub fn write_error(&self) -> Option<DeviceError> {
-        lock(&self.0.state).error
+        lock(&self.0.state).failures.error()
     }
 
     /// The device's name for the file.
@@ -321,7 +321,7 @@ impl<P: Platform> Engine<P> {
 
     /// [`Engine::write`] for a client: waits are reported as its own. A payer is a file and a client.
     pub async fn write_for(&self, client: Option<&Client>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
-        let silence = &file.0.device.silence;
+        let silence = &file.0.device.silence();
         silence.takes_work()?;
         silence.unless_refused(self.writing.write(&file.0, client, offset, from)).await
     }
@@ -338,14 +338,14 @@ impl<P: Platform> Engine<P> {
     /// [`Engine::sync`] for a client: waits are reported as its own.
     pub async fn sync_for(&self, client: Option<&Client>, file: &File, range: Range<u64>) -> Result<(), Error> {
         // A sync without work succeeds even if the device hangs.
-        file.0.device.silence.unless_refused(self.writeback.sync(&file.0, client, range)).await
+        file.0.device.silence().unless_refused(self.writeback.sync(&file.0, client, range)).await
     }
 
     /// A COMMIT of the file, or a front end's equivalent, that began at `began` is over.
     pub fn note_commit(&self, client: Option<&Client>, file: &File, began: Nanos) {
         let now = self.base.now();
         let ns = now.since(began);
-        file.0.device.waits.commit.note(ns);
+        file.0.device.waits().note_commit(ns);
         self.base.trace_file(now, &file.0, client, || Event::Commit { ns });
     }
 
@@ -389,7 +389,7 @@ impl<P: Platform> Engine<P> {
     /// [`Engine::add_device`], for a device whose [`Engine::remembered`] was kept.
     pub fn add_known_device(&self, name: &str, device: Arc<dyn Device>, remembered: &Remembered) -> DeviceId {
         let added = self.base.devices.add(name, device, remembered);
-        let id = added.id;
+        let id = added.id();
         dirty::divide(&self.base.devices, self.base.moment());
         self.writeback.start(added);
         self.base.trace_device(Some(id), || Event::DeviceAdded);
@@ -422,10 +422,10 @@ impl<P: Platform> Engine<P> {
         let settings = self.settings();
         let knob = knob.id(settings);
         would_fit(settings, knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
-        device.settings.set(settings, knob, value)?;
+        device.settings().set(settings, knob, value)?;
         self.knob_changed(settings.info(knob));
         let knob = settings.info(knob).name;
-        self.base.trace_device(Some(device.id), || Event::KnobChanged { knob, value });
+        self.base.trace_device(Some(device.id()), || Event::KnobChanged { knob, value });
         Ok(())
     }
 
@@ -443,7 +443,7 @@ impl<P: Platform> Engine<P> {
 
     /// The knobs that have their own value for the device, by name.
     pub fn device_knobs(&self, device: DeviceId) -> Vec<(&'static str, u64)> {
-        self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
+        self.device(device).map(|device| device.settings().own(self.settings())).unwrap_or_default()
     }
 
     fn knob_changed(&self, knob: &KnobInfo) {
@@ -452,8 +452,8 @@ impl<P: Platform> Engine<P> {
             return;
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
-            device.flusher.raise();
-            device.silence.look.raise();
+            device.flusher().raise();
+            device.silence().look().raise();
         }
     }
 
@@ -472,16 +472,16 @@ impl<P: Platform> Engine<P> {
         let Some(device) = self.device(device) else {
             return Vec::new();
         };
-        let _ends = device.drain();
+        let _ends = device.agenda().drain();
         let mut failed = Vec::new();
-        let files: Vec<File> = device.files_to_drain().into_iter().map(File).collect();
+        let files: Vec<File> = device.agenda().files_to_drain().into_iter().map(File).collect();
         for some in files.chunks(DRAIN_TOGETHER) {
             // Requested together, so that the host can join their flushes.
             let rounds: Vec<_> =
                 some.iter().map(|file| (file, self.writeback.join_round(&file.0, 0..u64::MAX))).collect();
             for (file, round) in rounds {
                 let Some(round) = round else { continue };
-                if let Err(error) = device.silence.unless_refused(round.wait()).await {
+                if let Err(error) = device.silence().unless_refused(round.wait()).await {
                     failed.push((file.clone(), error));
                 }
             }
@@ -491,7 +491,7 @@ impl<P: Platform> Engine<P> {
 
     /// Files of the device with unwritten data, and the number of dirty bytes of each.
     pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
-        let files = self.device(device).map(|device| device.unclean_files()).unwrap_or_default();
+        let files = self.device(device).map(|device| device.agenda().unclean_files()).unwrap_or_default();
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
@@ -535,26 +535,29 @@ impl<P: Platform> Engine<P> {
 
     /// How many of the device's files wait for a turn to be written, in time proportional to their number.
     pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
-        self.device(device).map(|device| device.listed_files())
+        self.device(device).map(|device| device.agenda().listed_files())
     }
 
     /// Until the result is dropped, a change of names on the device is being made durable. Less data is in flight
     /// meanwhile, so that the host's few small writes do not wait for much. `None` if the engine has no such device.
     pub fn names_first(&self, device: DeviceId) -> Option<NamesFirst> {
         let device = self.device(device)?;
-        device.in_flight.names_begin();
+        device.in_flight().names_begin();
         Some(NamesFirst(device))
     }
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
-        self.device(device).map(|device| device.waits.told(self.base.now(), device.silence.is_stalled()))
+        self.device(device).map(|device| {
+            let hung = device.silence().is_stalled();
+            device.waits().told(self.base.now(), hung, |file| file.backing.clone())
+        })
     }
 
     /// How long waits for the device took, without names. Takes no lock that a caller takes. `None` if the engine has
     /// no such device.
     pub fn wait_histograms(&self, device: DeviceId) -> Option<WaitHistograms> {
-        self.device(device).map(|device| device.waits.histograms())
+        self.device(device).map(|device| device.waits().histograms())
     }
 
     /// How long tasks took that did not find the free frames they wanted: to recycle some, or to wait for one.

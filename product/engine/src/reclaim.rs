@@ -91,7 +91,7 @@ impl<P: Platform> Reclaim<P> {
         files.sort_unstable();
         files.dedup();
         for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
-            file.device.press();
+            file.device.agenda().press();
         }
     }
 }
@@ -103,7 +103,7 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
         return false;
     }
     if !may_go(file, state, page) {
-        if state.redirtying {
+        if state.flushes.is_redirtying() {
             // Perhaps written again by now: then only this puts the page back on a list.
             cache.note_clean(victim.frame);
         }
@@ -116,7 +116,7 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     }
     let goes = cache.pages.detach_idle(victim.frame);
     if goes {
-        state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+        state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
         file.pages.index.remove(&cache.nodes, page);
     } else if !cache.pages.word(victim.frame).any(DIRTY) {
         cache.note_clean(victim.frame);
@@ -127,7 +127,7 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
 /// Whether the page can be read back. Not yet, if the device shows written bytes only after a flush. Pages that a
 /// failed flush covered do not go, either, before they are dirty again.
 pub(crate) fn may_go(file: &FileInner, state: &FileState, page: u64) -> bool {
-    let readable = file.device.limits().readable_before_flush && !state.redirtying;
+    let readable = file.device.limits().readable_before_flush && !state.flushes.is_redirtying();
     readable || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
 }
 
@@ -204,7 +204,7 @@ impl<P: Platform> Reclaim<P> {
         self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
-                device.press();
+                device.agenda().press();
             }
             let look_again = self.base.sleep_until(self.base.now().after(LOOK_AGAIN_NS));
             either(

@@ -105,7 +105,7 @@ impl<P: Platform> Reshaping<P> {
         refused: &AtomicBool,
     ) -> Result<(), Error> {
         let _hold = self.writeback.hold(file).await;
-        if lock(&file.state).discarded {
+        if lock(&file.state).is_discarded() {
             return Err(Error::Discarded);
         }
         goes_on(refused)?;
@@ -132,11 +132,11 @@ impl<P: Platform> Reshaping<P> {
 
     fn has_shape(&self, file: &FileInner, size: u64) -> bool {
         let state = lock(&file.state);
-        file.size() == size && state.host_size == size && state.is_clean() && state.holds == 0
+        file.size() == size && state.host.size() == size && state.is_clean() && !state.is_held()
     }
 
     async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        let silence = &file.device.silence;
+        let silence = &file.device.silence();
         silence.takes_work()?;
         let (answer, refused) = (Answer::new(), Arc::new(AtomicBool::new(false)));
         let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
@@ -167,7 +167,7 @@ impl<P: Platform> Reshaping<P> {
         match shape {
             Shape::Size(size) => {
                 let _hold = self.writeback.hold(file).await;
-                if lock(&file.state).discarded {
+                if lock(&file.state).is_discarded() {
                     return Err(Error::Discarded);
                 }
                 goes_on(refused)?;
@@ -183,11 +183,11 @@ impl<P: Platform> Reshaping<P> {
     /// Tells the device the file's size before dirty pages are dropped: the last of them would have done so.
     async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         let size = file.size();
-        if size > lock(&file.state).host_size {
+        if size > lock(&file.state).host.size() {
             self.writeback.call(file, Operation::SetSize { size }).await?;
             let mut state = lock(&file.state);
-            state.host_size = state.host_size.max(size);
-            state.host_changes += 1;
+            state.host.reaches(size);
+            state.host.note_change();
             file.owe_flush(&mut state, self.base.now());
         }
         Ok(())
@@ -199,9 +199,9 @@ impl<P: Platform> Reshaping<P> {
         // Stored first, so that overwrites that begin from here on see the new size.
         let before = {
             let mut state = lock(&file.state);
-            state.cutting = true;
-            state.host_changes += 1;
-            state.host_size = size;
+            state.host.set_cutting(true);
+            state.host.note_change();
+            state.host.set_size(size);
             file.owe_flush(&mut state, self.base.now());
             file.pages.size.swap(size, Ordering::AcqRel)
         };
@@ -211,7 +211,7 @@ impl<P: Platform> Reshaping<P> {
         }
         let kept = {
             let mut state = lock(&file.state);
-            state.cutting = false;
+            state.host.set_cutting(false);
             file.settle(&mut state)
         };
         file.queue.wake_all();
@@ -311,8 +311,8 @@ impl<P: Platform> Reshaping<P> {
     }
 
     fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
-        state.dirty_pages -= 1;
-        state.failed_pages -= failed;
+        state.page_is_clean();
+        state.failures.remove_pages(failed);
         uncharge(&self.base.devices, &file.device, 1, self.base.moment());
         self.base.local().count(Counter::PagesTruncated, 1);
     }
@@ -345,7 +345,7 @@ impl<P: Platform> Reshaping<P> {
                 file.untag(state, page);
                 self.count_cut(file, state, u64::from(word.has(FAILED)));
             } else if word.has(FAILED) {
-                state.failed_pages -= 1;
+                state.failures.remove_pages(1);
             }
             cache.drop_page(&file.pages, page, frame);
             cache.page_queue(frame).wake_all();
@@ -355,15 +355,15 @@ impl<P: Platform> Reshaping<P> {
     /// Forgets a file whose last name is gone. Dirty pages are dropped; requests in flight end. Later writes fail,
     /// later syncs have nothing to do. Does not wait.
     pub(crate) fn discard(&self, file: &Arc<FileInner>) {
-        lock(&file.state).discarded = true;
+        lock(&file.state).discard();
         self.drop_pages(file, 0..u64::MAX);
         let kept = {
             let mut state = lock(&file.state);
-            if state.error.take().is_some() {
-                file.device.file_recovers();
+            if state.failures.forget_error() {
+                file.device.failures().file_recovers();
             }
-            state.flush_failed = false;
-            file.device.forget_unflushed(file);
+            state.flushes.forget_failure();
+            file.device.agenda().forget_unflushed(file.pages.slot);
             file.settle(&mut state)
         };
         file.queue.wake_all();
@@ -385,7 +385,7 @@ impl<P: Platform> Reshaping<P> {
                 let mut state = lock(&file.state);
                 let Some(on) = self.forget_clean(file, &mut state, next) else {
                     // The hold keeps reads away: callers wrote the pages that came meanwhile.
-                    let current = state.host_changes == seen;
+                    let current = state.host.changes() == seen;
                     if current {
                         take_size(file, &mut state, size);
                     }
@@ -406,7 +406,7 @@ impl<P: Platform> Reshaping<P> {
             next = page + 1;
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
             if !cache.pages.word(frame).any(DIRTY) {
-                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 cache.drop_page(&file.pages, page, frame);
             }
         }
@@ -422,10 +422,10 @@ fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
 /// Dirty pages reach up to the size that clients know: while there are any, only a larger size is taken.
 fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
     if state.is_clean() {
-        state.host_size = size;
+        state.host.set_size(size);
         file.pages.size.store(size, Ordering::Release);
     } else {
-        state.host_size = state.host_size.max(size);
+        state.host.reaches(size);
         file.pages.size.fetch_max(size, Ordering::AcqRel);
     }
 }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::client::Client;
+use crate::devices::DeviceId;
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceId;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
 use crate::policy::PauseCause;

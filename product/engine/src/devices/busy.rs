@@ -11,9 +11,19 @@
 
 use std::collections::VecDeque;
 
-use super::Kind;
 use crate::platform::Nanos;
 use crate::policy::BusyTimes;
+
+/// The effect of a request on the device's data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// Reads bytes.
+    Read,
+    /// Writes bytes.
+    Write,
+    /// Moves no bytes: flushes, sizes, holes, reservations.
+    Other,
+}
 
 /// The clocks of a device.
 #[derive(Default)]

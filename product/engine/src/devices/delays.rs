@@ -13,7 +13,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use super::file::FileInner;
 use crate::client::Client;
 use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
 use crate::request::Backing;
@@ -55,10 +54,10 @@ impl Delay {
 pub(crate) type Waited = [u64; KINDS];
 
 /// The account of a call's waits.
-#[derive(Clone, Copy)]
-pub(crate) enum Of<'a> {
+pub(crate) enum Of<'a, F> {
     Client(&'a Client),
-    File(&'a Arc<FileInner>),
+    /// A file, and its slot.
+    File(&'a Arc<F>, u32),
 }
 
 const SHARDS: usize = 8;
@@ -123,37 +122,47 @@ enum Key {
     File(usize),
 }
 
-struct Account {
+struct Account<F> {
     /// The file of a file's account.
-    file: Weak<FileInner>,
+    file: Weak<F>,
     waited: [FewDurations; KINDS],
     /// When it last ended a wait: the shard's count of waits.
     latest: u64,
 }
 
-#[derive(Default)]
-struct Shard {
-    accounts: BTreeMap<Key, Account>,
+struct Shard<F> {
+    accounts: BTreeMap<Key, Account<F>>,
     others: [FewDurations; KINDS],
     others_count: u64,
     /// Counts calls that waited.
     ended: u64,
 }
 
-#[derive(Default)]
-pub(crate) struct Delays {
-    shards: [Mutex<Shard>; SHARDS],
+pub(crate) struct Delays<F> {
+    shards: [Mutex<Shard<F>>; SHARDS],
     all: [Durations; KINDS],
 }
 
-impl Delays {
+impl<F> Default for Shard<F> {
+    fn default() -> Self {
+        Self { accounts: BTreeMap::new(), others: Default::default(), others_count: 0, ended: 0 }
+    }
+}
+
+impl<F> Default for Delays<F> {
+    fn default() -> Self {
+        Self { shards: Default::default(), all: Default::default() }
+    }
+}
+
+impl<F> Delays<F> {
     /// A call that waited has ended.
-    pub(crate) fn call_ended(&self, of: Of<'_>, waited: &Waited) {
+    pub(crate) fn call_ended(&self, of: Of<'_, F>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
         let (key, file, at) = match of {
             Of::Client(client) => (Key::Client(client.clone()), Weak::new(), number_of(client)),
-            Of::File(file) => (Key::File(Arc::as_ptr(file).addr()), Arc::downgrade(file), file.pages.slot as usize),
+            Of::File(file, slot) => (Key::File(Arc::as_ptr(file).addr()), Arc::downgrade(file), slot as usize),
         };
         let mut shard = lock(&self.shards[at % SHARDS]);
         let account = shard.account(key, file);
@@ -170,8 +179,8 @@ impl Delays {
         self.all[delay as usize].histogram()
     }
 
-    /// All accounts; `waiting` gives the number of calls of a client that wait now.
-    pub(crate) fn told(&self, waiting: impl Fn(&Client) -> u64) -> DelaysTold {
+    /// All accounts. `waiting` gives the number of calls of a client that wait now, `backing` a file's name.
+    pub(crate) fn told(&self, waiting: impl Fn(&Client) -> u64, backing: impl Fn(&F) -> Backing) -> DelaysTold {
         let (mut rows, mut others, mut others_count) = (Vec::new(), <[FewDurations; KINDS]>::default(), 0);
         let mut files = Vec::new();
         for shard in &self.shards {
@@ -182,7 +191,7 @@ impl Delays {
                 let file = account.file.upgrade();
                 let whose = match key {
                     Key::Client(client) => Some((Whose::Client(client.clone()), waiting(client))),
-                    Key::File(_) => file.as_ref().map(|file| (Whose::File(file.backing.clone()), 0)),
+                    Key::File(_) => file.as_ref().map(|file| (Whose::File(backing(file)), 0)),
                 };
                 match whose {
                     Some((whose, waiting)) => {
@@ -204,13 +213,14 @@ impl Delays {
     }
 }
 
-impl Shard {
+impl<F> Shard<F> {
     /// The account of an owner that has just ended a wait.
-    fn account(&mut self, key: Key, file: Weak<FileInner>) -> &mut Account {
+    fn account(&mut self, key: Key, file: Weak<F>) -> &mut Account<F> {
         self.ended += 1;
         if self.accounts.len() >= SHARD_MAX && !self.accounts.contains_key(&key) {
             // A file that is closed will wait no more.
-            let closed = |key: &Key, account: &Account| matches!(key, Key::File(_)) && account.file.strong_count() == 0;
+            let closed =
+                |key: &Key, account: &Account<F>| matches!(key, Key::File(_)) && account.file.strong_count() == 0;
             let oldest = self.accounts.iter().min_by_key(|(key, it)| (!closed(key, it), it.latest));
             let oldest = oldest.map(|(key, _)| key.clone());
             if let Some(gone) = oldest.and_then(|key| self.accounts.remove(&key)) {

@@ -1,49 +1,50 @@
 //! One open file, on its device.
 //!
 //! Owns: the state under one lock that changes with the file's pages: how many are dirty, requests in flight, syncs,
-//! errors; the device's list that the file belongs in.
-//! Does not own: names (`volume`), its pages (`cache`), the lists (`state`).
-//! Invariants: the `size` of its pages is the size that readers of the cache see, `host_size` the device's. In the lock
+//! errors.
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`agenda`) and the file's way into them (`listing`).
+//! Invariants: the `size` of its pages is the size that readers of the cache see, `host` has the device's. In the lock
 //! order this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. A
 //! function that needs the lock takes the state that it guards.
 
-use std::collections::BTreeSet;
+mod failures;
+mod flight;
+mod flushes;
+mod host;
+mod marks;
+mod rounds;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::pass::Pass;
+use super::pass::Position;
 use super::quiet::Watch;
-use super::ready::Place;
 use super::state::DeviceState;
 use super::table::FileTable;
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, FilePages};
-use crate::error::{DeviceError, Error};
 use crate::platform::Nanos;
 use crate::policy::Payer;
 use crate::readahead::{Readahead, Window};
 use crate::request::Backing;
 use crate::units::PAGE_BYTES;
-use crate::wait::{Answer, Permits, WaitQueue};
-
-/// Where a file with more to write goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PutBack {
-    /// Behind the other files that had a turn; the file's age stays (the kernel's `requeue_io`).
-    More,
-    /// Among the files that have had no turn, as the youngest. The file's age starts anew if the youngest file there
-    /// became dirty later; if no file is there, its age stays (the kernel's `redirty_tail`).
-    Redirty,
-}
+use crate::wait::{Permits, WaitQueue};
+pub(crate) use failures::FAILING_TRIES;
+use failures::FileFailures;
+use flight::Flight;
+use flushes::Flushes;
+use host::HostFile;
+use marks::Marks;
+use rounds::Rounds;
 
 /// An open file. On cache lines of its own, because its writers change it at every page.
 #[repr(align(128))]
 pub(crate) struct FileInner {
     pub(crate) pages: FilePages,
     pub(crate) cache: Arc<Cache>,
-    table: Arc<FileTable>,
-    pub(crate) device: Arc<DeviceState>,
+    table: Arc<FileTable<FileInner>>,
+    pub(crate) device: Arc<DeviceState<Self>>,
     pub(crate) backing: Backing,
     /// The largest size that the file can have.
     pub(crate) bytes_max: u64,
@@ -59,141 +60,55 @@ pub(crate) struct FileInner {
     /// The file as a payer, if the policy asks about payers.
     pub(crate) payer: Payer,
     /// Whether a page is dirty or being written: kept outside the lock for cheap questions.
-    unclean: AtomicBool,
-}
-
-/// Failed attempts in a row after which a file's writes count as failing.
-pub(crate) const FAILING_TRIES: u32 = 3;
-
-/// Pages of a file whose last write failed.
-#[derive(Clone, Copy, Default)]
-pub(super) struct FailedPages {
-    pub(super) all: u64,
-    /// The same pages if the file's writes keep failing, else 0.
-    pub(super) failing: u64,
+    pub(super) unclean: AtomicBool,
 }
 
 /// The state that changes with a file's pages.
 pub(crate) struct FileState {
-    /// Bytes on the device; bytes past this size read as zeros without a request.
-    pub(crate) host_size: u64,
+    /// The host's file.
+    pub(crate) host: HostFile,
     /// Pages dirty or under writeback, and detached pages still being written.
-    pub(crate) dirty_pages: u64,
-    pub(crate) failed_pages: u64,
-    /// The failed pages as last reported to the device.
-    failed_noted: FailedPages,
-    /// The part of the dirty pages that is in flight to the device.
-    pub(crate) writing_pages: u64,
-    /// When the file became dirty: no dirty page that is not in flight is older.
-    pub(crate) dirtied_at: Nanos,
-    /// Where the flusher continues.
-    pub(crate) cursor: u64,
-    /// The page after the last write request.
-    pub(crate) write_end: u64,
-    /// The flusher's position and progress, if it goes by passes.
-    pub(crate) pass: Pass,
-    /// The file's place in its device's list.
-    pub(crate) place: Place,
+    pub(super) dirty_pages: u64,
+    pub(crate) flight: Flight,
+    pub(crate) position: Position,
+    pub(crate) marks: Marks,
     /// Whether the file is left alone.
     pub(crate) watch: Watch,
-    /// Whether the file is in its device's list of dirty files, or of files being worked on.
-    pub(crate) queued: bool,
-    /// Whether the file is in its device's list of files that a sync waits for.
-    pub(crate) sync_queued: bool,
-    /// Whether the file was written or resized since the last flush of the device for it.
-    pub(crate) unflushed: bool,
-    /// Whether pages were written and evicted before a flush followed.
-    pub(crate) unflushed_evicted: bool,
-    /// While above 0, nothing is submitted.
-    pub(crate) holds: u32,
-    /// A new size is being applied to the pages: writers wait.
-    pub(crate) cutting: bool,
-    /// How many of our changes to the host's file have ended: writes, even failed ones, and sizes.
-    pub(crate) host_changes: u64,
-    pub(crate) next_sequence: u64,
-    pub(crate) writes_in_flight: BTreeSet<u64>,
-    pub(crate) reads_in_flight: u32,
-    /// Pages of these reads.
-    pub(crate) reading_pages: u64,
-    /// The last flush failed: the writes it covered may not be durable.
-    pub(crate) flush_failed: bool,
-    /// Pages that the failed flush covered are being made dirty again: until then they stay.
-    pub(crate) redirtying: bool,
+    pub(crate) failures: FileFailures,
+    pub(crate) flushes: Flushes,
+    pub(crate) rounds: Rounds,
+    holds: u32,
+    discarded: bool,
     /// Dirty bytes from this page on have no place on the device: its space, or the owner's quota, is used up.
     pub(crate) unplaced_from: Option<u64>,
-    /// The error of the last failed write or flush, until everything is durable.
-    pub(crate) error: Option<DeviceError>,
-    /// The number of failed writes and flushes.
-    pub(crate) failures: u64,
-    /// Failures since the last success; this sets the pause before the next attempt.
-    pub(crate) failures_in_row: u32,
-    pub(crate) retry_at: Nanos,
-    /// Whether the device has the file in its list of files to come back to.
-    pub(crate) retry_queued: bool,
-    pub(crate) sync: SyncState,
     pub(crate) readahead: Window,
     /// Pages of a failed read: each is read separately.
     pub(crate) suspect: Range<u64>,
-    pub(crate) discarded: bool,
-}
-
-/// Syncs of a file run one round at a time; syncs that arrive meanwhile share the next.
-#[derive(Default)]
-pub(crate) struct SyncState {
-    pub(crate) running: bool,
-    pub(crate) next: Option<SyncRound>,
-}
-
-/// One round: its pages and its waiters.
-pub(crate) struct SyncRound {
-    pub(crate) range: Range<u64>,
-    pub(crate) answer: Arc<Answer<Result<(), Error>>>,
 }
 
 impl FileInner {
     pub(super) fn new(
         pages: FilePages,
-        (cache, table): (Arc<Cache>, Arc<FileTable>),
-        device: Arc<DeviceState>,
+        (cache, table): (Arc<Cache>, Arc<FileTable<FileInner>>),
+        device: Arc<DeviceState<Self>>,
         backing: Backing,
         readahead: Readahead,
     ) -> Self {
         let state = FileState {
-            host_size: pages.size(),
+            host: HostFile::new(pages.size()),
             dirty_pages: 0,
-            writing_pages: 0,
-            failed_pages: 0,
-            failed_noted: FailedPages::default(),
-            dirtied_at: Nanos(0),
-            cursor: 0,
-            write_end: 0,
-            pass: Pass::default(),
-            place: Place::default(),
+            flight: Flight::default(),
+            position: Position::default(),
+            marks: Marks::default(),
             watch: Watch::default(),
-            queued: false,
-            sync_queued: false,
-            // Earlier changes to the host's file are unknown, so the first sync flushes.
-            unflushed: true,
-            unflushed_evicted: false,
+            failures: FileFailures::default(),
+            flushes: Flushes::new(),
+            rounds: Rounds::default(),
             holds: 0,
-            cutting: false,
-            host_changes: 0,
-            next_sequence: 0,
-            writes_in_flight: BTreeSet::new(),
-            reads_in_flight: 0,
-            reading_pages: 0,
-            flush_failed: false,
-            redirtying: false,
+            discarded: false,
             unplaced_from: None,
-            error: None,
-            failures: 0,
-            failures_in_row: 0,
-            retry_at: Nanos(0),
-            retry_queued: false,
-            sync: SyncState::default(),
             readahead: Window::new(readahead),
             suspect: 0..0,
-            discarded: false,
         };
         pages.tell_readahead_past(state.readahead.trigger());
         Self {
@@ -241,36 +156,15 @@ impl FileInner {
 
 /// Changes that need the file's lock: the guarded state is the proof.
 impl FileInner {
-    /// A page has become dirty; it was charged. Few of many pages read the clock.
-    pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
-        state.dirty_pages += 1;
-        if state.dirty_pages == 1 {
-            state.dirtied_at = now();
-            self.unclean.store(true, Ordering::Release);
-            self.device.keep(self, state);
-        }
-        if !state.queued && state.holds == 0 {
-            state.queued = true;
-            // The flusher had its turn: earlier dirty pages are in flight, or will be tried again.
-            state.dirtied_at = now();
-            if let Some(idle) = self.device.in_flight.allowed().idle {
-                state.watch.wakes(state.dirtied_at, idle.look_ns);
-            }
-            self.device.queue_dirty(self, state);
-        } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
-            self.device.grow_queued(self, state);
-        }
-    }
-
     /// Tags or untags a page as dirty, and updates its device's count of runs. Returns how many more runs the device
     /// has to write for it: none if the page follows the file's pages in flight.
     pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
         // Streaming writes, and writeback from a run's start, change nothing.
         if more != 0 {
-            self.device.admission.add_runs(more);
+            self.device.admission().add_runs(more);
         }
-        let follows = on && page == state.cursor && !state.writes_in_flight.is_empty();
+        let follows = on && page == state.position.cursor() && state.flight.writes();
         more - i64::from(follows)
     }
 
@@ -282,9 +176,9 @@ impl FileInner {
 
     /// The device has changes to the file that a flush has to follow.
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        state.unflushed = true;
+        state.flushes.owe();
         if !state.discarded {
-            self.device.keep_unflushed(self, state, now);
+            self.device.agenda.keep_unflushed(self.pages.slot, self, now);
         }
     }
 
@@ -293,84 +187,63 @@ impl FileInner {
         if !state.is_clean() {
             return None;
         }
-        if state.error.is_some() && state.failed_pages == 0 && !state.flush_failed {
-            state.error = None;
-            self.device.file_recovers();
+        let is_durable = state.failures.pages() == 0 && !state.flushes.has_failed();
+        if is_durable && state.failures.forget_error() {
+            self.device.failures.file_recovers();
         }
         self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
-        self.device.let_be(self)
+        self.device.agenda.let_be(self.pages.slot)
     }
 
     /// Tells the device how many pages of the file failed.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
-        let failing = if state.keeps_failing() { state.failed_pages } else { 0 };
-        let now = FailedPages { all: state.failed_pages, failing };
-        let before = std::mem::replace(&mut state.failed_noted, now);
-        self.device.note_failed_pages(before, now);
-    }
-
-    /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
-    pub(crate) fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        self.requeue_as(state, now, PutBack::More);
-    }
-
-    /// As [`FileInner::requeue`], with the place of a file that may be written at once.
-    pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
-        if state.holds > 0 {
-            return;
-        }
-        if self.has_tagged(Tag::ToWrite) {
-            self.device.queue_sync(self, state);
-        }
-        if !self.has_tagged(Tag::Dirty) {
-            return;
-        }
-        if state.backs_off(now) {
-            self.come_back(state, state.retry_at);
-        } else if !state.queued {
-            state.queued = true;
-            match how {
-                PutBack::More => self.device.queue_more(self, state),
-                PutBack::Redirty => self.device.queue_redirtied(self, state, now),
-            }
-            self.device.flusher.raise();
-        }
+        let (before, now) = state.failures.report();
+        self.device.failures.note_pages(before, now);
     }
 
     /// Whether any page has the tag.
     pub(crate) fn has_tagged(&self, tag: Tag) -> bool {
         self.pages.index.any_tagged(&self.cache.nodes, tag)
     }
-
-    /// Makes the flusher come back at `at`, unless it will come back anyway.
-    pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
-        if !state.retry_queued {
-            state.retry_queued = true;
-            self.device.queue_later(self, at);
-        }
-    }
 }
 
 impl FileState {
+    /// Pages dirty or under writeback, and detached pages still being written.
+    pub(crate) fn dirty_pages(&self) -> u64 {
+        self.dirty_pages
+    }
+
+    /// A dirty page was written or cut off.
+    pub(crate) fn page_is_clean(&mut self) {
+        self.dirty_pages -= 1;
+    }
+
     /// Dirty pages that are not in flight.
     pub(crate) fn waiting_pages(&self) -> u64 {
-        self.dirty_pages.saturating_sub(self.writing_pages)
+        self.dirty_pages.saturating_sub(self.flight.writing_pages())
     }
 
-    /// Whether the device has requests of the file in flight.
-    pub(crate) fn in_flight(&self) -> bool {
-        self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()
+    /// While a hold lasts, nothing is submitted.
+    pub(crate) fn hold(&mut self) {
+        self.holds += 1;
     }
 
-    /// Whether writes of the file keep failing.
-    pub(crate) fn keeps_failing(&self) -> bool {
-        self.failures_in_row >= FAILING_TRIES
+    pub(crate) fn release(&mut self) {
+        self.holds -= 1;
     }
 
-    /// Whether the last write failed and the pause before the next try is not over.
-    pub(crate) fn backs_off(&self, now: Nanos) -> bool {
-        self.failures_in_row > 0 && self.retry_at > now
+    pub(crate) fn is_held(&self) -> bool {
+        self.holds > 0
+    }
+
+    /// The file's last name is gone.
+    pub(crate) fn discard(&mut self) {
+        self.discarded = true;
+    }
+
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.discarded
     }
 
     /// Whether nothing is dirty or being written.

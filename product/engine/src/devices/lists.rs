@@ -1,14 +1,13 @@
 //! A device's lists of files: which file is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`), the orders of files that
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files that
 //! may be written (`ready`).
 //! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use super::file::FileInner;
-use super::ready::{Behind, Entry, Place, Ready};
+use super::ready::{Behind, Entry, Place, Ready, Size};
 use crate::platform::Nanos;
 
 /// The most files that return to their lists at one look.
@@ -53,65 +52,73 @@ impl FlushReason {
     }
 }
 
-#[derive(Default)]
-pub(super) struct Lists {
+pub(super) struct Lists<F> {
     /// Files that may be written.
-    pub(super) ready: Ready,
+    pub(super) ready: Ready<F>,
     /// Files that a sync waits for.
-    pub(super) sync: VecDeque<Weak<FileInner>>,
+    pub(super) sync: VecDeque<Weak<F>>,
     /// Files whose pause is over.
-    pub(super) retry: VecDeque<Weak<FileInner>>,
+    pub(super) retry: VecDeque<Weak<F>>,
     /// Files to come back to, and when: the last write failed, or a copy was in progress.
-    later: BTreeMap<(Nanos, u64), Later>,
+    later: BTreeMap<(Nanos, u64), Later<F>>,
     /// How often a file was put there. Files with the same instant come back in this order.
     put_off: u64,
-    pub(super) unclean: BTreeMap<u32, Arc<FileInner>>,
+    pub(super) unclean: BTreeMap<u32, Arc<F>>,
     /// Files with a flush owed, and since when.
-    pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
+    pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<F>)>,
     /// How often a file was put among the files that may be written.
     pub(super) listed: u64,
     /// Until when the flusher sleeps, if it wants to be woken for files to look at before that.
     pub(super) sleeps_until: Option<Nanos>,
 }
 
-/// A file taken off its list.
-pub(super) enum Next {
-    /// A file that a sync or a retry waits for.
-    Asked(Weak<FileInner>),
-    /// A file that may be written.
-    Ready(Entry),
+impl<F> Default for Lists<F> {
+    fn default() -> Self {
+        Self {
+            ready: Ready::default(),
+            sync: VecDeque::new(),
+            retry: VecDeque::new(),
+            later: BTreeMap::new(),
+            put_off: 0,
+            unclean: BTreeMap::new(),
+            unflushed: BTreeMap::new(),
+            listed: 0,
+            sleeps_until: None,
+        }
+    }
 }
 
-impl Lists {
-    /// Takes the next file off its list.
-    pub(super) fn next(&mut self, reason: FlushReason) -> Option<Next> {
+impl<F> Lists<F> {
+    /// Takes the next file off its list; returns it with its size there, which is 0 for a sync or a retry.
+    pub(super) fn next(&mut self, reason: FlushReason) -> Option<(Weak<F>, Size)> {
+        let asked = |file| (file, Size::default());
         match reason {
-            FlushReason::Sync => return self.sync.pop_front().map(Next::Asked),
-            FlushReason::Retry => return self.retry.pop_front().map(Next::Asked),
+            FlushReason::Sync => return self.sync.pop_front().map(asked),
+            FlushReason::Retry => return self.retry.pop_front().map(asked),
             FlushReason::Background => self.ready.next_in_turn(),
             FlushReason::Largest { hot } => self.ready.next_largest(hot),
             FlushReason::Expired { before } => self.ready.next_expired(before),
             FlushReason::Oldest { before, hot } => self.ready.next_oldest(before, hot),
             FlushReason::Idle { now } => self.ready.next_to_look_at(now),
         }
-        .map(Next::Ready)
+        .map(|entry| (entry.file, entry.size))
     }
 }
 
-pub(super) enum Later {
-    Retry(Weak<FileInner>),
-    Sync(Weak<FileInner>),
+pub(super) enum Later<F> {
+    Retry(Weak<F>),
+    Sync(Weak<F>),
 }
 
-impl Lists {
+impl<F> Lists<F> {
     /// Puts a file that may be written behind others.
-    pub(super) fn push(&mut self, entry: Entry, behind: Behind) -> Place {
+    pub(super) fn push(&mut self, entry: Entry<F>, behind: Behind) -> Place {
         self.listed += 1;
         self.ready.push(entry, behind)
     }
 
     /// Makes the flusher come back to a file at `at`.
-    pub(super) fn push_later(&mut self, at: Nanos, later: Later) {
+    pub(super) fn push_later(&mut self, at: Nanos, later: Later<F>) {
         self.later.insert((at, self.put_off), later);
         self.put_off += 1;
     }

@@ -7,21 +7,29 @@
 //! engine is gone.
 
 pub(crate) mod admission;
+pub(crate) mod agenda;
 mod bandwidth;
 mod busy;
+mod charges;
 mod congestion;
 pub(crate) mod delays;
+mod failures;
+mod figures;
 pub(crate) mod file;
+mod id;
 pub(crate) mod in_flight;
+mod listing;
 mod lists;
 pub(crate) mod pass;
 pub(crate) mod placing;
 pub(crate) mod purses;
 pub(crate) mod quiet;
 mod ready;
+mod requests;
 mod rings;
 pub(crate) mod silence;
 pub(crate) mod state;
+pub(crate) mod status;
 mod table;
 mod totals;
 mod usage;
@@ -42,21 +50,27 @@ use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::sync::OwnLines;
 use crate::wait::{WaitQueue, lock};
+pub(crate) use busy::Kind;
 use file::FileInner;
+pub use id::DeviceId;
+pub use listing::PutBack;
 pub(crate) use lists::FlushReason;
-use state::{DeviceId, DeviceState};
+pub use ready::ListedFiles;
+pub(crate) use ready::Size;
 use table::FileTable;
 pub(crate) use totals::DirtyTotals;
-pub(crate) use usage::Kind;
 
 /// The least limit in bytes that a policy is told: two pages, as in the kernel; with one page no background threshold
 /// fits below it.
 const DIRTY_BYTES_MIN: u64 = 8192;
 
+/// A device with the engine's files.
+pub(crate) type DeviceState = state::DeviceState<FileInner>;
+
 pub(crate) struct Devices {
     cache: Arc<Cache>,
     list: Mutex<Vec<Arc<DeviceState>>>,
-    pub(crate) files: Arc<FileTable>,
+    pub(crate) files: Arc<FileTable<FileInner>>,
     pub(crate) settings: Settings,
     pub(crate) policy: InForce,
     /// The policy for readahead.
@@ -126,7 +140,7 @@ impl Devices {
         let id = DeviceId(list.len() as u32);
         let memory = self.policy.new_device(remembered);
         let settings = DeviceSettings::new(&self.settings);
-        let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
+        let added = Arc::new(state::DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
         list.push(Arc::clone(&added));
         added
     }
@@ -175,7 +189,8 @@ impl Devices {
     pub(crate) fn census(&self) -> Census {
         let mut census = self.cache.census();
         for device in self.all() {
-            census.unwritten += device.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
+            census.unwritten +=
+                device.agenda.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
         }
         census
     }
@@ -207,14 +222,14 @@ impl Devices {
 
     #[inline]
     fn view(&self, device: &DeviceState, moment: Moment, shared: GlobalCounts) -> View {
-        let (pages, guard_pages) = device.admission.pages_and_guard();
+        let (pages, guard_pages) = device.admission().pages_and_guard();
         let (counts, limits) = (device.counts(moment.now, pages), device.limits());
         let mut view = self.view_without_knobs(moment, shared, counts);
         view.knobs = *device.knobs_seen();
         view.request_bytes = limits.request_bytes_best();
         view.request_bytes_max = u64::from(limits.request_bytes_max);
         view.request_depth = limits.depth;
-        view.failed_room_pages = device.failed_room_pages();
+        view.failed_room_pages = device.failures.room_pages();
         view.guard_pages = guard_pages.0;
         view
     }
@@ -296,7 +311,7 @@ impl Devices {
     fn set_room(&self, device: &DeviceState, view: &View) {
         let (room, flight) = self.policy.room(view, &device.memory);
         device.in_flight.set(flight, room.prices);
-        device.admission.set_room(&room);
+        device.admission().set_room(&room);
     }
 
     /// How often shared state was read so far; 0 in a build without the feature `rare-paths`.
@@ -310,7 +325,7 @@ impl Drop for Devices {
     /// Data still dirty is lost: drain first.
     fn drop(&mut self) {
         for device in self.all() {
-            device.forget_files();
+            device.agenda.forget_files();
         }
     }
 }

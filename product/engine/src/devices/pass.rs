@@ -16,7 +16,7 @@ use crate::platform::Nanos;
 
 /// A pass and its position, in pages.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pass {
+struct Pass {
     /// When the pass began; `None` between two passes.
     began: Option<Nanos>,
     from: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Pass {
 impl Pass {
     /// The page from which to look for the next run, at `now` and in a file of `file_end` pages. `is_old`: the pages
     /// behind have to be written.
-    pub(crate) fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) -> u64 {
+    fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) -> u64 {
         if self.began.is_none() {
             *self = Self { began: Some(now), from: self.at, end: file_end, at: self.at, wrapped: false };
         }
@@ -40,7 +40,7 @@ impl Pass {
 
     /// A run was found, from its first page to the page after its last. If that ended the pass, returns the earliest
     /// time at which the file can have become dirty.
-    pub(crate) fn went(&mut self, first: u64, next: u64) -> Option<Nanos> {
+    fn went(&mut self, first: u64, next: u64) -> Option<Nanos> {
         // Nothing was found between the position and the file's end.
         let back = first < self.at;
         let ended = match (self.wrapped, back) {
@@ -53,8 +53,51 @@ impl Pass {
     }
 
     /// Nothing writable is left: the pass has ended.
-    pub(crate) fn found_nothing(&mut self) -> Option<Nanos> {
+    fn found_nothing(&mut self) -> Option<Nanos> {
         self.began.take()
+    }
+}
+
+/// The flusher's position in a file.
+#[derive(Default)]
+pub(crate) struct Position {
+    /// Where the flusher continues.
+    cursor: u64,
+    /// The page after the last write request.
+    write_end: u64,
+    /// The position and progress, if the flusher goes by passes.
+    pass: Pass,
+}
+
+impl Position {
+    /// Where the flusher continues.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Whether a run that begins at this page follows the last write request.
+    pub(crate) fn follows(&self, page: u64) -> bool {
+        page == self.write_end
+    }
+
+    /// A run up to this page was claimed.
+    pub(crate) fn claimed_to(&mut self, end: u64) {
+        (self.cursor, self.write_end) = (end, end);
+    }
+
+    /// The flusher goes by passes: it continues where [`Pass::go_on`] says.
+    pub(crate) fn go_on(&mut self, now: Nanos, file_end: u64, is_old: bool) {
+        self.cursor = self.pass.go_on(now, file_end, is_old);
+    }
+
+    /// As [`Pass::went`], for a run that was claimed from its first page.
+    pub(crate) fn went(&mut self, first: u64) -> Option<Nanos> {
+        self.pass.went(first, self.cursor)
+    }
+
+    /// As [`Pass::found_nothing`].
+    pub(crate) fn found_nothing(&mut self) -> Option<Nanos> {
+        self.pass.found_nothing()
     }
 }
 

@@ -6,7 +6,7 @@
 //! *age*: the time when the file became dirty. Callers may pass over hot files, which are rewritten over and over. By
 //! *look*, where files are written behind: the time to check whether they have been left alone.
 //!
-//! Owns: these orders. Does not own: the files, the lock around this (`state`), which order is followed.
+//! Owns: these orders. Does not own: the files, the lock around this (`agenda`), which order is followed.
 //! Invariants: keeps no file alive. Taking a file costs at most a search by age among all files. The exception is
 //! [`Ready::next_expired`], which looks at the round's files up to the first old one; rounds are nearly in the order of
 //! age.
@@ -14,9 +14,7 @@
 use std::collections::BTreeSet;
 use std::sync::Weak;
 
-use super::file::FileInner;
 use super::rings::Rings;
-use super::state::ListedFiles;
 use crate::platform::Nanos;
 
 /// Lists of turns.
@@ -37,8 +35,8 @@ pub(super) enum Behind {
     More,
 }
 
-pub(super) struct Ready {
-    entries: Vec<Option<Entry>>,
+pub(super) struct Ready<F> {
+    entries: Vec<Option<Entry<F>>>,
     free: Vec<u32>,
     turns: Rings,
     /// Indexed by whether files are hot.
@@ -55,8 +53,8 @@ struct Orders {
 }
 
 /// A file among the others.
-pub(super) struct Entry {
-    pub(super) file: Weak<FileInner>,
+pub(super) struct Entry<F> {
+    pub(super) file: Weak<F>,
     /// The file's number, which stays valid when the file is gone.
     pub(super) slot: u32,
     pub(super) dirtied_at: Nanos,
@@ -66,6 +64,17 @@ pub(super) struct Entry {
     pub(super) hot: bool,
     /// When to check whether the file has been left alone; [`Nanos::NEVER`] if that does not matter.
     pub(super) look_at: Nanos,
+}
+
+/// A device's files that may be written, by their place in the order of turns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ListedFiles {
+    /// Files that became dirty and have had no turn. (The kernel's b_dirty.)
+    pub dirty: u64,
+    /// Files of the current round. (b_io.)
+    pub round: u64,
+    /// Files that have had their turn in it and have more. (b_more_io.)
+    pub more: u64,
 }
 
 /// A file's place in the orders, as the file remembers it. The file may have left it.
@@ -96,7 +105,7 @@ impl Size {
     }
 }
 
-impl Default for Ready {
+impl<F> Default for Ready<F> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
@@ -132,7 +141,7 @@ impl Orders {
     }
 }
 
-impl Ready {
+impl<F> Ready<F> {
     /// The number of files in each list of turns, in time proportional to the number of files.
     pub(super) fn counts(&self) -> ListedFiles {
         let count = |list| self.turns.iter(list).count() as u64;
@@ -169,7 +178,7 @@ impl Ready {
     }
 
     /// Lists a file behind others.
-    pub(super) fn push(&mut self, entry: Entry, behind: Behind) -> Place {
+    pub(super) fn push(&mut self, entry: Entry<F>, behind: Behind) -> Place {
         let number = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() as u32 - 1
@@ -186,7 +195,7 @@ impl Ready {
         Place { number, size }
     }
 
-    fn take(&mut self, number: u32) -> Option<Entry> {
+    fn take(&mut self, number: u32) -> Option<Entry<F>> {
         let entry = self.entries[number as usize].take()?;
         self.turns.remove(number);
         let order = &mut self.orders[usize::from(entry.hot)];
@@ -209,7 +218,7 @@ impl Ready {
     }
 
     /// Takes the next file of the round, or of the next round.
-    pub(super) fn next_in_turn(&mut self) -> Option<Entry> {
+    pub(super) fn next_in_turn(&mut self) -> Option<Entry<F>> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);
             self.turns.append(ROUND, DIRTY);
@@ -218,7 +227,7 @@ impl Ready {
     }
 
     /// Takes the first file in the order of turns that has been dirty since `before` or longer.
-    pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry> {
+    pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry<F>> {
         self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =
             |number: &u32| self.entries[*number as usize].as_ref().is_some_and(|entry| entry.dirtied_at <= before);
@@ -227,20 +236,20 @@ impl Ready {
     }
 
     /// Takes the oldest dirty file, if it has been dirty since `before` or longer.
-    pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<Entry> {
+    pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<Entry<F>> {
         let (_, number) = self.first_by_age(hot).filter(|(dirtied_at, _)| *dirtied_at <= before)?;
         self.take(number)
     }
 
     /// Takes the first file of the largest size.
-    pub(super) fn next_largest(&mut self, hot: bool) -> Option<Entry> {
+    pub(super) fn next_largest(&mut self, hot: bool) -> Option<Entry<F>> {
         // Among files of the same size, takes one that is not hot.
         let largest = self.orders(hot).iter().rev().filter_map(Orders::largest).max_by_key(|(size, _)| *size);
         largest.and_then(|(_, number)| self.take(number))
     }
 
     /// Takes the file whose check for being left alone is due first, if it is due.
-    pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<Entry> {
+    pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<Entry<F>> {
         let (_, number) = *self.looks.first().filter(|(at, _)| *at <= now)?;
         self.take(number)
     }

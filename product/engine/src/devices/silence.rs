@@ -18,7 +18,7 @@ pub(crate) struct Silent {
     /// Requests are in flight and watched, or no watcher wants to look.
     watched: AtomicBool,
     /// Raised when the watcher should look now.
-    pub(crate) look: Signal,
+    look: Signal,
     refused: WaitQueue,
 }
 
@@ -42,6 +42,11 @@ impl Silent {
     /// Whether that has lasted so long that callers are not to wait for the device.
     pub(crate) fn refuses(&self) -> bool {
         self.refuses.load(Ordering::Relaxed)
+    }
+
+    /// Raised when the watcher should look now.
+    pub(crate) fn look(&self) -> &Signal {
+        &self.look
     }
 
     /// A request is in flight.

@@ -1,123 +1,66 @@
-//! A device of the engine: its lists of dirty files, its requests in flight, its figures.
+//! A device of the engine, with its parts.
 //!
-//! Owns: the lists and their lock, the slots for requests, the admission queue, usage, learned facts.
-//! Does not own: the files' pages, the hardware (`Device`), which work is due when (`policy`, `writeback`).
-//! Invariants: every file with dirty pages is kept until they are written. This lock comes after a file's. A caller
-//! that needs a file's lock for a change here shows the state that the lock guards.
+//! Owns: the parts, what joins them, the hardware, the device's knobs, the policy's memory about the device.
+//! Does not own: the files' pages, which work is due when (`policy`, `writeback`).
+//! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
+//! held together.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::DirtyTotals;
 use super::admission::AdmissionQueue;
-use super::congestion::Congestion;
-use super::file::{FailedPages, FileInner, FileState};
+use super::agenda::{Agenda, FlusherView};
+use super::charges::Charges;
+use super::failures::Failures;
+use super::figures::Figures;
+use super::id::DeviceId;
 use super::in_flight::InFlight;
-use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::placing::Placing;
 use super::purses::Purses;
-use super::ready::{Behind, Entry, Size};
+use super::requests::Requests;
 use super::silence::Silent;
-use super::usage::{Kind, Place, Usage};
+use super::totals::DirtyTotals;
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
-use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, Figure, KnobValues, LimitPages, PauseStatus};
-use crate::readahead::law::SharedLaw;
+use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
-use crate::sync::OwnLines;
 use crate::units::Pages;
-use crate::wait::{Permits, Signal, WaitQueue, lock};
+use crate::wait::{Permits, Signal, lock};
 
-/// A device of an engine, by number from 0.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct DeviceId(pub u32);
-
-/// A device as the engine keeps it. On cache lines of its own: writers to one device change it at every page.
+/// A device with files of the type `F`. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
-pub(crate) struct DeviceState {
-    /// Requests in flight.
-    pub(crate) slots: Permits,
-    /// Frames held by reads in flight, or about to be: a hung device must not take all frames. Separate from the slots:
-    /// a read takes and gives back both.
-    pub(crate) reading: Permits,
-    pub(crate) id: DeviceId,
-    name: String,
+pub(crate) struct DeviceState<F> {
+    id: DeviceId,
+    pub(super) name: String,
     device: Arc<dyn Device>,
-    pub(crate) settings: DeviceSettings,
+    settings: DeviceSettings,
     /// The knobs as policies see them, since a knob last changed.
     knobs_seen: Mutex<KnobValues>,
-    /// Dirty pages, including pages under writeback. Changed through `dirty`, which keeps the sum.
-    pub(crate) admission: AdmissionQueue,
-    pub(crate) in_flight: InFlight,
-    totals: Arc<DirtyTotals>,
-    pub(crate) flusher: Signal,
-    lists: Mutex<Lists>,
-    writeback_pages: AtomicU64,
-    dirtied_pages: AtomicU64,
-    written_pages: AtomicU64,
-    /// Requests of writes in flight, or about to be submitted.
-    writes_in_flight: AtomicU32,
-    congestion: Congestion,
-    /// Turns of files under way.
-    turns: AtomicU32,
+    pub(super) charges: Charges,
+    pub(super) requests: Requests,
+    /// The policy's limits on these.
+    pub(super) in_flight: InFlight,
+    pub(super) agenda: Agenda<F>,
+    pub(super) figures: Figures,
+    pub(super) failures: Failures,
     /// The memory of the policy in force about the device.
-    pub(crate) memory: DeviceMemory,
+    pub(super) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     exceeded: AtomicBool,
-    pub(crate) pauses: PauseTally,
+    pub(super) pauses: PauseTally,
     /// The waiters, and how long such waits take.
-    pub(crate) waits: Waits,
+    pub(super) waits: Waits<F>,
     /// Debts of clients for new files.
-    pub(crate) purses: Purses,
-    /// Whether the device hangs.
-    pub(crate) silence: Silent,
-    /// Tasks that wait for a write to end, to take over its request.
-    pub(crate) write_ended: WaitQueue,
-    memory_short: AtomicBool,
-    drains: AtomicU32,
+    purses: Purses,
     /// Whether dirty pages have their place on the device when space gets small.
-    pub(crate) placing: Placing,
-    files_failed: AtomicU64,
-    /// Pages whose last write failed.
-    failed_pages: AtomicU64,
-    /// Failed pages of files whose writes keep failing.
-    failing_pages: AtomicU64,
-    /// The room added to the limit for failed pages (`dirty::failing`).
-    failed_room: AtomicU64,
-    usage: OwnLines<Mutex<Usage>>,
-    /// How far to read ahead, given the cost of reads.
-    pub(crate) read_law: SharedLaw,
+    placing: Placing,
 }
 
-/// A flusher's view of its device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FlusherView {
-    pub(crate) now: Nanos,
-    /// A sync waits for pages.
-    pub(crate) sync_waiting: bool,
-    /// Syncs have used so much of the device's time that other writes go first.
-    pub(crate) sync_ahead: bool,
-    /// A file that failed, or was busy, is due for a retry.
-    pub(crate) retry_due: bool,
-    /// Files with dirty pages that may be written now.
-    pub(crate) files_ready: bool,
-    /// A caller asked for everything to be written.
-    pub(crate) draining: bool,
-    /// A task found no frame, or waits in the admission queue.
-    pub(crate) memory_short: bool,
-    /// When the first retry is due.
-    pub(crate) next_retry: Option<Nanos>,
-    /// The interval between looks; [`u64::MAX`] is never.
-    pub(crate) interval_ns: u64,
-    /// How often a file was put among the files that may be written.
-    pub(crate) listed: u64,
-}
-
-impl DeviceState {
+impl<F> DeviceState<F> {
     pub(super) fn new(
         id: DeviceId,
         name: &str,
@@ -133,36 +76,109 @@ impl DeviceState {
             device,
             settings,
             knobs_seen: Mutex::default(),
-            admission: AdmissionQueue::new(),
+            charges: Charges::new(id, totals),
+            requests: Requests::new(depth),
             in_flight: InFlight::new(),
-            totals,
-            slots: Permits::new(depth),
-            reading: Permits::new(0),
-            flusher: Signal::new(),
-            lists: Mutex::default(),
-            writeback_pages: AtomicU64::new(0),
-            dirtied_pages: AtomicU64::new(0),
-            written_pages: AtomicU64::new(0),
-            writes_in_flight: AtomicU32::new(0),
-            congestion: Congestion::default(),
-            turns: AtomicU32::new(0),
+            agenda: Agenda::new(),
+            figures: Figures::new(),
+            failures: Failures::default(),
             memory,
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
             waits: Waits::default(),
             purses: Purses::default(),
-            silence: Silent::new(),
-            write_ended: WaitQueue::new(),
-            memory_short: AtomicBool::new(false),
-            drains: AtomicU32::new(0),
             placing: Placing::default(),
-            files_failed: AtomicU64::new(0),
-            failed_pages: AtomicU64::new(0),
-            failing_pages: AtomicU64::new(0),
-            failed_room: AtomicU64::new(0),
-            read_law: SharedLaw::new(Usage::default().law()),
-            usage: OwnLines::default(),
         }
+    }
+
+    pub(crate) fn id(&self) -> DeviceId {
+        self.id
+    }
+
+    /// The device's own values of knobs.
+    pub(crate) fn settings(&self) -> &DeviceSettings {
+        &self.settings
+    }
+
+    /// The memory of the policy in force about the device.
+    pub(crate) fn memory(&self) -> &DeviceMemory {
+        &self.memory
+    }
+
+    /// The pages charged to the device.
+    pub(crate) fn charges(&self) -> &Charges {
+        &self.charges
+    }
+
+    /// The queue of writers for dirty pages.
+    pub(crate) fn admission(&self) -> &AdmissionQueue {
+        &self.charges.admission
+    }
+
+    /// The requests in flight.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// The slots for requests.
+    pub(crate) fn slots(&self) -> &Permits {
+        &self.requests.slots
+    }
+
+    /// Frames held by reads in flight, or about to be: a hung device must not take all frames. Separate from the slots:
+    /// a read takes and gives back both.
+    pub(crate) fn read_frames(&self) -> &Permits {
+        &self.requests.read_frames
+    }
+
+    /// The policy's limits on requests in flight.
+    pub(crate) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    /// How the device is used.
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Whether the device hangs.
+    pub(crate) fn silence(&self) -> &Silent {
+        &self.figures.silence
+    }
+
+    /// Failed writes and flushes.
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// The tally of writers' pauses by cause.
+    pub(crate) fn pauses(&self) -> &PauseTally {
+        &self.pauses
+    }
+
+    /// The waiters, and how long such waits take.
+    pub(crate) fn waits(&self) -> &Waits<F> {
+        &self.waits
+    }
+
+    /// Debts of clients for new files.
+    pub(crate) fn purses(&self) -> &Purses {
+        &self.purses
+    }
+
+    /// Whether dirty pages have their place on the device when space gets small.
+    pub(crate) fn placing(&self) -> &Placing {
+        &self.placing
+    }
+
+    /// The work of the flusher.
+    pub(crate) fn agenda(&self) -> &Agenda<F> {
+        &self.agenda
+    }
+
+    /// The signal that wakes the flusher.
+    pub(crate) fn flusher(&self) -> &Signal {
+        &self.agenda.flusher
     }
 
     /// The limits of the hardware.
@@ -217,66 +233,14 @@ impl DeviceState {
     /// limit, and only syncs' writes while one of these was passed.
     pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
         let depth = self.write_depth(engine);
-        let most = self.in_flight.requests_now(depth, self.writeback_pages.load(Ordering::Relaxed));
-        (for_sync || !self.in_flight.sync_was_passed()) && self.try_count_write(most, depth)
-    }
-
-    pub(crate) fn writes_in_flight(&self) -> u64 {
-        u64::from(self.writes_in_flight.load(Ordering::Relaxed))
-    }
-
-    /// Pages that are dirty and not under writeback.
-    fn reclaimable_pages(&self) -> Pages {
-        self.admission.pages().saturating_sub(Pages(self.writeback_pages.load(Ordering::Relaxed)))
-    }
-
-    /// Charges pages: dirty, in flight, or about to become dirty.
-    pub(crate) fn hold_pages(&self, pages: u64) {
-        self.totals.hold(self.id, pages);
-    }
-
-    /// Gives charged pages back; writers that wait for them go on.
-    pub(crate) fn give_pages_back(&self, pages: u64) {
-        self.totals.let_go(self.id, pages);
-        self.admission.give_back(Pages(pages));
-    }
-
-    /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
-    pub(crate) fn give_pages_back_unserved(&self, pages: u64) {
-        self.totals.let_go(self.id, pages);
-        self.admission.give_back_unserved(Pages(pages));
-    }
-
-    pub(crate) fn note_dirtied_pages(&self, pages: u64) {
-        self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
-    }
-
-    pub(crate) fn note_written_pages(&self, pages: u64) {
-        self.written_pages.fetch_add(pages, Ordering::Relaxed);
-    }
-
-    pub(crate) fn writeback_begins(&self, pages: u64) {
-        self.writeback_pages.fetch_add(pages, Ordering::Relaxed);
-        self.totals.writeback_begins(self.id, pages);
-    }
-
-    pub(crate) fn writeback_ends(&self, pages: u64) {
-        let before = self.writeback_pages.fetch_sub(pages, Ordering::Relaxed);
-        debug_assert!(before >= pages, "more pages came back than were under writeback");
-        self.totals.writeback_ends(self.id, pages);
+        let most = self.in_flight.requests_now(depth, self.charges.writeback());
+        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most, depth)
     }
 
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.
     pub(crate) fn wake_flusher_if_over(&self) {
-        if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
-            self.flusher.raise();
-        }
-    }
-
-    /// The flusher leaves dirty pages above that threshold for later, if there are any: more of them will wake it.
-    pub(crate) fn wake_flusher_if_more(&self) {
-        if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
-            self.admission.wake_later(self.reclaimable_pages());
+        if self.charges.wakes() {
+            self.agenda.flusher.raise();
         }
     }
 
@@ -293,527 +257,31 @@ impl DeviceState {
         changes
     }
 
-    /// The file has become dirty: it is kept until clean.
-    pub(crate) fn keep(&self, file: &Arc<FileInner>, _: &FileState) {
-        lock(&self.lists).unclean.insert(file.pages.slot, Arc::clone(file));
-    }
-
-    /// The file is clean. Returns the reference, to be dropped without a lock held.
-    pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
-        lock(&self.lists).unclean.remove(&file.pages.slot)
-    }
-
-    /// The engine is gone: nothing will be written any more, so no file is kept for it.
-    pub(crate) fn forget_files(&self) {
-        let lists = std::mem::take(&mut *lock(&self.lists));
-        drop(lists);
-    }
-
-    pub(crate) fn unclean_files(&self) -> Vec<Arc<FileInner>> {
-        lock(&self.lists).unclean.values().cloned().collect()
-    }
-
-    /// The first unclean file with this slot or a higher one.
-    pub(crate) fn unclean_from(&self, slot: u32) -> Option<Arc<FileInner>> {
-        lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
-    }
-
-    /// A flush is owed to the file: the file is kept until then.
-    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, _: &FileState, now: Nanos) {
-        lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
-    }
-
-    /// Whether a flush has to follow the device's changes to the file.
-    pub(crate) fn awaits_flush(&self, file: &FileInner) -> bool {
-        lock(&self.lists).unflushed.contains_key(&file.pages.slot)
-    }
-
-    pub(crate) fn forget_unflushed(&self, file: &FileInner) {
-        // The caller has its own reference, so this one is not the last.
-        lock(&self.lists).unflushed.remove(&file.pages.slot);
-    }
-
-    /// Counts one more write in flight unless there are `most`, in a queue of `depth`.
-    pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
-        let counted = self
-            .writes_in_flight
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
-        counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
-    }
-
-    /// Counts one write less in flight, in a queue of `depth`; returns whether that ended a congestion.
-    pub(crate) fn uncount_write(&self, depth: u32) -> bool {
-        let before = self.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
-        assert!(before > 0, "a write ends that was not counted");
-        self.congestion.shrunk(before - 1, depth)
-    }
-
-    pub(crate) fn is_congested(&self) -> bool {
-        self.congestion.is_on()
-    }
-
-    /// A file has its turn.
-    pub(crate) fn turn_begins(&self) {
-        self.turns.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn turn_ends(&self) {
-        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
-        assert!(before > 0, "a turn ends that did not begin");
-    }
-
-    /// A write or flush failed, of a file that had no error.
-    pub(crate) fn file_fails(&self) {
-        self.files_failed.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// A file has no error any more.
-    pub(crate) fn file_recovers(&self) {
-        self.files_failed.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// Pages whose last write failed.
-    pub(crate) fn failed_pages(&self) -> u64 {
-        self.failed_pages.load(Ordering::Relaxed)
-    }
-
-    /// Failed pages of files whose writes keep failing.
-    pub(crate) fn failing_pages(&self) -> u64 {
-        self.failing_pages.load(Ordering::Relaxed)
-    }
-
-    /// The failed pages of a file have changed since the last report.
-    pub(super) fn note_failed_pages(&self, before: FailedPages, now: FailedPages) {
-        // Differences may be below zero: they wrap, and so does the sum.
-        self.failed_pages.fetch_add(now.all.wrapping_sub(before.all), Ordering::Relaxed);
-        self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
-    }
-
-    /// Pages that may be dirty on top of the device's limit, because as many failed.
-    pub(super) fn failed_room_pages(&self) -> u64 {
-        self.failed_room.load(Ordering::Relaxed)
-    }
-
-    /// Returns whether the room changes.
-    pub(crate) fn set_failed_room(&self, pages: u64) -> bool {
-        self.failed_room.swap(pages, Ordering::Relaxed) != pages
-    }
-
     /// The largest size that a file on the device can have.
     pub(crate) fn file_bytes_max(&self) -> u64 {
         self.limits().file_bytes_max.min(FILE_BYTES_MAX)
     }
 
-    /// Has everything written until the answer is dropped.
-    pub(crate) fn drain(&self) -> Draining<'_> {
-        self.drains.fetch_add(1, Ordering::Relaxed);
-        self.flusher.raise();
-        Draining(self)
-    }
-
-    /// Files that a drain has to sync: with dirty pages, or with a flush owed.
-    pub(crate) fn files_to_drain(&self) -> Vec<Arc<FileInner>> {
-        let lists = lock(&self.lists);
-        let mut files = lists.unclean.clone();
-        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
-        files.into_values().collect()
-    }
-
-    /// Up to `count` clean files with a flush owed since `before` or longer. They are not returned again until another
-    /// flush is owed.
-    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<FileInner>> {
-        let mut lists = lock(&self.lists);
-        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<FileInner>))| {
-            *since <= before && !lists.unclean.contains_key(slot)
-        };
-        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
-        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
-    }
-
-    pub(crate) fn unclean_count(&self) -> usize {
-        lock(&self.lists).unclean.len()
-    }
-
-    /// Queues a file that was in no list.
-    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        let mut lists = lock(&self.lists);
-        state.place = lists.push(entry(file, state), Behind::Dirty);
-        if lists.sleeps_until.is_some_and(|until| state.watch.look_at() < until) {
-            lists.sleeps_until = None;
-            drop(lists);
-            self.flusher.raise();
-        }
-    }
-
-    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
-    /// will wake it. Returns whether it may sleep.
-    pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
-        let mut lists = lock(&self.lists);
-        let may = lists.listed == listed;
-        if may {
-            lists.sleeps_until = Some(until);
-        }
-        may
-    }
-
-    /// Queues a file behind the files that have had no turn (the kernel's `redirty_tail`). That may change the file's
-    /// age.
-    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-        let mut lists = lock(&self.lists);
-        state.dirtied_at = redirtied_at(state.dirtied_at, lists.ready.youngest_dirty(), now);
-        state.place = lists.push(entry(file, state), Behind::Dirty);
-    }
-
-    /// Queues a file that had its turn and has more.
-    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).push(entry(file, state), Behind::More);
-    }
-
-    /// A file that is queued, or has its turn, has twice as many dirty pages as before.
-    pub(crate) fn grow_queued(&self, file: &FileInner, state: &mut FileState) {
-        let grown = lock(&self.lists).ready.grow(state.place, file.pages.slot, state.waiting_pages());
-        state.place = grown.unwrap_or(state.place);
-    }
-
-    /// Makes the flusher come back to a file at `at`, beside its other reasons.
-    pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).push_later(at, Later::Retry(Arc::downgrade(file)));
-        self.flusher.raise();
-    }
-
-    /// Queues a file that a sync waits for, once; the turn clears the mark.
-    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
-            lock(&self.lists).sync.push_back(Arc::downgrade(file));
-            self.flusher.raise();
-        }
+    /// The view for the flusher's next choice. Files whose pause is over return to their lists first.
+    pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
+        let (sync_ahead, writers_waiting) = (self.in_flight.is_sync_ahead(), self.admission().waiting() > 0);
+        self.agenda.view(now, interval_ns, sync_ahead, writers_waiting)
     }
 
     /// Whether a sync waits for a turn that goes ahead of all other work.
     pub(crate) fn sync_goes_first(&self) -> bool {
-        !lock(&self.lists).sync.is_empty() && !self.in_flight.is_sync_ahead()
-    }
-
-    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
-        if !std::mem::replace(&mut state.sync_queued, true) {
-            lock(&self.lists).push_later(at, Later::Sync(Arc::downgrade(file)));
-        }
-    }
-
-    /// The next file for a turn. Dropped files are passed over. So are files that a sync wrote since they were listed:
-    /// their dirty pages are younger, or fewer, and the files are listed again accordingly.
-    pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
-        loop {
-            let next = lock(&self.lists).next(reason)?;
-            let entry = match next {
-                Next::Ready(entry) => entry,
-                Next::Asked(file) => match file.upgrade() {
-                    Some(file) => return Some(file),
-                    None => continue,
-                },
-            };
-            let Some(file) = entry.file.upgrade() else { continue };
-            let mut state = lock(&file.state);
-            match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
-                    state.queued = false;
-                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
-                    file.requeue(&mut state, before);
-                }
-                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < entry.size => {
-                    self.queue_more(&file, &mut state);
-                }
-                _ => {
-                    drop(state);
-                    return Some(file);
-                }
-            }
-        }
-    }
-
-    /// The view for the flusher's next choice. Files whose pause is over return to their lists first.
-    pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
-        let mut lists = lock(&self.lists);
-        lists.bring_back(now);
-        FlusherView {
-            now,
-            sync_waiting: !lists.sync.is_empty(),
-            sync_ahead: self.in_flight.is_sync_ahead(),
-            retry_due: !lists.retry.is_empty(),
-            files_ready: !lists.ready.is_empty(),
-            draining: self.drains.load(Ordering::Relaxed) > 0,
-            memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
-            next_retry: lists.next_later(),
-            interval_ns,
-            listed: lists.listed,
-        }
-    }
-
-    /// Wakes the flusher because a task is short of frames.
-    pub(crate) fn press(&self) {
-        if !self.memory_short.swap(true, Ordering::Relaxed) {
-            self.flusher.raise();
-        }
-    }
-
-    /// The flusher has written all it can for tasks short of frames; returns whether there were any.
-    pub(crate) fn press_ends(&self) -> bool {
-        self.memory_short.swap(false, Ordering::Relaxed)
-    }
-
-    pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
-        lock(&self.usage).begins(kind, bytes, now);
-        self.silence.begins();
-    }
-
-    /// A call that moves no bytes has ended.
-    pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
-        self.transfer_ends(kind, bytes, moved, (now, now));
-    }
-
-    /// A transfer that was submitted at an instant has ended at another.
-    pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
-        lock(&self.usage).ends(kind, bytes, moved, from_to);
-        self.silence.ends();
-    }
-
-    /// Since when the device has completed nothing; `None` if nothing is in flight.
-    pub(crate) fn silent_since(&self) -> Option<Nanos> {
-        lock(&self.usage).clocks.silent_since()
-    }
-
-    /// Stops the watch until a request is in flight; false if one is.
-    pub(crate) fn unwatch(&self) -> bool {
-        self.silence.set_watched(false);
-        let idle = self.silent_since().is_none();
-        if !idle {
-            self.silence.set_watched(true);
-        }
-        idle
-    }
-
-    /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
-    pub(crate) fn hangs(&self, since: Nanos, refuses: bool) -> bool {
-        let hangs = {
-            // A request that ends meanwhile resets this afterwards.
-            let usage = lock(&self.usage);
-            let hangs = usage.clocks.silent_since() == Some(since);
-            if hangs {
-                self.silence.set(true, refuses);
-            }
-            hangs
-        };
-        if hangs && refuses {
-            self.silence.tell();
-        }
-        hangs
-    }
-
-    /// A read from `first` up to a place is about to be submitted. Returns its number of runs: 0 if the device's last
-    /// read ended there.
-    pub(crate) fn read_begins(&self, first: u64, end: Place, now: Nanos) -> u64 {
-        let runs = lock(&self.usage).read_begins(first, end, now);
-        self.silence.begins();
-        runs
-    }
-
-    /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
-    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
-        let law = lock(&self.usage).read_ends((runs, bytes), from_to);
-        if let Some(law) = law {
-            self.read_law.set(law);
-        }
-        self.silence.ends();
-    }
-
-    /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
-    pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
-        lock(&self.usage).writes_on(file, first, end)
-    }
-
-    /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
-    pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
-        lock(&self.usage).idles_on(file, first, end)
+        self.agenda.has_sync() && !self.in_flight.is_sync_ahead()
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, waiters for the device's room get the error
     /// instead of waiting for room that may never come. `known`: the file's write before failed too, which says nothing
-    /// new about the device. Returns whether that began or ended [`DeviceState::keeps_failing`].
-    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) -> bool {
-        let changes = {
-            let mut usage = lock(&self.usage);
-            let before = usage.keeps_failing().is_some();
-            usage.note_write(result, known);
-            usage.keeps_failing().is_some() != before
-        };
+    /// new about the device. Returns whether that began or ended [`Failures::keeps_failing`].
+    pub(crate) fn note_write(&self, result: Result<(), DeviceError>, known: bool) -> bool {
+        let changes = self.failures.note(result, known);
         if let (Err(error), false) = (result, known) {
             // The waiters check whether their file fails, or the device.
-            self.admission.fail(error);
+            self.admission().fail(error);
         }
         changes
     }
-
-    /// The error for writers that would wait for room, if the device keeps failing.
-    pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
-        lock(&self.usage).keeps_failing()
-    }
-
-    /// The error of the last write or flush that failed.
-    pub(crate) fn last_write_error(&self) -> Option<DeviceError> {
-        lock(&self.usage).last_error
-    }
-
-    /// A policy's view of the device, with `pages` pages charged to it.
-    pub(super) fn counts(&self, now: Nanos, pages: Pages) -> DeviceCounts {
-        let writeback = self.writeback_pages.load(Ordering::Relaxed);
-        let mut usage = lock(&self.usage);
-        DeviceCounts {
-            reclaimable: pages.0.saturating_sub(writeback),
-            writeback,
-            dirtied: self.dirtied_pages.load(Ordering::Relaxed),
-            written: self.written_pages.load(Ordering::Relaxed),
-            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| Pages::whole_in(bytes).0),
-            flushing: self.turns.load(Ordering::Relaxed) > 0,
-            runs: self.admission.runs(),
-            bytes_in_flight: usage.write_bytes_in_flight,
-            writes_in_flight: self.writes_in_flight(),
-            runs_in_flight: self.in_flight.runs(),
-            reads_in_flight: u64::from(usage.clocks.reads_in_flight()),
-            calls_in_flight: u64::from(usage.clocks.calls_in_flight()),
-            waited_for_at: usage.waited_for_at,
-            read_bytes: usage.read_bytes,
-            busy: usage.clocks.times(now),
-            oldest_in_flight: usage.clocks.oldest(),
-            payers_waiting: self.waits.payers_waiting(),
-        }
-    }
-
-    /// The device's status; `limits` and `figures` are the policy's.
-    pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
-        let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
-        let mut usage = lock(&self.usage);
-        DeviceStatus {
-            id: self.id,
-            name: self.name.clone(),
-            dirty_bytes: dirty_pages.bytes(),
-            dirty_runs: self.admission.runs(),
-            writeback_bytes: Pages(self.writeback_pages.load(Ordering::Relaxed)).bytes(),
-            dirty_limit_bytes: Pages(limits.dirty).bytes(),
-            dirtied_bytes: Pages(self.dirtied_pages.load(Ordering::Relaxed)).bytes(),
-            written_bytes: usage.written_bytes,
-            read_bytes: usage.read_bytes,
-            busy_ns: usage.clocks.any_ns(now),
-            in_flight: usage.clocks.in_flight(),
-            writers_waiting: self.pauses.waiting() as u32,
-            files_dirty,
-            files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
-            last_error: usage.last_error,
-            background_threshold_bytes: Pages(limits.background).bytes(),
-            write_bandwidth_bytes_per_s: limits
-                .bandwidth
-                .map(|pages| Pages(pages).bytes())
-                .or(usage.bandwidth.bytes_per_second()),
-            pauses: self.pauses.status(),
-            figures,
-            stalled_ns: usage.clocks.silent_since().filter(|_| self.silence.is_stalled()).map(|since| now.since(since)),
-            refuses: self.silence.refuses(),
-        }
-    }
-}
-
-impl DeviceState {
-    /// The number of files in each list of turns.
-    pub(crate) fn listed_files(&self) -> ListedFiles {
-        lock(&self.lists).ready.counts()
-    }
-}
-
-impl DirtyFiles for DeviceState {
-    fn any(&self) -> bool {
-        !lock(&self.lists).ready.is_empty()
-    }
-
-    fn dirty_since(&self, hot: bool) -> Option<Nanos> {
-        lock(&self.lists).ready.oldest(hot)
-    }
-
-    fn look_at(&self) -> Option<Nanos> {
-        lock(&self.lists).ready.look_at()
-    }
-}
-
-/// The file's entry for the queue.
-fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
-    let size = Size::of(state.waiting_pages());
-    let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
-    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
-}
-
-/// Has everything on the device written while this lives.
-pub(crate) struct Draining<'a>(&'a DeviceState);
-
-impl Drop for Draining<'_> {
-    fn drop(&mut self) {
-        self.0.drains.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// A device's files that may be written, by their place in the order of turns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ListedFiles {
-    /// Files that became dirty and have had no turn. (The kernel's b_dirty.)
-    pub dirty: u64,
-    /// Files of the current round. (b_io.)
-    pub round: u64,
-    /// Files that have had their turn in it and have more. (b_more_io.)
-    pub more: u64,
-}
-
-/// The status of a device.
-#[derive(Clone, Debug)]
-pub struct DeviceStatus {
-    /// Its number.
-    pub id: DeviceId,
-    /// Its name.
-    pub name: String,
-    /// Bytes not yet written, including bytes being written.
-    pub dirty_bytes: u64,
-    /// Their runs: consecutive dirty pages of a file, and requests in flight that continue no other.
-    pub dirty_runs: u64,
-    /// Bytes being written.
-    pub writeback_bytes: u64,
-    /// Dirty bytes above which writers to this device wait.
-    pub dirty_limit_bytes: u64,
-    /// Bytes dirtied since the engine started. (The kernel's BdiDirtied.)
-    pub dirtied_bytes: u64,
-    /// Bytes written since the engine started.
-    pub written_bytes: u64,
-    /// Bytes read since the engine started.
-    pub read_bytes: u64,
-    /// Time during which at least one request was in flight.
-    pub busy_ns: u64,
-    /// Requests in flight.
-    pub in_flight: u32,
-    /// Writers waiting for the dirty limit.
-    pub writers_waiting: u32,
-    /// Files with unwritten data.
-    pub files_dirty: u32,
-    /// Files whose last write or flush failed and has not succeeded since.
-    pub files_failed: u32,
-    /// The last error of a write or flush.
-    pub last_error: Option<DeviceError>,
-    /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
-    /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
-    pub background_threshold_bytes: u64,
-    /// Bytes a second that the device writes, as the policy in force estimates it. If the policy makes no estimate, as
-    /// measured while the device has work. Unknown at first. (The kernel's BdiWriteBandwidth.)
-    pub write_bandwidth_bytes_per_s: Option<u64>,
-    /// Writers' pauses by cause, as far as there were any.
-    pub pauses: Vec<PauseStatus>,
-    /// Figures of the policy in force about the device.
-    pub figures: Vec<Figure>,
-    /// How long the device has completed nothing, if it counts as hung.
-    pub stalled_ns: Option<u64>,
-    /// Its writers and syncs are refused until it completes something.
-    pub refuses: bool,
 }

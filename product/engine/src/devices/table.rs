@@ -5,21 +5,24 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use super::file::FileInner;
 use crate::wait::lock;
 
-#[derive(Default)]
-pub(crate) struct FileTable(Mutex<Slots>);
+pub(crate) struct FileTable<F>(Mutex<Slots<F>>);
 
-#[derive(Default)]
-struct Slots {
-    slots: Vec<Weak<FileInner>>,
+struct Slots<F> {
+    slots: Vec<Weak<F>>,
     free: Vec<u32>,
 }
 
-impl FileTable {
+impl<F> Default for FileTable<F> {
+    fn default() -> Self {
+        Self(Mutex::new(Slots { slots: Vec::new(), free: Vec::new() }))
+    }
+}
+
+impl<F> FileTable<F> {
     /// Makes a file and gives it a slot.
-    pub(super) fn add(&self, make: impl FnOnce(u32) -> FileInner) -> Arc<FileInner> {
+    pub(super) fn add(&self, make: impl FnOnce(u32) -> F) -> Arc<F> {
         let mut table = lock(&self.0);
         let slot = table.free.pop().unwrap_or_else(|| {
             table.slots.push(Weak::new());
@@ -36,7 +39,7 @@ impl FileTable {
         table.free.push(slot);
     }
 
-    pub(crate) fn get(&self, slot: u32) -> Option<Arc<FileInner>> {
+    pub(crate) fn get(&self, slot: u32) -> Option<Arc<F>> {
         lock(&self.0).slots.get(slot as usize)?.upgrade()
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Owns: the sums, in as many parts as cache lines; the number of devices, and the equal part of each; the number of
 //! writers in admission queues.
-//! Does not own: the counts of a device (`state`), the limits' formulas.
+//! Does not own: the counts of a device (`charges`), the limits' formulas.
 //! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile. If a wait
 //! begins during a release, at least one of the two observes the other: each writes the word that the other reads, and
 //! a fence stands in between.
 
-use super::state::DeviceId;
+use super::id::DeviceId;
 use crate::rare::Looks;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};

@@ -1,29 +1,13 @@
-//! How a device is used: requests in flight, bytes moved, time busy, failures in a row.
+//! How a device is used: requests in flight, bytes moved, time busy.
 //!
-//! Owns: the figures, under one lock. Does not own: decisions based on them.
+//! Owns: the figures, for one lock. Does not own: decisions based on them.
 //! Invariants: every request that begins ends; a leaf in the lock order.
 
 use super::bandwidth::Bandwidth;
-use super::busy::Clocks;
-use crate::error::DeviceError;
+use super::busy::{Clocks, Kind};
 use crate::platform::Nanos;
 use crate::readahead::law::Law;
 use crate::readahead::prices::Learner;
-
-/// After so many files have failed in a row, without a successful write in between, all writers that wait for room get
-/// the error.
-const FAILURES_BEFORE_TELLING: u32 = 3;
-
-/// The effect of a request on the device's data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// Reads bytes.
-    Read,
-    /// Writes bytes.
-    Write,
-    /// Moves no bytes: flushes, sizes, holes, reservations.
-    Other,
-}
 
 /// The end of a file's bytes on the device: the file's slot, and a page.
 pub(crate) type Place = (u32, u64);
@@ -47,9 +31,6 @@ pub(super) struct Usage {
     write_end: Option<Place>,
     pub(super) written_bytes: u64,
     pub(super) bandwidth: Bandwidth,
-    /// Failed writes and flushes since the last success.
-    failures_in_row: u32,
-    pub(super) last_error: Option<DeviceError>,
 }
 
 impl Usage {
@@ -107,29 +88,10 @@ impl Usage {
         match kind {
             Kind::Write => {
                 self.write_bytes_in_flight -= bytes;
+                self.written_bytes += moved_bytes;
                 self.bandwidth.ends(now, moved_bytes);
             }
             Kind::Read | Kind::Other => {}
         }
-    }
-
-    /// Notes how a write of `bytes` bytes, or a flush, ended. `known`: it failed as the file's write before it did.
-    pub(super) fn note_write(&mut self, result: Result<u64, DeviceError>, known: bool) {
-        match result {
-            Ok(bytes) => {
-                self.written_bytes += bytes;
-                self.failures_in_row = 0;
-            }
-            Err(_) if known => {}
-            Err(error) => {
-                self.failures_in_row = self.failures_in_row.saturating_add(1);
-                self.last_error = Some(error);
-            }
-        }
-    }
-
-    /// The error for writers that would wait for room, if the device keeps failing.
-    pub(super) fn keeps_failing(&self) -> Option<DeviceError> {
-        self.last_error.filter(|_| self.failures_in_row >= FAILURES_BEFORE_TELLING)
     }
 }

@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::delays::{Delay, Delays, DelaysTold};
-use super::file::FileInner;
+use super::delays::{Delay, Delays, DelaysTold, Of, Waited};
 use crate::client::Client;
 use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
@@ -96,13 +95,12 @@ pub struct WaitHistograms {
     pub commit: WaitHistogram,
 }
 
-#[derive(Default)]
-pub(crate) struct Waits {
+pub(crate) struct Waits<F> {
     /// By client.
-    pub(crate) delays: Delays,
-    pub(crate) commit: Durations,
+    delays: Delays<F>,
+    commit: Durations,
     pause: Durations,
-    present: Mutex<Present>,
+    present: Mutex<Present<F>>,
     /// Named clients with a waiting payer.
     clients_waiting: AtomicUsize,
     /// Payers that wait; several calls of a payer count once.
@@ -113,17 +111,16 @@ pub(crate) struct Waits {
 pub(crate) type PayerId = usize;
 
 /// The owner of a wait.
-pub(crate) struct Whose<'a> {
-    pub(crate) file: Weak<FileInner>,
+pub(crate) struct Whose<'a, F> {
+    pub(crate) file: Weak<F>,
     pub(crate) client: Option<&'a Client>,
     /// `None` for a sync, which nobody pays for.
     pub(crate) payer: Option<PayerId>,
 }
 
-#[derive(Default)]
-struct Present {
+struct Present<F> {
     next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, Waiting<F>>,
     /// By client: calls that wait.
     clients: BTreeMap<Client, u64>,
     /// By client: payers that wait, and the number of their waiting calls.
@@ -132,17 +129,36 @@ struct Present {
     payers_count: u64,
 }
 
-struct Waiting {
-    file: Weak<FileInner>,
+struct Waiting<F> {
+    file: Weak<F>,
     client: Option<Client>,
     payer: Option<PayerId>,
     waits_for: WaitsFor,
     since: Nanos,
 }
 
-impl Waits {
+impl<F> Default for Waits<F> {
+    fn default() -> Self {
+        Self {
+            delays: Delays::default(),
+            commit: Durations::default(),
+            pause: Durations::default(),
+            present: Mutex::default(),
+            clients_waiting: AtomicUsize::new(0),
+            payers_waiting: AtomicU64::new(0),
+        }
+    }
+}
+
+impl<F> Default for Present<F> {
+    fn default() -> Self {
+        Self { next: 0, waiting: BTreeMap::new(), clients: BTreeMap::new(), payers: BTreeMap::new(), payers_count: 0 }
+    }
+}
+
+impl<F> Waits<F> {
     /// A call begins to wait; returns the number of the wait.
-    pub(crate) fn begins(&self, whose: Whose<'_>, waits_for: WaitsFor, since: Nanos) -> u64 {
+    pub(crate) fn begins(&self, whose: Whose<'_, F>, waits_for: WaitsFor, since: Nanos) -> u64 {
         let Whose { file, client, payer } = whose;
         let mut present = lock(&self.present);
         let number = present.next;
@@ -158,7 +174,7 @@ impl Waits {
         number
     }
 
-    fn note_present(&self, present: &Present) {
+    fn note_present(&self, present: &Present<F>) {
         self.clients_waiting.store(present.named(), Ordering::Relaxed);
         self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
     }
@@ -197,6 +213,16 @@ impl Waits {
         }
     }
 
+    /// A call that waited has ended.
+    pub(crate) fn call_ended(&self, of: Of<'_, F>, waited: &Waited) {
+        self.delays.call_ended(of, waited);
+    }
+
+    /// A COMMIT, or a front end's equivalent, took `ns`.
+    pub(crate) fn note_commit(&self, ns: u64) {
+        self.commit.note(ns);
+    }
+
     /// How long waits took, without names. Takes no lock.
     pub(crate) fn histograms(&self) -> WaitHistograms {
         let all = |delay| self.delays.histogram(delay);
@@ -210,14 +236,15 @@ impl Waits {
         }
     }
 
-    /// `hung`: the device has completed nothing for too long, so all writers wait for that.
-    pub(crate) fn told(&self, now: Nanos, hung: bool) -> DeviceWaits {
+    /// `hung`: the device has completed nothing for too long, so all writers wait for that. `backing` gives a file's
+    /// name.
+    pub(crate) fn told(&self, now: Nanos, hung: bool, backing: impl Fn(&F) -> Backing) -> DeviceWaits {
         let present = lock(&self.present);
         let payers = present.payers();
         // Not dropped under the lock: each may be the last reference to its file.
         let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
-        let waiter = |((payer, calls), file): (&(&Waiting, u64), &Option<Arc<FileInner>>)| {
-            let (file, client) = (file.as_ref()?.backing.clone(), payer.client.clone());
+        let waiter = |((payer, calls), file): (&(&Waiting<F>, u64), &Option<Arc<F>>)| {
+            let (file, client) = (backing(file.as_ref()?), payer.client.clone());
             let waits_for = match payer.waits_for {
                 WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
                 waits_for => waits_for,
@@ -240,12 +267,12 @@ impl Waits {
             commit: self.commit.times(),
             waiting,
             waiting_more,
-            delays: self.delays.told(|client| clients.get(client).copied().unwrap_or(0)),
+            delays: self.delays.told(|client| clients.get(client).copied().unwrap_or(0), &backing),
         }
     }
 }
 
-impl Present {
+impl<F> Present<F> {
     /// A call of the client no longer waits.
     fn waits_no_more(&mut self, client: &Client) {
         let Some(calls) = self.clients.get_mut(client) else { return };
@@ -284,11 +311,11 @@ impl Present {
 
     /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
     /// first.
-    fn payers(&self) -> Vec<(&Waiting, u64)> {
-        let mut calls: Vec<&Waiting> = self.waiting.values().collect();
+    fn payers(&self) -> Vec<(&Waiting<F>, u64)> {
+        let mut calls: Vec<&Waiting<F>> = self.waiting.values().collect();
         // Among calls of the same instant, the first stays first.
         calls.sort_by_key(|call| call.since);
-        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting, u64)>::new());
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting<F>, u64)>::new());
         for call in calls {
             let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
             let place = *places.entry(payer).or_insert_with(|| {

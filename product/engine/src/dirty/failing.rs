@@ -9,8 +9,7 @@
 
 use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
-use crate::devices::{Devices, Moment};
+use crate::devices::{DeviceState, Devices, Moment};
 use crate::error::DeviceError;
 use crate::wait::lock;
 
@@ -28,7 +27,7 @@ fn room_pages_max(devices: &Devices) -> u64 {
 
 /// Dirty pages allowed beyond the device's limit, because as many failed.
 pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
-    match device.failed_pages() {
+    match device.failures().pages() {
         0 => 0,
         failed => failed.min(room_pages_max(devices)),
     }
@@ -36,7 +35,7 @@ pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
 
 /// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
-    while device.set_failed_room(room_pages(devices, device)) {
+    while device.failures().set_room(room_pages(devices, device)) {
         devices.refresh_room(device, moment);
         refresh_guard(devices, device);
     }
@@ -44,7 +43,7 @@ pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment
 
 /// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
 pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool {
-    device.failed_pages() > devices.totals.part_pages() / 2
+    device.failures().pages() > devices.totals.part_pages() / 2
 }
 
 /// The decision about a writer that wants to dirty more of a file.
@@ -57,15 +56,15 @@ enum Verdict {
 
 fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     // Read without the lock: writers of healthy files check nothing else.
-    if file.device.failed_pages() == 0 {
+    if file.device.failures().pages() == 0 {
         return Verdict::Go;
     }
     let state = lock(&file.state);
-    let over = |part: u64| state.dirty_pages + pages > (devices.totals.part_pages() / part).max(1);
-    match state.error {
-        _ if state.discarded || state.failures_in_row == 0 => Verdict::Go,
-        Some(error) if state.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if !state.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
+    let over = |part: u64| state.dirty_pages() + pages > (devices.totals.part_pages() / part).max(1);
+    match state.failures.error() {
+        _ if state.is_discarded() || state.failures.in_row() == 0 => Verdict::Go,
+        Some(error) if state.failures.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        Some(_) if !state.failures.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
@@ -87,29 +86,29 @@ pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Re
 /// room will be given back, because pages whose writes keep failing hold all of it.
 pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
     let device = &file.device;
-    file_keeps_failing(file).or_else(|| device.keeps_failing()).or_else(|| all_room_fails(device))
+    file_keeps_failing(file).or_else(|| device.failures().keeps_failing()).or_else(|| all_room_fails(device))
 }
 
 fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
-    if file.device.failed_pages() == 0 {
+    if file.device.failures().pages() == 0 {
         return None;
     }
     let state = lock(&file.state);
-    state.error.filter(|_| state.keeps_failing())
+    state.failures.error().filter(|_| state.failures.keeps_failing())
 }
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.
 fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
-    let failing = device.failing_pages();
-    if failing == 0 || device.admission.pages().0 > failing {
+    let failing = device.failures().failing_pages();
+    if failing == 0 || device.admission().pages().0 > failing {
         return None;
     }
-    device.last_write_error()
+    device.failures().last_error()
 }
 
 /// Fails the waiters for the device's room, if none will be given back. To be called after each failed write.
 pub(crate) fn end_waits(device: &DeviceState) {
     if let Some(error) = all_room_fails(device) {
-        device.admission.fail(error);
+        device.admission().fail(error);
     }
 }

@@ -12,8 +12,7 @@ pub(crate) mod failing;
 
 use std::sync::Arc;
 
-use crate::devices::state::DeviceState;
-use crate::devices::{Devices, Moment};
+use crate::devices::{DeviceState, Devices, Moment};
 use crate::policy::Dirtied;
 use crate::settings::Knob;
 use crate::units::Pages;
@@ -50,7 +49,7 @@ fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
     if devices.totals.devices() < 2 {
         return all.max(LIMIT_PAGES_MIN) + room;
     }
-    let others = Pages(devices.totals.held()).saturating_sub(device.admission.pages());
+    let others = Pages(devices.totals.held()).saturating_sub(device.admission().pages());
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
@@ -58,20 +57,20 @@ fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
 /// another one gives pages back.
 pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
     if devices.policy.needs().memory_guard {
-        device.admission.set_guard(guard_pages(devices, device));
+        device.admission().set_guard(guard_pages(devices, device));
     }
 }
 
 /// Takes pages that did not fit the last known state of the other devices, if they fit now.
 pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
-    devices.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(devices, device), pages)
+    devices.policy.needs().memory_guard && device.admission().try_take_within(guard_pages(devices, device), pages)
 }
 
 /// Takes pages that the policy has admitted, as far as the memory guard admits them.
 pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
-    device.admission.try_enter(pages) || {
+    device.admission().try_enter(pages) || {
         refresh_guard(devices, device);
-        device.admission.try_enter(pages)
+        device.admission().try_enter(pages)
     }
 }
 
@@ -97,12 +96,12 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.show_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
     for device in &all {
-        device.set_failed_room(failing::room_pages(devices, device));
+        device.failures().set_room(failing::room_pages(devices, device));
         if devices.policy.needs().memory_guard {
-            device.admission.set_unseen(unseen);
+            device.admission().set_unseen(unseen);
         }
         refresh_guard(devices, device);
-        device.reading.set_limit(reading_pages(devices));
+        device.read_frames().set_limit(reading_pages(devices));
     }
     all.iter().for_each(|device| devices.refresh_room(device, moment));
     all
@@ -118,7 +117,7 @@ pub(crate) struct Charge {
 impl Charge {
     /// A charge that the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
-        device.hold_pages(pages);
+        device.charges().hold(pages);
         Self { device: Arc::clone(device), pages, spent: Dirtied::default() }
     }
 
@@ -141,23 +140,23 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.device.note_dirtied_pages(self.spent.pages);
+        self.device.charges().note_dirtied(self.spent.pages);
         if self.pages > 0 {
-            self.device.give_pages_back(self.pages);
+            self.device.charges().give_back(self.pages);
         }
     }
 }
 
 /// Charges pages that became dirty without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
-    device.hold_pages(pages);
-    device.admission.force(Pages(pages));
+    device.charges().hold(pages);
+    device.admission().force(Pages(pages));
 }
 
 /// Pages are no longer dirty.
 pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
     if pages > 0 {
-        device.give_pages_back(pages);
+        device.charges().give_back(pages);
         room_was_made(devices, device, moment);
     }
 }
@@ -167,7 +166,7 @@ pub(crate) fn room_was_made(devices: &Devices, device: &DeviceState, moment: Mom
     failing::apply_room(devices, device, moment);
     if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
         // The other devices' limits depend on it.
-        for other in devices.all().iter().filter(|other| other.admission.waiting() > 0) {
+        for other in devices.all().iter().filter(|other| other.admission().waiting() > 0) {
             refresh_guard(devices, other);
         }
     }

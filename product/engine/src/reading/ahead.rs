@@ -68,7 +68,7 @@ impl<P: Platform> Reading<P> {
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
-        let law = file.device.read_law.get();
+        let law = file.device.figures().read_law();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
@@ -98,7 +98,7 @@ impl<P: Platform> Reading<P> {
             self.fill_ranges(file, &ahead, 0);
         }
         if file.no_reuse.load(Ordering::Relaxed) {
-            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.read_law.get().most);
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures().read_law().most);
             self.let_go_of(file, page.saturating_sub(behind)..page, 1);
         }
     }
@@ -176,7 +176,7 @@ impl<P: Platform> Reading<P> {
         if self.base.cache.rare.strikes(Rare::SlotTaken) {
             return Some(Came::NoRequest(0));
         }
-        hand.grow_room(count, state.reading_pages);
+        hand.grow_room(count, state.flight.reading_pages());
         if hand.room() == 0 {
             return Some(Came::NoRequest(0));
         }
@@ -244,7 +244,7 @@ impl<P: Platform> Reading<P> {
             // Unlinked while it is still ours, as in an eviction.
             cache.eviction.removed(&cache.pages, &[frame]);
             if cache.pages.detach_idle(frame) {
-                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                state.flushes.note_evicted(file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed));
                 file.pages.index.remove(&cache.nodes, page);
                 cache.release_silently(frame);
             } else {

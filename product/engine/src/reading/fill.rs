@@ -15,9 +15,9 @@ use super::{Obstacle, Reading};
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::counters::Counter;
+use crate::devices::DeviceState;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
 use crate::eviction::{Admitted, Arrival};
 use crate::memory::{FrameMemory, Piece, Pieces};
@@ -55,7 +55,7 @@ impl<'a> Hand<'a> {
 
     /// Takes room for frames at the device, if it is free now.
     pub(super) fn try_room(&mut self, pages: u64) -> bool {
-        let taken = self.device.reading.try_take(pages - self.room);
+        let taken = self.device.read_frames().try_take(pages - self.room);
         if taken {
             self.room = pages;
         }
@@ -64,7 +64,7 @@ impl<'a> Hand<'a> {
 
     /// Takes room for up to `pages` more frames, as far as the file's share goes.
     pub(super) fn grow_room(&mut self, pages: u64, own: u64) {
-        self.room += self.device.reading.try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
+        self.room += self.device.read_frames().try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
     }
 
     pub(super) fn room(&self) -> u64 {
@@ -73,7 +73,7 @@ impl<'a> Hand<'a> {
 
     /// Takes a request slot, if more than `left` are free.
     pub(super) fn try_slot(&mut self, left: u64) -> bool {
-        self.has_slot = self.device.slots.try_take_leaving(1, left);
+        self.has_slot = self.device.slots().try_take_leaving(1, left);
         self.has_slot
     }
 }
@@ -81,10 +81,10 @@ impl<'a> Hand<'a> {
 impl Drop for Hand<'_> {
     fn drop(&mut self) {
         if self.has_slot {
-            self.device.slots.give_back(1);
+            self.device.slots().give_back(1);
         }
         if self.room > 0 {
-            self.device.reading.give_back(self.room);
+            self.device.read_frames().give_back(self.room);
         }
     }
 }
@@ -158,7 +158,7 @@ impl<P: Platform> Reading<P> {
     /// Waits for the missing resources of the miss.
     async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
         if hand.room == 0 {
-            hand.device.reading.take(demanded).await;
+            hand.device.read_frames().take(demanded).await;
             hand.room = demanded;
         }
         if hand.frames() < demanded {
@@ -168,7 +168,7 @@ impl<P: Platform> Reading<P> {
         }
         self.base.rare_yield().await;
         if !hand.has_slot {
-            hand.device.slots.take(1).await;
+            hand.device.slots().take(1).await;
             hand.has_slot = true;
         }
     }
@@ -182,7 +182,7 @@ impl<P: Platform> Reading<P> {
         miss: &Miss,
     ) -> Option<Sending> {
         if miss.absent > miss.demanded {
-            hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
+            hand.grow_room(miss.absent - miss.demanded, state.flight.reading_pages());
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         }
         // A retry, after one that found no frame for the index, may hold more frames than a request may have pages.
@@ -255,8 +255,7 @@ impl<P: Platform> Reading<P> {
             return None;
         }
         hand.has_slot = false;
-        state.reads_in_flight += 1;
-        state.reading_pages += pieces.len() as u64;
+        state.flight.read_begins(pieces.len() as u64);
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let end = first + pieces.len() as u64;
         self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
@@ -287,7 +286,7 @@ impl<P: Platform> Reading<P> {
     ) -> (Pieces, u64) {
         let cache = &self.base.cache;
         let (mut pieces, mut first) = (Pieces::default(), pages.start);
-        if state.holds > 0 || state.discarded {
+        if state.is_held() || state.is_discarded() {
             return (pieces, first);
         }
         for page in pages {
@@ -299,7 +298,7 @@ impl<P: Platform> Reading<P> {
             let Some(frame) = spare.take() else { break };
             let identity = file.pages.identity(page);
             cache.pages.set_dirty(frame, Sectors::NONE);
-            if page * PAGE_BYTES >= state.host_size {
+            if page * PAGE_BYTES >= state.host.size() {
                 cache.zero(frame, 0..FRAME_BYTES);
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
@@ -332,18 +331,17 @@ impl<P: Platform> Reading<P> {
     /// Reads the missing sectors of a page into a side frame, merges them, and waits for that.
     pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
         let file = call.file;
-        file.device.reading.take(1).await;
+        file.device.read_frames().take(1).await;
         let room = ReadRoom::of(file, 1, 1);
         let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
-        file.device.slots.take(1).await;
+        file.device.slots().take(1).await;
         let answer = Answer::new();
         let side = {
             let mut state = lock(&file.state);
             match self.obstacle(&state, file, page) {
                 Obstacle::Partial(frame) => {
                     self.base.cache.pages.change(frame, 0, READING);
-                    state.reads_in_flight += 1;
-                    state.reading_pages += 1;
+                    state.flight.read_begins(1);
                     let sent = Sent::now(file, page, 1, self.base.now());
                     spare.take().map(|side| (frame, side, sent))
                 }
@@ -351,7 +349,7 @@ impl<P: Platform> Reading<P> {
             }
         };
         let Some((frame, side, sent)) = side else {
-            file.device.slots.give_back(1);
+            file.device.slots().give_back(1);
             return Ok(());
         };
         let ends = MergeEnds { reading: Arc::clone(self), room, frame, side, answer: Arc::clone(&answer), sent };
@@ -366,7 +364,7 @@ impl<P: Platform> Reading<P> {
             self.base.local().count(Counter::ReadErrors, 1);
         }
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
-        file.device.read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
+        file.device.figures().read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
         let ns = now.since(sent.at);
         self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
@@ -375,7 +373,7 @@ impl<P: Platform> Reading<P> {
                 policy.completed(view, &done, own, shared);
             });
         }
-        file.device.slots.give_back(1);
+        file.device.slots().give_back(1);
         let changed = Changed::now();
         file.queue.wake_for(&changed);
         file.cache.memory_queue.wake_for(&changed);
@@ -395,7 +393,7 @@ impl Sent {
     /// A request for `count` pages from the first on, submitted now.
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
-        let runs = file.device.read_begins(first, (file.pages.slot, first + pages), now);
+        let runs = file.device.figures().read_begins(first, (file.pages.slot, first + pages), now);
         Self { runs, pages, at: now }
     }
 
@@ -417,7 +415,7 @@ impl ReadRoom {
     /// Keeps the needed part of the taken room, and gives back the rest.
     fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
         if taken > needed {
-            file.device.reading.give_back(taken - needed);
+            file.device.read_frames().give_back(taken - needed);
         }
         Self { file: Arc::clone(file), pages: needed }
     }
@@ -425,7 +423,7 @@ impl ReadRoom {
 
 impl Drop for ReadRoom {
     fn drop(&mut self) {
-        self.file.device.reading.give_back(self.pages);
+        self.file.device.read_frames().give_back(self.pages);
     }
 }
 
@@ -470,8 +468,7 @@ impl<P: Platform> Completion for FillEnds<P> {
                 }
             }
             cache.admit_all(&arrivals);
-            state.reads_in_flight -= 1;
-            state.reading_pages -= self.room.pages;
+            state.flight.read_ends(self.room.pages);
             // A turn of the flusher that found nothing may have left the file until this read ends.
             file.requeue(&mut state, reading.base.now());
         }
@@ -519,8 +516,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
                 // Looks for victims pass over pages that are being read.
                 cache.note_clean(frame);
             }
-            state.reads_in_flight -= 1;
-            state.reading_pages -= self.room.pages;
+            state.flight.read_ends(self.room.pages);
             // The flusher passes over pages that are being read.
             file.requeue(&mut state, reading.base.now());
         }

@@ -278,7 +278,7 @@ impl<P: Platform> Reading<P> {
         let mut hand = Hand::empty(&self.base.cache, &file.device);
         let found = {
             let mut state = lock(&file.state);
-            if state.discarded {
+            if state.is_discarded() {
                 return Err(Error::Discarded);
             }
             match self.obstacle(&state, file, pages.start) {
@@ -297,7 +297,7 @@ impl<P: Platform> Reading<P> {
         let file = call.file;
         match obstacle {
             Obstacle::None | Obstacle::Absent => {}
-            Obstacle::Held => file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await,
+            Obstacle::Held => file.queue.until(|| (!lock(&file.state).is_held()).then_some(())).await,
             Obstacle::InFlight(frame) => self.wait_for_page(file, page, frame).await,
             Obstacle::Partial(_) => self.merge(call, page).await?,
         }
@@ -306,14 +306,14 @@ impl<P: Platform> Reading<P> {
 
     fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
         let Some(frame) = self.base.cache.frame_at(&file.pages, page) else {
-            return if state.holds > 0 { Obstacle::Held } else { Obstacle::Absent };
+            return if state.is_held() { Obstacle::Held } else { Obstacle::Absent };
         };
         let word = self.base.cache.pages.word(frame);
         if word.has(UPTODATE) {
             Obstacle::None
         } else if word.any(READING | WRITEBACK) {
             Obstacle::InFlight(frame)
-        } else if state.holds > 0 {
+        } else if state.is_held() {
             Obstacle::Held
         } else {
             Obstacle::Partial(frame)

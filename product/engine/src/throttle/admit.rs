@@ -109,7 +109,7 @@ impl<P: Platform> Throttle<P> {
         let _question = match payer.account().try_question() {
             Some(question) => question,
             None => {
-                let cause = file.device.admission.cause(Pages(pages));
+                let cause = file.device.admission().cause(Pages(pages));
                 let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
                 payer.account().next_question().await
             }
@@ -127,7 +127,7 @@ impl<P: Platform> Throttle<P> {
     fn enters_unasked(&self, payer: &Paying<'_>, pages: u64) -> bool {
         let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
         !payer.account().has_used_up(&devices.policy, machine)
-            && (file.device.admission.try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
+            && (file.device.admission().try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
     }
 
     /// The writer has dirtied more pages, which go on its payer's account. Asks the policy if a question is due, and
@@ -156,21 +156,21 @@ impl<P: Platform> Throttle<P> {
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
             failing::admit(devices, file, pages).await?;
-            if device.admission.try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
+            if device.admission().try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
                 break;
             }
             if let Some(error) = failing::refusal(file) {
                 return Err(error.into());
             }
-            let cause = device.admission.cause(Pages(pages));
+            let cause = device.admission().cause(Pages(pages));
             let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
             let waits = devices.totals.waits();
-            let mut take = pin!(device.admission.take(Pages(pages)));
+            let mut take = pin!(device.admission().take(Pages(pages)));
             let granted = poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Only once it is in the queue: the flusher checks for waiters.
-                    device.flusher.raise();
+                    device.flusher().raise();
                     // Only now, because earlier releases by other devices woke nobody.
                     waits.is_queued();
                     refresh_guard(devices, device);
@@ -251,13 +251,13 @@ impl<P: Platform> Throttle<P> {
         let mut view = self.base.devices.view_of(device, self.base.moment());
         let exceeded = device.is_exceeded();
         let (admission, pace) =
-            payer.account().ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
+            payer.account().ask(policy, self.machine_size(), (device.memory(), exceeded), &mut view, so_far);
         if let Admission::Pause(pause) = admission {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
         }
         if device.set_exceeded(pace.exceeded) {
-            self.base.trace_device(Some(device.id), || Event::DeviceOver { over: pace.exceeded });
+            self.base.trace_device(Some(device.id()), || Event::DeviceOver { over: pace.exceeded });
         }
         let (reads, local) = (view.reads(), self.base.local());
         local.count(Counter::BalancePasses, 1);

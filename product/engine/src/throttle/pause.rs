@@ -35,7 +35,7 @@ impl<'a> Paying<'a> {
     /// `by_client`: the client pays for writes to a new file.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
-        let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
+        let purse = new.and_then(Client::payer).map(|client| file.device.purses().of(&client));
         Self { file, client, call: Call::new(file, client), purse, since_ns: AtomicU64::new(u64::MAX) }
     }
 
@@ -53,7 +53,7 @@ impl<'a> Paying<'a> {
 
     /// The number of clients with waiting payers, and of its own client's waiting payers, both including this one.
     pub(super) fn sharing(&self) -> (u64, u64) {
-        self.file.device.waits.sharing(self.client, self.id())
+        self.file.device.waits().sharing(self.client, self.id())
     }
 
     fn id(&self) -> PayerId {
@@ -79,12 +79,12 @@ impl<'a, P: Platform> NotedPause<'a, P> {
     /// A pause that is to last `asked_ns` at most.
     pub(super) fn begins(base: &'a Base<P>, payer: &'a Paying<'a>, cause: PauseCause, asked_ns: u64) -> Self {
         let (file, client, began) = (payer.file, payer.client, base.now());
-        let cause = if file.device.silence.is_stalled() { PauseCause::Hung } else { cause };
+        let cause = if file.device.silence().is_stalled() { PauseCause::Hung } else { cause };
         base.local().count(Counter::ThrottlePauses, 1);
-        file.device.pauses.begins(cause);
+        file.device.pauses().begins(cause);
         let since = payer.waits(began);
         let whose = Whose { file: Arc::downgrade(file), client, payer: Some(payer.id()) };
-        let wait = file.device.waits.begins(whose, WaitsFor::Pause(cause), since);
+        let wait = file.device.waits().begins(whose, WaitsFor::Pause(cause), since);
         base.trace_file(began, file, client, || Event::PauseBegins { wait, cause });
         Self { base, payer, cause, asked_ns, began, wait }
     }
@@ -96,8 +96,8 @@ impl<P: Platform> Drop for NotedPause<'_, P> {
         let now = base.now();
         let (device, ns) = (&payer.file.device, now.since(self.began));
         base.local().count(Counter::ThrottleNs, ns);
-        device.pauses.ends(cause, ns, self.asked_ns);
-        device.waits.ends(wait, ns);
+        device.pauses().ends(cause, ns, self.asked_ns);
+        device.waits().ends(wait, ns);
         payer.call.waited(Delay::Throttle, ns);
         base.trace_file(now, payer.file, payer.client, || Event::PauseEnds { wait, cause, ns });
     }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{EVENTS_KEPT, Event, Follower, Traced, Tracer};
-use crate::devices::state::DeviceId;
+use crate::devices::DeviceId;
 use crate::platform::Nanos;
 
 fn happen(tracer: &Tracer, at: u64) {

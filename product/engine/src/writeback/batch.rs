@@ -40,10 +40,10 @@ pub(super) enum Claim {
 
 /// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
 pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
-    if state.holds > 0 {
+    if state.is_held() {
         return Claim::Nothing;
     }
-    let cursor = state.cursor;
+    let cursor = state.position.cursor();
     let (size, pieces) = (file.size(), Pieces::default());
     let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
@@ -58,15 +58,14 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
         (end, next) = (more, next + 1);
     }
     let Claimer { state, pieces, .. } = claimer;
-    let continues = first_page == state.write_end && !state.writes_in_flight.is_empty();
-    (state.cursor, state.write_end) = (next, next);
+    let continues = state.position.follows(first_page) && state.flight.writes();
+    state.position.claimed_to(next);
     let offset = first_page * PAGE_BYTES + span.0 as u64;
     let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
-    let sequence = state.next_sequence;
-    state.next_sequence += 1;
-    state.writes_in_flight.insert(sequence);
+    let pages = next - first_page;
+    let sequence = state.flight.write_begins(pages);
     let memory = FrameMemory::new(Arc::clone(&file.cache.arena), pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, continues })
+    Claim::Run(Run { offset, len, memory, sequence, pages, continues })
 }
 
 struct Claimer<'a> {

@@ -69,7 +69,7 @@ impl<P: Platform> WriteEnds<P> {
         let ns = now.since(self.submitted);
         base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
-        self.note_failures(&ended, result.map(|()| bytes), now);
+        self.note_failures(&ended, result, now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
@@ -107,10 +107,11 @@ impl<P: Platform> WriteEnds<P> {
         let (file, cache) = (&self.file, &self.file.cache);
         let mut ended = Ended::default();
         let mut state = lock(&file.state);
-        state.writes_in_flight.remove(&self.sequence);
-        state.host_changes += 1;
+        let pages = pieces.len() as u64;
+        state.flight.write_ends(self.sequence, pages);
+        state.host.note_change();
         if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
-            state.host_size = state.host_size.max(offset + u64::from(len));
+            state.host.reaches(offset + u64::from(len));
             file.owe_flush(&mut state, now);
         }
         for piece in pieces {
@@ -121,13 +122,11 @@ impl<P: Platform> WriteEnds<P> {
         for piece in pieces {
             cache.page_queue(piece.frame).wake_for(&changed);
         }
-        ended.tries.0 = state.failures_in_row;
+        ended.tries.0 = state.failures.in_row();
         self.note_result(&mut state, result, now);
-        ended.tries.1 = state.failures_in_row;
+        ended.tries.1 = state.failures.in_row();
         file.note_failed(&mut state);
-        let pages = pieces.len() as u64;
-        state.writing_pages -= pages;
-        file.device.writeback_ends(pages);
+        file.device.charges().writeback_ends(pages);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
         (ended, kept)
@@ -135,26 +134,19 @@ impl<P: Platform> WriteEnds<P> {
 
     /// Sets the file's error, and the time of its retry.
     fn note_result(&self, state: &mut FileState, result: Result<(), DeviceError>, now: Nanos) {
-        let was_failed = state.error.is_some();
         match result {
-            Ok(()) => state.failures_in_row = 0,
+            Ok(()) => state.failures.write_succeeds(),
             // No caller is left to be told.
-            Err(_) if state.discarded => {}
+            Err(_) if state.is_discarded() => {}
             Err(error) => {
-                state.error = Some(error);
-                state.failures += 1;
-                // Requests in flight together fail together: that is one attempt.
-                if state.failures_in_row == 0 || state.retry_at <= now {
-                    let settings = self.writeback.base.settings();
-                    let knob_ns = |knob| self.file.device.knob_ns(settings, knob);
-                    let pause = knob_ns(Knob::RetryMinMs) << state.failures_in_row.min(20);
-                    state.retry_at = now.after(pause.min(knob_ns(Knob::RetryMaxMs)));
-                    state.failures_in_row += 1;
+                let (device, settings) = (&self.file.device, self.writeback.base.settings());
+                if state.failures.note(error) {
+                    device.failures().file_fails();
                 }
+                let knob_ns = |knob| device.knob_ns(settings, knob);
+                let pause_ns = |tries: u32| knob_ns(Knob::RetryMinMs) << tries.min(20);
+                state.failures.try_fails(now, |tries| pause_ns(tries).min(knob_ns(Knob::RetryMaxMs)));
             }
-        }
-        if !was_failed && state.error.is_some() {
-            self.file.device.file_fails();
         }
     }
 
@@ -168,14 +160,14 @@ impl<P: Platform> WriteEnds<P> {
     }
 
     /// Applies the file's failures, or their end, to the waiters for the device's room.
-    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>, now: Nanos) {
+    fn note_failures(&self, ended: &Ended, result: Result<(), DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         if device.note_write(result, before > 0) {
-            base.trace_device(Some(device.id), || Event::DeviceFailing { error: result.err() });
+            base.trace_device(Some(device.id()), || Event::DeviceFailing { error: result.err() });
         }
         if let (Err(error), true) = (result, before < FAILING_TRIES && tries >= FAILING_TRIES) {
             // Writers of the file that wait for room get the error; others go on waiting.
-            device.admission.fail(error);
+            device.admission().fail(error);
         }
         // Only now, so that the room does not go to waiting writers of this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));
@@ -187,17 +179,17 @@ impl<P: Platform> WriteEnds<P> {
     /// Gives the request's resources and its pages' charges back.
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
-        device.note_written_pages(ended.written);
-        device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
-        device.admission.add_runs(-self.runs);
-        device.in_flight.end(self.ticket);
-        device.give_pages_back_unserved(ended.uncharged);
+        device.charges().note_written(ended.written);
+        device.figures().transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
+        device.admission().add_runs(-self.runs);
+        device.in_flight().end(self.ticket);
+        device.charges().give_back_unserved(ended.uncharged);
     }
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
+        let (in_flight, held_back) = (self.in_flight, device.in_flight().is_waited_for());
         // A world may have to ask its host for this.
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {
@@ -239,7 +231,7 @@ fn end_page(
         ended.uncharged += 1;
         ended.truncated += u64::from(!ok);
         ended.written += u64::from(ok);
-        state.dirty_pages -= 1;
+        state.page_is_clean();
         if let Some(newer) = cache.frame_at(&file.pages, page) {
             pages.change(newer, PRIOR, 0);
         }
@@ -253,17 +245,17 @@ fn end_page(
     if left == Sectors::NONE {
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
         if before.has(FAILED) {
-            state.failed_pages -= 1;
+            state.failures.remove_pages(1);
             // A flush that failed meanwhile had the page written again; this request did that.
             file.untag(state, page);
         }
         ended.uncharged += 1;
         ended.written += 1;
-        state.dirty_pages -= 1;
+        state.page_is_clean();
         return;
     }
     let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
-    state.failed_pages += u64::from(!ok && !before.has(FAILED));
+    state.failures.add_pages(u64::from(!ok && !before.has(FAILED)));
     file.tag_dirty(state, page, true);
     if !ok {
         // A sync that waits for the page gets the error.

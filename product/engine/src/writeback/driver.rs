@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use super::Writeback;
 use super::turn::{Patience, Step, Taken};
-use crate::devices::FlushReason;
-use crate::devices::file::PutBack;
-use crate::devices::state::DeviceId;
+use crate::devices::{DeviceId, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::policy::View;
 use crate::settings::Knob;
@@ -110,7 +108,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn devices(&self) -> Vec<DeviceId> {
-        self.0.base.devices.all().iter().map(|device| device.id).collect()
+        self.0.base.devices.all().iter().map(|device| device.id()).collect()
     }
 
     fn view(&self) -> View {
@@ -122,7 +120,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn congested(&self, device: DeviceId) -> bool {
-        self.0.base.devices.get(device).is_some_and(|device| device.is_congested())
+        self.0.base.devices.get(device).is_some_and(|device| device.requests().is_congested())
     }
 
     fn expire_ns(&self) -> u64 {
@@ -134,7 +132,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn dirty_files(&self) -> u64 {
-        self.0.base.devices.all().iter().map(|device| device.unclean_count() as u64).sum()
+        self.0.base.devices.all().iter().map(|device| device.agenda().unclean_count() as u64).sum()
     }
 
     fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken> {

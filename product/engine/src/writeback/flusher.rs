@@ -11,9 +11,8 @@ use super::Writeback;
 use super::driver::Driver;
 use super::schedule::{FlushChoice, Question, choose};
 use super::turn::{Patience, Step, Taken};
-use crate::devices::FlushReason;
-use crate::devices::file::PutBack;
-use crate::devices::state::{DeviceState, FlusherView};
+use crate::devices::agenda::FlusherView;
+use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::policy::Next;
 use crate::rare::Rare;
@@ -40,7 +39,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
-                if device.press_ends() && !device.limits().readable_before_flush {
+                if device.agenda().press_ends() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
@@ -49,26 +48,26 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     looked = Some((now, more));
                 }
                 let mut deadline = looked.map_or(deadline, |looked| deadline.min(look_at(looked)));
-                if let Some(idle) = device.in_flight.allowed().idle {
-                    device.wake_flusher_if_more();
+                if let Some(idle) = device.in_flight().allowed().idle {
+                    device.charges().wake_flusher_if_more();
                     if !std::mem::replace(&mut rested, true) {
                         // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
                     }
-                    if !device.sleeps(deadline, view.listed) {
+                    if !device.agenda().sleeps(deadline, view.listed) {
                         continue;
                     }
                 }
                 match deadline {
-                    Nanos::NEVER => device.flusher.wait_or(std::future::pending()).await,
-                    deadline => device.flusher.wait_or(base.sleep_until(deadline)).await,
+                    Nanos::NEVER => device.flusher().wait_or(std::future::pending()).await,
+                    deadline => device.flusher().wait_or(base.sleep_until(deadline)).await,
                 }
             }
             FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
             FlushChoice::Write(reason) => {
                 rested = false;
                 if reason == FlushReason::Sync && view.sync_ahead {
-                    device.in_flight.nothing_but_syncs();
+                    device.in_flight().nothing_but_syncs();
                 }
                 let Some(mut taken) = writeback.take(&device, reason) else {
                     continue;
@@ -93,11 +92,11 @@ impl<P: Platform> Writeback<P> {
     fn next(&self, device: &DeviceState, question: Question) -> Next {
         match (&self.driver, question) {
             (Driver::FlusherEach, Question::Due) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, own, shared))
+                self.base.ask(device, |policy, view, own, shared| policy.next(view, device.agenda(), own, shared))
             }
-            (Driver::FlusherEach, Question::Pressed) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device, own, shared))
-            }
+            (Driver::FlusherEach, Question::Pressed) => self
+                .base
+                .ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device.agenda(), own, shared)),
             (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
             (Driver::Own(_), Question::Pressed) => Next::InTurn,
         }
@@ -107,7 +106,7 @@ impl<P: Platform> Writeback<P> {
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
-        let allowed = device.in_flight.allowed();
+        let allowed = device.in_flight().allowed();
         let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
         let mut tail = allowed.run_tail_bytes;
         if taken.pauses_now(self.base.now()) {
@@ -136,7 +135,7 @@ impl<P: Platform> Writeback<P> {
     /// Flushes clean files that nobody has synced since `before` or longer. So written data becomes durable by itself,
     /// and the files need not be kept; nor, on some devices, their pages. Returns whether there may be more.
     fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
-        let files = device.take_unflushed(before, FORGOTTEN_TOGETHER);
+        let files = device.agenda().take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // The outcome is the file's error, for the next sync.
             drop(self.join_round(file, 0..0));

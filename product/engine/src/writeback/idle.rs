@@ -13,9 +13,8 @@ use super::Writeback;
 use super::turn::{Patience, Step, Taken};
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
-use crate::devices::FlushReason;
-use crate::devices::file::{FileInner, FileState, PutBack};
-use crate::devices::state::DeviceState;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::units::PAGE_BYTES;
 
@@ -28,17 +27,18 @@ impl<P: Platform> Writeback<P> {
     /// Gives the first file that has been left alone a turn of one request, and waits until that has ended or the
     /// flusher is woken.
     pub(super) async fn write_behind(self: &Arc<Self>, device: &Arc<DeviceState>, now: Nanos) {
-        if device.writes_in_flight() == 0 {
+        if device.requests().writes() == 0 {
             let Some(mut taken) = self.take(device, FlushReason::Idle { now }) else { return };
             self.write_one(&mut taken, now).await;
             self.put_back(taken, PutBack::More);
         }
-        let ended = device.write_ended.until(|| (device.writes_in_flight() == 0).then_some(()));
-        device.flusher.wait_or(ended).await;
+        let ended = device.requests().write_ended().until(|| (device.requests().writes() == 0).then_some(()));
+        device.flusher().wait_or(ended).await;
     }
 
     async fn write_one(self: &Arc<Self>, taken: &mut Taken, now: Nanos) {
-        let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
+        let bytes_max =
+            taken.state_of_device().in_flight().allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
         if taken.pauses_now(now) {
             return;
         }

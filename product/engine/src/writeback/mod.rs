@@ -23,7 +23,7 @@ mod turn;
 use std::sync::Arc;
 
 use crate::base::Base;
-use crate::devices::state::DeviceState;
+use crate::devices::DeviceState;
 use crate::platform::Platform;
 use crate::policy::Silence;
 use driver::{Driver, FlushOf};
@@ -59,7 +59,7 @@ impl<P: Platform> Writeback<P> {
     /// Starts background writeback of the device, or of all.
     pub(crate) fn start_background(self: &Arc<Self>, device: &DeviceState) {
         match &self.driver {
-            Driver::FlusherEach => device.flusher.raise(),
+            Driver::FlusherEach => device.flusher().raise(),
             Driver::Own(driver) => driver.kick(Arc::new(FlushOf(Arc::clone(self)))),
         }
     }

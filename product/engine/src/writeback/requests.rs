@@ -11,9 +11,8 @@ use super::batch::Run;
 use super::complete::WriteEnds;
 use super::spare::Boxed;
 use crate::counters::Counter;
-use crate::devices::Kind;
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
+use crate::devices::{DeviceState, Kind};
 use crate::error::DeviceError;
 use crate::memory::FrameMemory;
 use crate::platform::{Nanos, Platform};
@@ -32,20 +31,20 @@ impl<P: Platform> Writeback<P> {
     pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) -> bool {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
-        let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
+        let extra = batch.0 > 0 && device.requests().try_count_write(depth + depth / 2, depth);
         batch.0 = batch.0.saturating_sub(1);
         let free = || device.try_count_another(settings, for_sync);
         let waits = !extra && !free();
         if waits {
-            let noted = device.in_flight.waits();
-            device.write_ended.until(|| free().then_some(())).await;
+            let noted = device.in_flight().waits();
+            device.requests().write_ended().until(|| free().then_some(())).await;
             drop(noted);
-            if device.in_flight.allowed().requests_max.is_none() {
+            if device.in_flight().allowed().requests_max.is_none() {
                 batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
             }
         }
         let counted = CountedWrite { device, writeback: self };
-        device.slots.take(1).await;
+        device.slots().take(1).await;
         std::mem::forget(counted);
         waits
     }
@@ -53,38 +52,38 @@ impl<P: Platform> Writeback<P> {
     /// Takes a write request if one is free.
     pub(super) fn try_acquire_request(&self, device: &DeviceState, for_sync: bool) -> bool {
         // The slot first: a counted write without a slot would look like congestion that clears.
-        if !device.slots.try_take(1) {
+        if !device.slots().try_take(1) {
             return false;
         }
         let counted = device.try_count_another(self.base.settings(), for_sync);
         if !counted {
-            device.slots.give_back(1);
+            device.slots().give_back(1);
         }
         counted
     }
 
     /// Gives a request back that has ended, or was not needed.
     pub(super) fn release_request(&self, device: &DeviceState) {
-        device.slots.give_back(1);
+        device.slots().give_back(1);
         self.uncount_write(device);
     }
 
     fn uncount_write(&self, device: &DeviceState) {
-        if device.uncount_write(device.write_depth(self.base.settings())) {
+        if device.requests().uncount_write(device.write_depth(self.base.settings())) {
             self.base.devices.congestion_cleared();
         }
-        device.write_ended.wake_all();
+        device.requests().write_ended().wake_all();
     }
 
     pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run, for_sync: bool) {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
-        device.writeback_begins(pages);
-        device.request_begins(Kind::Write, u64::from(len), now);
+        device.charges().writeback_begins(pages);
+        device.figures().request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
-        device.admission.add_runs(runs);
-        let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
-        let in_flight = device.writes_in_flight();
+        device.admission().add_runs(runs);
+        let ticket = device.in_flight().begin(file.pages.slot, pages, runs as u64, for_sync);
+        let in_flight = device.requests().writes();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
@@ -102,7 +101,7 @@ impl<P: Platform> Writeback<P> {
         let answer = self.spare.call_answers.take();
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
-        file.device.request_begins(Kind::Other, 0, submitted);
+        file.device.figures().request_begins(Kind::Other, 0, submitted);
         self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
         let sink = self.spare.calls.put(ends);
         file.device.submit(Request::new(sink, file.backing.clone(), operation, None));
@@ -111,9 +110,9 @@ impl<P: Platform> Writeback<P> {
 
     /// Stops submission for a file, and waits until none of its requests is in flight.
     pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P> {
-        lock(&file.state).holds += 1;
+        lock(&file.state).hold();
         let hold = Hold { file: Arc::clone(file), platform: Arc::clone(&self.base.platform) };
-        file.queue.until(|| (!lock(&file.state).in_flight()).then_some(())).await;
+        file.queue.until(|| (!lock(&file.state).flight.any()).then_some(())).await;
         hold
     }
 }
@@ -140,7 +139,7 @@ impl<P: Platform> Drop for Hold<P> {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.file.state);
-            state.holds -= 1;
+            state.release();
             self.file.requeue(&mut state, self.platform.now());
         }
         self.file.queue.wake_all();
@@ -160,7 +159,7 @@ impl<P: Platform> Completion for Boxed<CallEnds<P>> {
         let CallEnds { writeback, file, answer, submitted } = self.take();
         let base = &writeback.base;
         let now = base.now();
-        file.device.request_ends(Kind::Other, 0, result.is_ok(), now);
+        file.device.figures().request_ends(Kind::Other, 0, result.is_ok(), now);
         let ns = now.since(submitted);
         base.trace_file(now, &file, None, || Event::Completed { operation, ns, error: result.err() });
         writeback.spare.calls.keep(self);

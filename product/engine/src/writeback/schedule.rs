@@ -6,7 +6,7 @@
 //! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
 use crate::devices::FlushReason;
-use crate::devices::state::FlusherView;
+use crate::devices::agenda::FlusherView;
 use crate::platform::Nanos;
 use crate::policy::Next;
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::base::Base;
-use crate::devices::state::DeviceState;
+use crate::devices::DeviceState;
 use crate::platform::{Nanos, Platform};
 use crate::policy::Silence;
 use crate::trace::Event;
@@ -47,12 +47,12 @@ impl Watch {
 /// Watches the device for ever.
 pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
     loop {
-        if device.unwatch() {
-            device.silence.look.wait_or(std::future::pending()).await;
+        if device.figures().unwatch() {
+            device.silence().look().wait_or(std::future::pending()).await;
         }
         let (mut watch, mut said) = (Watch::begins(base.now()), None);
-        while said.is_some() || device.silent_since().is_some() {
-            device.silence.look.wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
+        while said.is_some() || device.figures().silent_since().is_some() {
+            device.silence().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
             look(&base, &device, &mut watch, &mut said);
         }
     }
@@ -60,7 +60,7 @@ pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) 
 
 /// `said`: the last report: since when it has hung, and whether it refuses.
 fn look<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, watch: &mut Watch, said: &mut Option<(Nanos, bool)>) {
-    let (now, since) = (base.now(), device.silent_since());
+    let (now, since) = (base.now(), device.figures().silent_since());
     let watched_ns = watch.look(now, since);
     let Silence { stalled_ns, refused_ns } = match watched_ns {
         0..LOOK_NS => Silence::UNNOTICED,
@@ -68,13 +68,13 @@ fn look<P: Platform>(base: &Base<P>, device: &Arc<DeviceState>, watch: &mut Watc
     };
     let hangs =
         since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
-    let hangs = hangs.filter(|(since, refuses)| device.hangs(*since, *refuses));
+    let hangs = hangs.filter(|(since, refuses)| device.figures().hangs(*since, *refuses));
     if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
-        base.trace_device(Some(device.id), || Event::DeviceGoesOn { ns: now.since(since) });
+        base.trace_device(Some(device.id()), || Event::DeviceGoesOn { ns: now.since(since) });
         *said = None;
     }
     if let Some((since, refuses)) = hangs.filter(|hangs| *said != Some(*hangs)) {
-        base.trace_device(Some(device.id), || Event::DeviceHangs { ns: now.since(since), refuses });
+        base.trace_device(Some(device.id()), || Event::DeviceHangs { ns: now.since(since), refuses });
     }
     *said = hangs;
 }

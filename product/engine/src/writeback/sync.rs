@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
-use crate::devices::file::{FileInner, FileState, SyncRound};
+use crate::devices::file::{FileInner, FileState};
 use crate::devices::waits::{WaitsFor, Whose};
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
@@ -61,23 +61,12 @@ impl<P: Platform> Writeback<P> {
         range: Range<u64>,
     ) -> Option<Arc<Answer<Result<(), Error>>>> {
         let mut state = lock(&file.state);
-        let idle = state.is_clean() && !state.in_flight() && !state.unflushed && state.error.is_none();
-        if state.discarded || (idle && !state.sync.running) {
+        let idle = state.is_clean() && !state.flight.any() && !state.flushes.owed() && state.failures.error().is_none();
+        if state.is_discarded() || (idle && !state.rounds.are_running()) {
             return None;
         }
-        let answer = match &mut state.sync.next {
-            Some(next) => {
-                next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
-                Arc::clone(&next.answer)
-            }
-            none => {
-                let answer = self.spare.round_answers.take();
-                *none = Some(SyncRound { range, answer: Arc::clone(&answer) });
-                answer
-            }
-        };
-        if !state.sync.running {
-            state.sync.running = true;
+        let answer = state.rounds.join(range, || self.spare.round_answers.take());
+        if state.rounds.start() {
             drop(state);
             self.start_rounds(file);
         }
@@ -87,12 +76,7 @@ impl<P: Platform> Writeback<P> {
     /// Runs one round after the other, until no caller asks for one.
     pub(super) async fn run_rounds(self: &Arc<Self>, file: Arc<FileInner>) {
         loop {
-            let next = {
-                let mut state = lock(&file.state);
-                let next = state.sync.next.take();
-                state.sync.running = next.is_some();
-                next
-            };
+            let next = lock(&file.state).rounds.take_next();
             let Some(round) = next else { return };
             let result = self.round(&file, &round.range).await;
             round.answer.give(result);
@@ -101,20 +85,19 @@ impl<P: Platform> Writeback<P> {
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
-        let _waits = file.device.in_flight.sync_waits(file.pages.slot);
-        let failures_before = lock(&file.state).failures;
+        let _waits = file.device.in_flight().sync_waits(file.pages.slot);
+        let failures_before = lock(&file.state).failures.count();
         let mut unmarked = FileInner::pages_of(range);
         let sequence = loop {
             {
                 let mut state = lock(&file.state);
                 if mark(file, &mut unmarked) {
-                    file.device.queue_sync(file, &mut state);
+                    file.queue_sync(&mut state);
                 }
                 if unmarked.is_empty() {
-                    // A failed flush has to be retried even if nothing else is new.
-                    state.unflushed |= state.flush_failed;
+                    state.flushes.owe_again();
                     // Pages claimed before the mark reached them belong to the earlier writes.
-                    break state.next_sequence;
+                    break state.flight.next_write();
                 }
             }
             self.base.pass().await;
@@ -122,27 +105,27 @@ impl<P: Platform> Writeback<P> {
         file.queue
             .until(|| {
                 let state = lock(&file.state);
-                let earlier = state.writes_in_flight.first().is_some_and(|first| *first < sequence);
+                let earlier = state.flight.writes_before(sequence);
                 let marked = file.has_tagged(Tag::ToWrite);
-                (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
+                (state.is_discarded() || !(earlier || marked || state.is_held())).then_some(())
             })
             .await;
         self.base.rare_yield().await;
         // Writes for the round have later numbers: they must have ended, too.
-        let sequence = lock(&file.state).next_sequence;
+        let sequence = lock(&file.state).flight.next_write();
         file.queue
             .until(|| {
                 let state = lock(&file.state);
-                let earlier = state.writes_in_flight.first().is_some_and(|first| *first < sequence);
+                let earlier = state.flight.writes_before(sequence);
                 (!earlier).then_some(())
             })
             .await;
         let error = {
             let state = lock(&file.state);
-            if state.discarded {
+            if state.is_discarded() {
                 return Ok(());
             }
-            state.error.filter(|_| state.failures > failures_before || state.failed_pages > 0)
+            state.failures.error().filter(|_| state.failures.count() > failures_before || state.failures.pages() > 0)
         };
         match error {
             Some(error) => Err(error.into()),
@@ -155,18 +138,14 @@ impl<P: Platform> Writeback<P> {
 
     /// Flushes the device for the file.
     async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
-        {
-            let mut state = lock(&file.state);
-            if !state.unflushed {
-                return Ok(());
-            }
-            // Every write that ends from here on sets it again.
-            state.unflushed = false;
+        // Every write that ends from here on owes another.
+        if !lock(&file.state).flushes.begins() {
+            return Ok(());
         }
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        if file.device.note_write(result.map(|()| 0), false) {
-            self.base.trace_device(Some(file.device.id), || Event::DeviceFailing { error: result.err() });
+        if file.device.note_write(result, false) {
+            self.base.trace_device(Some(file.device.id()), || Event::DeviceFailing { error: result.err() });
         }
         match result {
             Ok(()) => self.flushed(file).await,
@@ -175,7 +154,7 @@ impl<P: Platform> Writeback<P> {
         let kept = {
             let mut state = lock(&file.state);
             // No page of it is to be kept any more, and no caller to be told.
-            if state.discarded {
+            if state.is_discarded() {
                 return Ok(());
             }
             file.settle(&mut state)
@@ -191,18 +170,18 @@ impl<P: Platform> Writeback<P> {
         while let Some(from) = next {
             {
                 let mut state = lock(&file.state);
-                if from == 0 && !state.discarded {
-                    state.flush_failed = false;
+                if from == 0 && !state.is_discarded() {
+                    state.flushes.forget_failure();
                 }
-                if state.discarded || state.unflushed {
+                if state.is_discarded() || state.flushes.owed() {
                     return;
                 }
                 if from == 0 {
-                    file.device.forget_unflushed(file);
+                    file.device.agenda().forget_unflushed(file.pages.slot);
                 }
                 next = self.unmark_flushed(file, &state, from);
                 // A page that went before its tag did was durable.
-                state.unflushed_evicted = false;
+                state.flushes.evicted_are_durable();
             }
             if next.is_some() {
                 self.base.pass().await;
@@ -242,22 +221,20 @@ impl<P: Platform> Writeback<P> {
         while let Some(from) = next {
             {
                 let mut state = lock(&file.state);
-                if state.discarded {
+                if state.is_discarded() {
                     return;
                 }
                 if from == 0 {
                     self.base.local().count(Counter::WriteErrors, 1);
-                    if state.error.replace(error).is_none() {
-                        file.device.file_fails();
+                    if state.failures.note(error) {
+                        file.device.failures().file_fails();
                     }
-                    state.failures += 1;
-                    (state.flush_failed, state.redirtying) = (true, true);
+                    state.flushes.fails();
                     file.owe_flush(&mut state, self.base.now());
                 }
                 next = self.redirty(file, &mut state, from);
                 if next.is_none() {
-                    state.redirtying = false;
-                    if std::mem::take(&mut state.unflushed_evicted) {
+                    if state.flushes.redirtied() {
                         self.base.devices.note_lost();
                     }
                     file.requeue(&mut state, self.base.now());
@@ -297,14 +274,14 @@ impl<P: Platform> Writeback<P> {
             if !word.has(DIRTY) {
                 // The request in flight may leave some sectors dirty: the next sync has to mark the page.
                 file.tag_dirty(state, page, true);
-                state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
+                state.failures.add_pages(u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED)));
             }
             return;
         }
         cache.pages.set_dirty(frame, doubtful);
         cache.pages.change(frame, 0, DIRTY | FAILED);
         file.tag_dirty(state, page, true);
-        state.failed_pages += 1;
+        state.failures.add_pages(1);
         cache.eviction.dirtied(&cache.pages, frame);
         self.base.local().count(Counter::PagesDirtied, 1);
         file.note_dirtied(state, || self.base.now());
@@ -327,7 +304,7 @@ impl<'a, P: Platform> NotedSync<'a, P> {
         base.local().count(Counter::SyncCalls, 1);
         let began = base.now();
         let whose = Whose { file: Arc::downgrade(file), client, payer: None };
-        let wait = file.device.waits.begins(whose, WaitsFor::Sync, began);
+        let wait = file.device.waits().begins(whose, WaitsFor::Sync, began);
         base.trace_file(began, file, client, || Event::SyncBegins { wait });
         Self { base, file, client, call: Call::new(file, client), began, wait }
     }
@@ -339,7 +316,7 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
         let now = base.now();
         let ns = now.since(began);
         base.local().count(Counter::SyncNs, ns);
-        file.device.waits.ends(wait, ns);
+        file.device.waits().ends(wait, ns);
         self.call.waited(Delay::Sync, ns);
         base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }

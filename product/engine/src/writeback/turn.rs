@@ -12,9 +12,8 @@ use super::batch::{Claim, claim};
 use super::requests::Batch;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
-use crate::devices::FlushReason;
-use crate::devices::file::{FileInner, FileState, PutBack};
-use crate::devices::state::{DeviceId, DeviceState};
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::{DeviceId, DeviceState, FlushReason, PutBack, Size};
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::trace::{Event, TurnReason};
@@ -88,7 +87,7 @@ pub struct Taken {
 impl Taken {
     /// The device that the file is on.
     pub fn device(&self) -> DeviceId {
-        self.device.id
+        self.device.id()
     }
 
     /// Whether a sync waits that goes ahead of this turn.
@@ -101,14 +100,14 @@ impl Taken {
         let Some(file) = &self.open else { return false };
         let state = lock(&file.state);
         let is_dirty = |page| file.pages.index.has_tag(&file.cache.nodes, page, self.tag());
-        let end = state.cursor + bytes / PAGE_BYTES;
-        is_dirty(state.cursor) && (state.cursor + 1..=end).any(|page| !is_dirty(page))
+        let end = state.position.cursor() + bytes / PAGE_BYTES;
+        is_dirty(state.position.cursor()) && (state.position.cursor() + 1..=end).any(|page| !is_dirty(page))
     }
 
     /// A slice of `bytes` bytes from the turn's position, or fewer, so that it ends at a multiple of `align`.
     pub(super) fn aligned_slice(&self, bytes: u64, align: u64) -> u64 {
         let Some(file) = self.open.as_ref().filter(|_| (1..=bytes).contains(&align)) else { return bytes };
-        let from = lock(&file.state).cursor * PAGE_BYTES % align;
+        let from = lock(&file.state).position.cursor() * PAGE_BYTES % align;
         (from + bytes) / align * align - from
     }
 
@@ -122,32 +121,29 @@ impl Taken {
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
     fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Claim {
-        let by_passes = self.reason.is_by_passes() && state.holds == 0;
+        let by_passes = self.reason.is_by_passes() && !state.is_held();
         if by_passes {
             let is_old = matches!(self.reason, FlushReason::Oldest { .. });
-            state.cursor = state.pass.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
+            state.position.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
         let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
-            Claim::Run(run) => {
-                state.writing_pages += run.pages;
-                if by_passes { state.pass.went(run.offset / PAGE_BYTES, state.cursor) } else { None }
-            }
-            Claim::Nothing if by_passes => state.pass.found_nothing(),
-            Claim::Nothing | Claim::Busy => None,
+            Claim::Run(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
+            Claim::Nothing if by_passes => state.position.found_nothing(),
+            Claim::Run(_) | Claim::Nothing | Claim::Busy => None,
         };
-        state.dirtied_at = ended.map_or(state.dirtied_at, |began| state.dirtied_at.max(began));
+        ended.into_iter().for_each(|began| state.marks.is_not_older_than(began));
         claimed
     }
 
     /// Whether the file is no longer as old as the turn requires.
     fn is_young(&self, state: &FileState) -> bool {
-        matches!(self.reason, FlushReason::Oldest { before, .. } if state.dirtied_at > before)
+        matches!(self.reason, FlushReason::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
 
     /// Whether the file pauses after a failure: then it is written only for a sync.
     fn pauses(&self, state: &FileState, now: Nanos) -> bool {
-        self.reason != FlushReason::Sync && state.backs_off(now)
+        self.reason != FlushReason::Sync && state.failures.backs_off(now).is_some()
     }
 
     /// Ends the turn at once if the file pauses after a failure.
@@ -163,30 +159,30 @@ impl Taken {
     /// Puts the file where its next turn will be looked for.
     fn close(&mut self, now: Nanos, how: PutBack) {
         let Some(file) = self.open.take() else { return };
-        self.device.turn_ends();
+        self.device.agenda().turn_ends();
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
         if self.reason == FlushReason::Sync {
             match self.left {
-                Left::More => self.device.queue_sync(&file, &mut state),
-                Left::Busy => self.device.queue_sync_later(&file, &mut state, busy_until),
+                Left::More => file.queue_sync(&mut state),
+                Left::Busy => file.queue_sync_later(&mut state, busy_until),
                 Left::Nothing | Left::Paused => {}
             }
             return;
         }
         if self.reason != FlushReason::Retry {
             // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
-            state.queued = false;
+            state.marks.turn_ends();
         }
         if let FlushReason::Oldest { before, .. } = self.reason {
             // Behind files that are as old.
-            state.dirtied_at = state.dirtied_at.max(before);
+            state.marks.is_not_older_than(before);
         }
         match self.left {
             Left::Busy => file.come_back(&mut state, busy_until),
             Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            Left::Nothing if state.in_flight() || state.holds > 0 => {}
+            Left::Nothing if state.flight.any() || state.is_held() => {}
             Left::More | Left::Nothing | Left::Paused => file.requeue_as(&mut state, now, how),
         }
     }
@@ -204,10 +200,10 @@ impl<P: Platform> Writeback<P> {
     pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<Taken> {
         let file = self.next_file(device, reason)?;
         self.base.local().count(Counter::FlusherTurns, 1);
-        device.turn_begins();
+        device.agenda().turn_begins();
         match reason {
-            FlushReason::Sync => lock(&file.state).sync_queued = false,
-            FlushReason::Retry => lock(&file.state).retry_queued = false,
+            FlushReason::Sync => lock(&file.state).marks.sync_begins(),
+            FlushReason::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
             FlushReason::Background
             | FlushReason::Largest { .. }
@@ -226,16 +222,29 @@ impl<P: Platform> Writeback<P> {
         })
     }
 
+    /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
+    /// listed, so its dirty pages are younger or fewer, or it was not left alone.
     fn next_file(&self, device: &DeviceState, reason: FlushReason) -> Option<Arc<FileInner>> {
         loop {
-            let file = device.next_file(reason)?;
-            let FlushReason::Idle { now } = reason else { return Some(file) };
+            let (file, size) = device.agenda().next(reason)?;
             let mut state = lock(&file.state);
-            if self.is_left_alone(&file, &mut state, now) {
-                drop(state);
-                return Some(file);
+            match reason {
+                FlushReason::Expired { before } | FlushReason::Oldest { before, .. }
+                    if state.marks.dirtied_at() > before =>
+                {
+                    state.marks.turn_ends();
+                    // `before` is good enough as the instant: a pause that has ended since is found at the next look.
+                    file.requeue(&mut state, before);
+                }
+                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < size => file.queue_more(&mut state),
+                FlushReason::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
+                    file.queue_more(&mut state);
+                }
+                _ => {
+                    drop(state);
+                    return Some(file);
+                }
             }
-            device.queue_more(&file, &mut state);
         }
     }
 
@@ -253,12 +262,12 @@ impl<P: Platform> Writeback<P> {
                     self.acquire_request(device, &mut taken.batch, for_sync).await;
                 }
             }
-            Patience::Try if device.is_congested() || !self.try_acquire_request(device, for_sync) => {
+            Patience::Try if device.requests().is_congested() || !self.try_acquire_request(device, for_sync) => {
                 return Step::Congested;
             }
             Patience::Try => {}
         }
-        let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
+        let bytes_max = bytes_max.min(device.in_flight().allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
         let now = self.base.now();
         let claimed = {
@@ -279,10 +288,10 @@ impl<P: Platform> Writeback<P> {
                 let first = run.offset / PAGE_BYTES;
                 let place = (file.pages.slot, first + run.pages);
                 // All requests may have ended together while the turn waited for one: nothing came between.
-                run.continues |= device.writes_on(first, place) && waited;
+                run.continues |= device.figures().writes_on(first, place) && waited;
                 if matches!(taken.reason, FlushReason::Idle { .. }) {
                     // Each waits for the one before, but the device's head is where that ended.
-                    run.continues |= device.idles_on(first, place);
+                    run.continues |= device.figures().idles_on(first, place);
                 }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
@@ -313,7 +322,7 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
         let mut written = 0;
         // A file has another turn only if it gave pages in the last.
-        let mut turns_left = device.unclean_count();
+        let mut turns_left = device.agenda().unclean_count();
         while written < pages && turns_left > 0 {
             let Some(mut taken) = self.take(device, FlushReason::Background) else {
                 break;

@@ -191,7 +191,7 @@ impl<P: Platform> Writing<P> {
                     payer.call.waits(&self.base, Delay::Read, brings).await?;
                     brought = true;
                 }
-                Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,
+                Stop::Cutting => file.queue.until(|| (!lock(&file.state).host.is_cutting()).then_some(())).await,
                 Stop::Busy => self.base.pass().await,
             }
         }

@@ -60,7 +60,7 @@ impl<'a> PageWrite<'a> {
         let in_page = |size: u64| size.saturating_sub(at.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
         // Bytes past the file's end are zeros, so a write up to the end covers its last sector.
         let end = if range.end >= in_page(file.size()) { FRAME_BYTES } else { range.end };
-        let past_host = Sectors::span(in_page(state.host_size).div_ceil(SECTOR_BYTES), 8);
+        let past_host = Sectors::span(in_page(state.host.size()).div_ceil(SECTOR_BYTES), 8);
         let settled = Sectors::covered(range.start..end).union(past_host);
         Self { file, at, bytes, touched, settled }
     }
@@ -87,10 +87,10 @@ impl<P: Platform> Writing<P> {
         let mut state = lock(&file.state);
         let mut done = 0;
         while done < from.len() {
-            if state.discarded {
+            if state.is_discarded() {
                 return (done, Stop::Discarded);
             }
-            if state.cutting {
+            if state.host.is_cutting() {
                 return (done, Stop::Cutting);
             }
             let at = InPage::first(offset + done as u64, from.len() - done);
@@ -219,7 +219,7 @@ impl<P: Platform> Writing<P> {
         write.file.pages.index.replace(&cache.nodes, write.at.page, new);
         let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.eviction.replaced(&cache.pages, old, new);
-        state.failed_pages -= u64::from(word.has(FAILED));
+        state.failures.remove_pages(u64::from(word.has(FAILED)));
         if word.any(DIRTY) {
             // The new version takes over the old one's place in the accounts.
             state.watch.note_changed();

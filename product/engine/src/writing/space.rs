@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Writing;
 use crate::cache::nodes::Tag;
+use crate::devices::DeviceState;
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::request::Operation;
@@ -38,16 +38,16 @@ impl<P: Platform> Writing<P> {
     pub(super) async fn reserve_space(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         let device = &file.device;
         let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
-        let owed = device.admission.pages().bytes();
-        let plenty = if device.placing.has_begun() { margin.saturating_mul(2) } else { margin };
+        let owed = device.admission().pages().bytes();
+        let plenty = if device.placing().has_begun() { margin.saturating_mul(2) } else { margin };
         if device.free_bytes_hint() >= plenty.saturating_add(owed) {
-            device.placing.forget();
+            device.placing().forget();
             return Ok(());
         }
-        if device.placing.begins() {
+        if device.placing().begins() {
             self.begin_pass(device);
         }
-        device.placing.wait().await;
+        device.placing().wait().await;
         let unplaced = lock(&file.state).unplaced_from;
         if let Some(from) = unplaced {
             place(&self.writeback, file, from).await?;
@@ -58,7 +58,7 @@ impl<P: Platform> Writing<P> {
     /// Starts the tasks that give all dirty data on the device its place.
     fn begin_pass(&self, device: &Arc<DeviceState>) {
         let (writeback, device) = (Arc::clone(&self.writeback), Arc::clone(device));
-        let tasks = device.unclean_count().min(TOGETHER);
+        let tasks = device.agenda().unclean_count().min(TOGETHER);
         let pass = Arc::new(Pass { writeback, device, next_slot: AtomicU64::new(0) });
         for _ in 0..tasks {
             let pass = Arc::clone(&pass);
@@ -83,7 +83,7 @@ impl<P: Platform> Pass<P> {
     fn next_file(&self) -> Option<Arc<FileInner>> {
         loop {
             let from = self.next_slot.load(Ordering::Relaxed);
-            let file = self.device.unclean_from(u32::try_from(from).ok()?)?;
+            let file = self.device.agenda().unclean_from(u32::try_from(from).ok()?)?;
             let next = u64::from(file.pages.slot) + 1;
             if self.next_slot.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
                 return Some(file);
@@ -95,8 +95,8 @@ impl<P: Platform> Pass<P> {
     async fn place(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
-            let lacks = matches!(state.error, Some(DeviceError::NoSpace | DeviceError::Quota));
-            if lacks && state.failed_pages > 0 {
+            let lacks = matches!(state.failures.error(), Some(DeviceError::NoSpace | DeviceError::Quota));
+            if lacks && state.failures.pages() > 0 {
                 state.unplaced_from.get_or_insert(0);
             }
             state.unplaced_from.is_some()
@@ -109,7 +109,7 @@ impl<P: Platform> Pass<P> {
 
 impl<P: Platform> Drop for Pass<P> {
     fn drop(&mut self) {
-        self.device.placing.ends();
+        self.device.placing().ends();
     }
 }
 

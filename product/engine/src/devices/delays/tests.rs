@@ -1,10 +1,14 @@
 use super::{ACCOUNTS_MAX, Delay, Delays, DelaysTold, Of, SHARD_MAX, Whose};
 use crate::client::Client;
 
-fn ends(delays: &Delays, client: &Client, delay: Delay, ns: u64) {
+fn ends(delays: &Delays<()>, client: &Client, delay: Delay, ns: u64) {
     let mut waited = [0; Delay::ALL.len()];
     waited[delay as usize] = ns;
     delays.call_ended(Of::Client(client), &waited);
+}
+
+fn told_of(delays: &Delays<()>, waiting: impl Fn(&Client) -> u64) -> DelaysTold {
+    delays.told(waiting, |()| panic!("a file"))
 }
 
 fn names(told: &DelaysTold) -> Vec<String> {
@@ -17,13 +21,13 @@ fn names(told: &DelaysTold) -> Vec<String> {
 
 #[test]
 fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
-    let (delays, host) = (Delays::default(), Client::named("10.0.0.5"));
+    let (delays, host) = (Delays::<()>::default(), Client::named("10.0.0.5"));
     for ns in [8, 10, 12] {
         ends(&delays, &host.of_user(1), Delay::Throttle, ns);
     }
     delays.call_ended(Of::Client(&host.of_user(1)), &[0, 5, 7, 0]);
     ends(&delays, &host.of_user(2), Delay::Sync, 40);
-    let told = delays.told(|client| u64::from(client.user() == Some(1)));
+    let told = told_of(&delays, |client| u64::from(client.user() == Some(1)));
     let of = |user: u32| {
         let found = told.accounts.iter().find(|one| matches!(&one.whose, Whose::Client(it) if it.user() == Some(user)));
         found.unwrap()
@@ -40,13 +44,13 @@ fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
 
 #[test]
 fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
-    let (delays, many) = (Delays::default(), 3 * ACCOUNTS_MAX as u64);
+    let (delays, many) = (Delays::<()>::default(), 3 * ACCOUNTS_MAX as u64);
     for at in 0..many {
         ends(&delays, &Client::named(&format!("client {at}")), Delay::Read, 1 + at);
         // A client that comes again and again stays.
         ends(&delays, &Client::named("often"), Delay::Read, 1);
     }
-    let told = delays.told(|_| 0);
+    let told = told_of(&delays, |_| 0);
     assert!(told.accounts.len() <= ACCOUNTS_MAX, "{} accounts", told.accounts.len());
     assert!(told.accounts.len() > ACCOUNTS_MAX - SHARD_MAX, "{} accounts", told.accounts.len());
     assert_eq!(told.accounts.len() as u64 + told.others_count, many + 1);
@@ -61,7 +65,7 @@ fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
 
 #[test]
 fn the_one_that_ended_a_wait_last_is_told_first() {
-    let delays = Delays::default();
+    let delays = Delays::<()>::default();
     // All of one shard: between shards the order is not kept.
     let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
     let shard: Vec<_> =
@@ -69,5 +73,5 @@ fn the_one_that_ended_a_wait_last_is_told_first() {
     for at in [0, 1, 2, 0] {
         ends(&delays, shard[at], Delay::Sync, 1);
     }
-    assert_eq!(names(&delays.told(|_| 0)), [0, 2, 1].map(|at| shard[at].to_string()));
+    assert_eq!(names(&told_of(&delays, |_| 0)), [0, 2, 1].map(|at| shard[at].to_string()));
 }

@@ -13,7 +13,7 @@ fn a_file_that_is_put_back_counts_as_young_only_behind_a_younger_one() {
 #[test]
 fn a_look_at_very_many_files_that_fail_brings_few_of_them_back() {
     for files in [1_000, 100_000] {
-        let mut lists = Lists::default();
+        let mut lists = Lists::<()>::default();
         for at in 0..files {
             // Some files have the same instant, and none is in order.
             lists.push_later(Nanos(at * 7_919 % files / 3), Later::Retry(Weak::new()));

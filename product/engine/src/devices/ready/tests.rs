@@ -1,17 +1,17 @@
 use super::*;
 
-fn entry(slot: u32, dirtied_at: u64, pages: u64) -> Entry {
+fn entry(slot: u32, dirtied_at: u64, pages: u64) -> Entry<()> {
     let (hot, look_at) = (false, Nanos::NEVER);
     Entry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages), hot, look_at }
 }
 
 /// Takes all files; returns their slots.
-fn all(mut next: impl FnMut() -> Option<Entry>) -> Vec<u32> {
+fn all(mut next: impl FnMut() -> Option<Entry<()>>) -> Vec<u32> {
     std::iter::from_fn(|| next().map(|entry| entry.slot)).collect()
 }
 
 /// Files 0 to 5, of which 4 and 5 have had a turn.
-fn six() -> Ready {
+fn six() -> Ready<()> {
     let mut ready = Ready::default();
     for (slot, dirtied_at, pages) in [(0, 10, 5), (1, 20, 100), (2, 30, 4), (3, 40, 1)] {
         ready.push(entry(slot, dirtied_at, pages), Behind::Dirty);

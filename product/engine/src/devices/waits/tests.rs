@@ -8,22 +8,22 @@ use crate::wait::lock;
 
 const PAUSE: WaitsFor = WaitsFor::Pause(PauseCause::DevicePart);
 
-fn whose(client: Option<&Client>, payer: Option<PayerId>) -> Whose<'_> {
+fn whose(client: Option<&Client>, payer: Option<PayerId>) -> Whose<'_, ()> {
     Whose { file: Weak::new(), client, payer }
 }
 
 #[test]
 fn a_wait_ends_once() {
-    let waits = Waits::default();
+    let waits = Waits::<()>::default();
     let number = waits.begins(whose(None, None), PAUSE, Nanos(0));
     waits.ends(number, 5);
     waits.ends(number, 6);
-    assert_eq!(waits.told(Nanos(9), false).pause.count, 1);
+    assert_eq!(waits.told(Nanos(9), false, |()| panic!("a file")).pause.count, 1);
 }
 
 #[test]
 fn calls_of_a_client_that_wait_are_counted_until_they_do_no_more() {
-    let waits = Waits::default();
+    let waits = Waits::<()>::default();
     let client = Client::named("10.0.0.5").of_user(7);
     let begins = |waits_for| waits.begins(whose(Some(&client), None), waits_for, Nanos(0));
     let both = [begins(PAUSE), begins(WaitsFor::Sync)];
@@ -34,7 +34,7 @@ fn calls_of_a_client_that_wait_are_counted_until_they_do_no_more() {
 
 #[test]
 fn users_of_a_client_are_one_payer_and_tasks_are_none() {
-    let waits = Waits::default();
+    let waits = Waits::<()>::default();
     let client = Client::named("10.0.0.5");
     let begins = |client: &Client, payer| waits.begins(whose(Some(client), Some(payer)), PAUSE, Nanos(0));
     begins(&client.of_user(1), 1);
@@ -45,7 +45,7 @@ fn users_of_a_client_are_one_payer_and_tasks_are_none() {
 
 #[test]
 fn payers_are_counted_by_client_and_each_once() {
-    let waits = Waits::default();
+    let waits = Waits::<()>::default();
     let [a, b] = ["10.0.0.1", "10.0.0.2"].map(Client::named);
     let begins = |client, payer| waits.begins(whose(client, Some(payer)), PAUSE, Nanos(0));
     let local = begins(None, 1);

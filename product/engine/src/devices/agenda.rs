@@ -1,0 +1,290 @@
+//! The work of a device's flusher: the files to write, and the reasons to wake up.
+//!
+//! Owns: the lists and their lock, the flusher's signal, drains, the shortage of frames, the turns under way.
+//! Does not own: the files and their marks (`listing`), which work is due when (`policy`, `writeback`).
+//! Invariants: every file with dirty pages is kept until they are written. The lists' lock comes after a file's. A
+//! caller that changes a file's place holds the file's lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use super::lists::{FlushReason, Later, Lists, redirtied_at};
+use super::ready::{Behind, Entry, ListedFiles, Place, Size};
+use crate::platform::Nanos;
+use crate::policy::DirtyFiles;
+use crate::wait::{Signal, lock};
+
+/// A flusher's view of its device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlusherView {
+    pub(crate) now: Nanos,
+    /// A sync waits for pages.
+    pub(crate) sync_waiting: bool,
+    /// Syncs have used so much of the device's time that other writes go first.
+    pub(crate) sync_ahead: bool,
+    /// A file that failed, or was busy, is due for a retry.
+    pub(crate) retry_due: bool,
+    /// Files with dirty pages that may be written now.
+    pub(crate) files_ready: bool,
+    /// A caller asked for everything to be written.
+    pub(crate) draining: bool,
+    /// A task found no frame, or waits in the admission queue.
+    pub(crate) memory_short: bool,
+    /// When the first retry is due.
+    pub(crate) next_retry: Option<Nanos>,
+    /// The interval between looks; [`u64::MAX`] is never.
+    pub(crate) interval_ns: u64,
+    /// How often a file was put among the files that may be written.
+    pub(crate) listed: u64,
+}
+
+/// The agenda of a device with files of the type `F`.
+pub(crate) struct Agenda<F> {
+    lists: Mutex<Lists<F>>,
+    pub(super) flusher: Signal,
+    /// A task found no frame.
+    memory_short: AtomicBool,
+    drains: AtomicU32,
+    /// Turns of files under way.
+    turns: AtomicU32,
+}
+
+/// Files that are kept.
+impl<F> Agenda<F> {
+    pub(super) fn new() -> Self {
+        Self {
+            lists: Mutex::default(),
+            flusher: Signal::new(),
+            memory_short: AtomicBool::new(false),
+            drains: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
+        }
+    }
+
+    /// The file in the slot has become dirty: it is kept until clean.
+    pub(super) fn keep(&self, slot: u32, file: Arc<F>) {
+        lock(&self.lists).unclean.insert(slot, file);
+    }
+
+    /// The file is clean. Returns the reference, to be dropped without a lock held.
+    pub(super) fn let_be(&self, slot: u32) -> Option<Arc<F>> {
+        lock(&self.lists).unclean.remove(&slot)
+    }
+
+    /// The engine is gone: nothing will be written any more, so no file is kept for it.
+    pub(super) fn forget_files(&self) {
+        let lists = std::mem::take(&mut *lock(&self.lists));
+        drop(lists);
+    }
+
+    pub(crate) fn unclean_files(&self) -> Vec<Arc<F>> {
+        lock(&self.lists).unclean.values().cloned().collect()
+    }
+
+    /// The first unclean file with this slot or a higher one.
+    pub(crate) fn unclean_from(&self, slot: u32) -> Option<Arc<F>> {
+        lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
+    }
+
+    pub(crate) fn unclean_count(&self) -> usize {
+        lock(&self.lists).unclean.len()
+    }
+
+    /// A flush is owed to the file: the file is kept until then.
+    pub(super) fn keep_unflushed(&self, slot: u32, file: &Arc<F>, now: Nanos) {
+        lock(&self.lists).unflushed.entry(slot).or_insert_with(|| (now, Arc::clone(file)));
+    }
+
+    /// Whether a flush has to follow the device's changes to the file.
+    pub(crate) fn awaits_flush(&self, slot: u32) -> bool {
+        lock(&self.lists).unflushed.contains_key(&slot)
+    }
+
+    /// No flush is owed to the file any more. The caller has a reference to it.
+    pub(crate) fn forget_unflushed(&self, slot: u32) {
+        lock(&self.lists).unflushed.remove(&slot);
+    }
+
+    /// Files that a drain has to sync: with dirty pages, or with a flush owed.
+    pub(crate) fn files_to_drain(&self) -> Vec<Arc<F>> {
+        let lists = lock(&self.lists);
+        let mut files = lists.unclean.clone();
+        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
+        files.into_values().collect()
+    }
+
+    /// Up to `count` clean files with a flush owed since `before` or longer. They are not returned again until another
+    /// flush is owed.
+    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<F>> {
+        let mut lists = lock(&self.lists);
+        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<F>))| *since <= before && !lists.unclean.contains_key(slot);
+        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
+        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
+    }
+}
+
+/// Files that wait for a turn.
+impl<F> Agenda<F> {
+    /// Lists a file that was in no list. Wakes the flusher if the file has to be looked at before it wants to wake up.
+    pub(super) fn list_dirty(&self, entry: Entry<F>) -> Place {
+        let mut lists = lock(&self.lists);
+        let look_at = entry.look_at;
+        let place = lists.push(entry, Behind::Dirty);
+        if lists.sleeps_until.is_some_and(|until| look_at < until) {
+            lists.sleeps_until = None;
+            drop(lists);
+            self.flusher.raise();
+        }
+        place
+    }
+
+    /// Lists a file behind the files that have had no turn (the kernel's `redirty_tail`). Returns the file's place and
+    /// its age, which may have changed.
+    pub(super) fn list_redirtied(&self, mut entry: Entry<F>, now: Nanos) -> (Place, Nanos) {
+        let mut lists = lock(&self.lists);
+        let dirtied_at = redirtied_at(entry.dirtied_at, lists.ready.youngest_dirty(), now);
+        entry.dirtied_at = dirtied_at;
+        (lists.push(entry, Behind::Dirty), dirtied_at)
+    }
+
+    /// Lists a file that had its turn and has more.
+    pub(super) fn list_more(&self, entry: Entry<F>) -> Place {
+        lock(&self.lists).push(entry, Behind::More)
+    }
+
+    /// The file in the slot has `pages` dirty pages. Returns its new place, if it is still listed.
+    pub(super) fn grow(&self, place: Place, slot: u32, pages: u64) -> Option<Place> {
+        lock(&self.lists).ready.grow(place, slot, pages)
+    }
+
+    /// Makes the flusher come back to a file at `at`, beside its other reasons.
+    pub(super) fn list_retry(&self, file: Weak<F>, at: Nanos) {
+        lock(&self.lists).push_later(at, Later::Retry(file));
+        self.flusher.raise();
+    }
+
+    /// Lists a file that a sync waits for.
+    pub(super) fn list_sync(&self, file: Weak<F>) {
+        lock(&self.lists).sync.push_back(file);
+        self.flusher.raise();
+    }
+
+    /// Lists a file that a sync waits for at `at`.
+    pub(super) fn list_sync_later(&self, file: Weak<F>, at: Nanos) {
+        lock(&self.lists).push_later(at, Later::Sync(file));
+    }
+
+    /// Whether a sync waits for a turn.
+    pub(super) fn has_sync(&self) -> bool {
+        !lock(&self.lists).sync.is_empty()
+    }
+
+    /// Takes the next file for a turn off its list; returns it with its size there, which is 0 for a sync or a retry.
+    /// Dropped files are passed over.
+    pub(crate) fn next(&self, reason: FlushReason) -> Option<(Arc<F>, Size)> {
+        loop {
+            let (file, size) = lock(&self.lists).next(reason)?;
+            if let Some(file) = file.upgrade() {
+                return Some((file, size));
+            }
+        }
+    }
+
+    /// The number of files in each list of turns.
+    pub(crate) fn listed_files(&self) -> ListedFiles {
+        lock(&self.lists).ready.counts()
+    }
+}
+
+/// The flusher's sleep.
+impl<F> Agenda<F> {
+    /// The view for the flusher's next choice. Files whose pause is over return to their lists first. `sync_ahead` and
+    /// `writers_waiting` come from the device's other parts.
+    pub(super) fn view(&self, now: Nanos, interval_ns: u64, sync_ahead: bool, writers_waiting: bool) -> FlusherView {
+        let mut lists = lock(&self.lists);
+        lists.bring_back(now);
+        FlusherView {
+            now,
+            sync_waiting: !lists.sync.is_empty(),
+            sync_ahead,
+            retry_due: !lists.retry.is_empty(),
+            files_ready: !lists.ready.is_empty(),
+            draining: self.drains.load(Ordering::Relaxed) > 0,
+            memory_short: self.memory_short.load(Ordering::Relaxed) || writers_waiting,
+            next_retry: lists.next_later(),
+            interval_ns,
+            listed: lists.listed,
+        }
+    }
+
+    /// The flusher may sleep until then, unless a file was listed since it counted `listed`. Files to look at earlier
+    /// will wake it. Returns whether it may sleep.
+    pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
+        let mut lists = lock(&self.lists);
+        let may = lists.listed == listed;
+        if may {
+            lists.sleeps_until = Some(until);
+        }
+        may
+    }
+
+    /// Wakes the flusher because a task is short of frames.
+    pub(crate) fn press(&self) {
+        if !self.memory_short.swap(true, Ordering::Relaxed) {
+            self.flusher.raise();
+        }
+    }
+
+    /// The flusher has written all it can for tasks short of frames; returns whether there were any.
+    pub(crate) fn press_ends(&self) -> bool {
+        self.memory_short.swap(false, Ordering::Relaxed)
+    }
+
+    /// Has everything written until the answer is dropped.
+    pub(crate) fn drain(&self) -> Draining<'_> {
+        self.drains.fetch_add(1, Ordering::Relaxed);
+        self.flusher.raise();
+        Draining(&self.drains)
+    }
+
+    /// A file has its turn.
+    pub(crate) fn turn_begins(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn turn_ends(&self) {
+        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a turn ends that did not begin");
+    }
+
+    /// Whether a file has its turn.
+    pub(super) fn has_turns(&self) -> bool {
+        self.turns.load(Ordering::Relaxed) > 0
+    }
+}
+
+impl<F> DirtyFiles for Agenda<F> {
+    fn any(&self) -> bool {
+        !lock(&self.lists).ready.is_empty()
+    }
+
+    fn dirty_since(&self, hot: bool) -> Option<Nanos> {
+        lock(&self.lists).ready.oldest(hot)
+    }
+
+    fn look_at(&self) -> Option<Nanos> {
+        lock(&self.lists).ready.look_at()
+    }
+}
+
+/// Has everything on the device written while this lives.
+pub(crate) struct Draining<'a>(&'a AtomicU32);
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

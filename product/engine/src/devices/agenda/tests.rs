@@ -1,0 +1,51 @@
+use super::*;
+
+fn entry(file: &Arc<u32>, look_at: Nanos) -> Entry<u32> {
+    let size = Size::of(8);
+    Entry { file: Arc::downgrade(file), slot: **file, dirtied_at: Nanos(5), size, hot: false, look_at }
+}
+
+#[test]
+fn dropped_files_are_passed_over_and_kept_ones_live_until_they_are_clean() {
+    let agenda = Agenda::new();
+    let [gone, kept] = [1, 2].map(Arc::new);
+    for file in [&gone, &kept] {
+        agenda.list_dirty(entry(file, Nanos::NEVER));
+        agenda.list_sync(Arc::downgrade(file));
+    }
+    agenda.keep(2, kept);
+    drop(gone);
+    let next = |reason| agenda.next(reason).map(|(file, size)| (*file, size));
+    assert_eq!(next(FlushReason::Sync), Some((2, Size::default())));
+    assert_eq!(next(FlushReason::Background), Some((2, Size::of(8))));
+    assert_eq!((next(FlushReason::Sync), next(FlushReason::Background)), (None, None));
+    assert_eq!((agenda.unclean_count(), agenda.let_be(2).map(Arc::into_inner)), (1, Some(Some(2))));
+}
+
+#[test]
+fn a_flush_is_owed_since_the_first_change_and_dirty_files_are_left_to_their_flusher() {
+    let agenda = Agenda::new();
+    for (slot, now) in [(0, 10), (1, 20), (0, 30), (2, 10)] {
+        agenda.keep_unflushed(slot, &Arc::new(slot), Nanos(now));
+    }
+    agenda.keep(2, Arc::new(2));
+    let take = |before, count| agenda.take_unflushed(Nanos(before), count).into_iter().map(|file| *file);
+    assert_eq!(take(9, 8).count(), 0);
+    assert_eq!(take(20, 1).collect::<Vec<u32>>(), [0]);
+    assert_eq!(take(20, 8).collect::<Vec<u32>>(), [1]);
+    assert!(agenda.awaits_flush(2) && !agenda.awaits_flush(0));
+}
+
+#[test]
+fn the_flusher_sleeps_only_if_no_file_was_listed_since_its_look() {
+    let (agenda, file) = (Agenda::new(), Arc::new(0));
+    let listed = || agenda.view(Nanos(0), u64::MAX, false, false).listed;
+    let before = listed();
+    agenda.list_dirty(entry(&file, Nanos(70)));
+    assert!(!agenda.sleeps(Nanos(50), before));
+    assert!(agenda.sleeps(Nanos(50), listed()));
+    agenda.list_dirty(entry(&file, Nanos(50)));
+    assert_eq!(lock(&agenda.lists).sleeps_until, Some(Nanos(50)), "nothing to look at before that");
+    agenda.list_dirty(entry(&file, Nanos(49)));
+    assert_eq!(lock(&agenda.lists).sleeps_until, None, "the flusher is awake");
+}

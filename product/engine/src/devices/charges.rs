@@ -1,0 +1,104 @@
+//! The pages charged to a device, and their way to the device.
+//!
+//! Owns: the admission queue, the pages under writeback, the device's part in the sums over all devices.
+//! Does not own: the limits' formulas (`dirty`, `policy`), the pages.
+//! Invariants: each change of a count here that is also part of a sum changes both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::admission::AdmissionQueue;
+use super::id::DeviceId;
+use super::totals::DirtyTotals;
+use crate::units::Pages;
+
+pub(crate) struct Charges {
+    device: DeviceId,
+    /// Dirty pages, including pages under writeback.
+    pub(super) admission: AdmissionQueue,
+    totals: Arc<DirtyTotals>,
+    writeback_pages: AtomicU64,
+    dirtied_pages: AtomicU64,
+    written_pages: AtomicU64,
+}
+
+impl Charges {
+    pub(super) fn new(device: DeviceId, totals: Arc<DirtyTotals>) -> Self {
+        Self {
+            device,
+            admission: AdmissionQueue::new(),
+            totals,
+            writeback_pages: AtomicU64::new(0),
+            dirtied_pages: AtomicU64::new(0),
+            written_pages: AtomicU64::new(0),
+        }
+    }
+
+    /// Charges pages: dirty, in flight, or about to become dirty.
+    pub(crate) fn hold(&self, pages: u64) {
+        self.totals.hold(self.device, pages);
+    }
+
+    /// Gives charged pages back; writers that wait for them go on.
+    pub(crate) fn give_back(&self, pages: u64) {
+        self.totals.let_go(self.device, pages);
+        self.admission.give_back(Pages(pages));
+    }
+
+    /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
+    pub(crate) fn give_back_unserved(&self, pages: u64) {
+        self.totals.let_go(self.device, pages);
+        self.admission.give_back_unserved(Pages(pages));
+    }
+
+    pub(crate) fn note_dirtied(&self, pages: u64) {
+        self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_written(&self, pages: u64) {
+        self.written_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writeback_begins(&self, pages: u64) {
+        self.writeback_pages.fetch_add(pages, Ordering::Relaxed);
+        self.totals.writeback_begins(self.device, pages);
+    }
+
+    pub(crate) fn writeback_ends(&self, pages: u64) {
+        let before = self.writeback_pages.fetch_sub(pages, Ordering::Relaxed);
+        debug_assert!(before >= pages, "more pages came back than were under writeback");
+        self.totals.writeback_ends(self.device, pages);
+    }
+
+    /// Pages under writeback.
+    pub(super) fn writeback(&self) -> u64 {
+        self.writeback_pages.load(Ordering::Relaxed)
+    }
+
+    /// Pages dirtied since the engine started.
+    pub(super) fn dirtied(&self) -> u64 {
+        self.dirtied_pages.load(Ordering::Relaxed)
+    }
+
+    /// Pages written since the engine started.
+    pub(super) fn written(&self) -> u64 {
+        self.written_pages.load(Ordering::Relaxed)
+    }
+
+    /// Whether the dirty pages not in flight have passed the policy's threshold for waking the flusher.
+    pub(super) fn wakes(&self) -> bool {
+        self.admission.may_wake() && self.admission.wakes(self.reclaimable())
+    }
+
+    /// The flusher leaves dirty pages above that threshold for later, if there are any: more of them will wake it.
+    pub(crate) fn wake_flusher_if_more(&self) {
+        if self.wakes() {
+            self.admission.wake_later(self.reclaimable());
+        }
+    }
+
+    /// Pages that are dirty and not under writeback.
+    fn reclaimable(&self) -> Pages {
+        self.admission.pages().saturating_sub(Pages(self.writeback()))
+    }
+}

@@ -1,0 +1,112 @@
+//! How a device is used, as its requests begin and end.
+//!
+//! Owns: the usage and its lock, the learned law of readahead, whether the device hangs.
+//! Does not own: the figures themselves (`usage`), the counts of pages (`charges`), decisions based on them.
+//! Invariants: every request that begins ends. An end takes a hang back.
+
+use std::sync::{Mutex, MutexGuard};
+
+use super::busy::Kind;
+use super::silence::Silent;
+use super::usage::{Place, Usage};
+use crate::platform::Nanos;
+use crate::readahead::law::{Law, SharedLaw};
+use crate::sync::OwnLines;
+use crate::wait::lock;
+
+pub(crate) struct Figures {
+    usage: OwnLines<Mutex<Usage>>,
+    /// How far to read ahead, given the cost of reads.
+    read_law: SharedLaw,
+    pub(super) silence: Silent,
+}
+
+impl Figures {
+    pub(super) fn new() -> Self {
+        let read_law = SharedLaw::new(Usage::default().law());
+        Self { usage: OwnLines::default(), read_law, silence: Silent::new() }
+    }
+
+    pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {
+        lock(&self.usage)
+    }
+
+    pub(crate) fn read_law(&self) -> Law {
+        self.read_law.get()
+    }
+
+    pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
+        self.usage().begins(kind, bytes, now);
+        self.silence.begins();
+    }
+
+    /// A call that moves no bytes has ended.
+    pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
+        self.transfer_ends(kind, bytes, moved, (now, now));
+    }
+
+    /// A transfer that was submitted at an instant has ended at another.
+    pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
+        self.usage().ends(kind, bytes, moved, from_to);
+        self.silence.ends();
+    }
+
+    /// Since when the device has completed nothing; `None` if nothing is in flight.
+    pub(crate) fn silent_since(&self) -> Option<Nanos> {
+        self.usage().clocks.silent_since()
+    }
+
+    /// Stops the watch until a request is in flight; false if one is.
+    pub(crate) fn unwatch(&self) -> bool {
+        self.silence.set_watched(false);
+        let idle = self.silent_since().is_none();
+        if !idle {
+            self.silence.set_watched(true);
+        }
+        idle
+    }
+
+    /// The device hangs since `since`, and refuses its writers or does not; false if it has gone on.
+    pub(crate) fn hangs(&self, since: Nanos, refuses: bool) -> bool {
+        let hangs = {
+            // A request that ends meanwhile resets this afterwards.
+            let usage = self.usage();
+            let hangs = usage.clocks.silent_since() == Some(since);
+            if hangs {
+                self.silence.set(true, refuses);
+            }
+            hangs
+        };
+        if hangs && refuses {
+            self.silence.tell();
+        }
+        hangs
+    }
+
+    /// A read from `first` up to a place is about to be submitted. Returns its number of runs: 0 if the device's last
+    /// read ended there.
+    pub(crate) fn read_begins(&self, first: u64, end: Place, now: Nanos) -> u64 {
+        let runs = self.usage().read_begins(first, end, now);
+        self.silence.begins();
+        runs
+    }
+
+    /// A read of `runs` runs has ended, between these two instants, and moved `bytes` bytes; 0 if it failed.
+    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
+        let law = self.usage().read_ends((runs, bytes), from_to);
+        if let Some(law) = law {
+            self.read_law.set(law);
+        }
+        self.silence.ends();
+    }
+
+    /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
+    pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
+        self.usage().writes_on(file, first, end)
+    }
+
+    /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
+    pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
+        self.usage().idles_on(file, first, end)
+    }
+}

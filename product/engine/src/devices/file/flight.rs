@@ -1,0 +1,69 @@
+//! The requests of a file in flight.
+//!
+//! Owns: the numbers of writes, the pages of writes and of reads. Does not own: the device's requests.
+//! Invariants: a later write has a higher number. Each request that begins ends once.
+
+use std::collections::BTreeSet;
+
+#[derive(Default)]
+pub(crate) struct Flight {
+    next_write: u64,
+    writes: BTreeSet<u64>,
+    writing_pages: u64,
+    reads: u32,
+    reading_pages: u64,
+}
+
+impl Flight {
+    /// A write of so many pages was claimed; returns its number.
+    pub(crate) fn write_begins(&mut self, pages: u64) -> u64 {
+        let number = self.next_write;
+        self.next_write += 1;
+        self.writes.insert(number);
+        self.writing_pages += pages;
+        number
+    }
+
+    pub(crate) fn write_ends(&mut self, number: u64, pages: u64) {
+        self.writes.remove(&number);
+        self.writing_pages -= pages;
+    }
+
+    pub(crate) fn read_begins(&mut self, pages: u64) {
+        self.reads += 1;
+        self.reading_pages += pages;
+    }
+
+    pub(crate) fn read_ends(&mut self, pages: u64) {
+        self.reads -= 1;
+        self.reading_pages -= pages;
+    }
+
+    /// Whether any request is in flight.
+    pub(crate) fn any(&self) -> bool {
+        self.reads > 0 || self.writes()
+    }
+
+    /// Whether a write is in flight.
+    pub(crate) fn writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// The number of the next write.
+    pub(crate) fn next_write(&self) -> u64 {
+        self.next_write
+    }
+
+    /// Whether a write with a lower number is in flight.
+    pub(crate) fn writes_before(&self, number: u64) -> bool {
+        self.writes.first().is_some_and(|first| *first < number)
+    }
+
+    pub(crate) fn writing_pages(&self) -> u64 {
+        self.writing_pages
+    }
+
+    pub(crate) fn reading_pages(&self) -> u64 {
+        self.reading_pages
+    }
+}

@@ -1,0 +1,57 @@
+//! The syncs of a file: they run one round at a time, and syncs that arrive meanwhile share the next.
+//!
+//! Owns: whether rounds run, the next round. Does not own: the steps of a round (`writeback::sync`).
+//! Invariants: a round that callers share covers the ranges of all of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::wait::Answer;
+
+type RoundAnswer = Arc<Answer<Result<(), Error>>>;
+
+#[derive(Default)]
+pub(crate) struct Rounds {
+    running: bool,
+    next: Option<SyncRound>,
+}
+
+/// One round: its pages and its waiters.
+pub(crate) struct SyncRound {
+    pub(crate) range: Range<u64>,
+    pub(crate) answer: RoundAnswer,
+}
+
+impl Rounds {
+    pub(crate) fn are_running(&self) -> bool {
+        self.running
+    }
+
+    /// A caller joins the next round; returns its answer, which is `new` for the first caller.
+    pub(crate) fn join(&mut self, range: Range<u64>, new: impl FnOnce() -> RoundAnswer) -> RoundAnswer {
+        match &mut self.next {
+            Some(next) => {
+                next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
+                Arc::clone(&next.answer)
+            }
+            none => {
+                let answer = new();
+                *none = Some(SyncRound { range, answer: Arc::clone(&answer) });
+                answer
+            }
+        }
+    }
+
+    /// Rounds have to run; returns whether the caller has to start them.
+    pub(crate) fn start(&mut self) -> bool {
+        !std::mem::replace(&mut self.running, true)
+    }
+
+    /// The next round; without one, rounds run no more.
+    pub(crate) fn take_next(&mut self) -> Option<SyncRound> {
+        let next = self.next.take();
+        self.running = next.is_some();
+        next
+    }
+}
