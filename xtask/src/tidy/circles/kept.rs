@@ -109,25 +109,6 @@ pub(super) const KEPT: &[Kept] = &[
     },
     Kept {
         name: "product/engine",
-        files: &["devices/busy", "devices/usage"],
-        reason: "the use of a device keeps clocks for each kind of request, and declares the kinds",
-    },
-    Kept {
-        name: "product/engine",
-        files: &[
-            "devices/delays",
-            "devices/file",
-            "devices/lists",
-            "devices/ready",
-            "devices/state",
-            "devices/table",
-            "devices/totals",
-            "devices/waits",
-        ],
-        reason: "a device's state names its files, and a file names its device: to be cut by lists that are generic over entries",
-    },
-    Kept {
-        name: "product/engine",
         files: &["dirty", "dirty/failing"],
         reason: "files that fail are a part of the accounts of dirty pages",
     },
