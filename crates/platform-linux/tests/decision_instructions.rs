@@ -5,9 +5,9 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// A decision about a payer. Every third pauses it.
-const DECISION: f64 = 1340.0;
+const DECISION: f64 = 1295.0;
 /// A write has ended: the policy learns from it, and says anew what may be charged and be in flight.
-const COMPLETION: f64 = 2087.0;
+const COMPLETION: f64 = 2023.0;
 
 /// The law is refined more often than the way of a hit.
 const SLACK: f64 = 0.1;
