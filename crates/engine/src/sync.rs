@@ -11,6 +11,15 @@ pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
 
+#[cfg(not(all(test, loom)))]
+pub(crate) use frames::zeroed as zeros;
+
+/// Of a model: each entry is made, since loom follows it.
+#[cfg(all(test, loom))]
+pub(crate) fn zeros<T: Default>(len: usize) -> Box<[T]> {
+    (0..len).map(|_| T::default()).collect()
+}
+
 /// A value on cache lines of its own, two at a time since a CPU fetches the second with the first: what one thread
 /// changes often does not slow down those that only read what happens to lie beside it.
 #[derive(Default)]

@@ -62,7 +62,9 @@ const BANS: &[Bans] = &[
 const UNSAFE_PLACES: &[&str] = &[
     "crates/frames/",
     "crates/engine/src/cache/",
+    "crates/engine/src/eviction/ghost.rs",
     "crates/engine/src/memory/",
+    "crates/engine/src/page/table.rs",
     "crates/platform-linux/",
     "crates/afflux-c/src/",
     "crates/afflux/tests/forked.rs",

@@ -16,7 +16,7 @@ use frames::{FRAME_BYTES, FrameId, Frames, Order};
 use crate::memory::copy;
 use crate::page::about_to_fill;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Mutex, OwnLines, lock};
+use crate::sync::{Mutex, OwnLines, lock, zeros};
 
 /// Slots in a node.
 pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
@@ -173,8 +173,7 @@ impl Nodes {
     }
 
     fn with(places: usize, arena: Option<Arc<Frames>>) -> Self {
-        let table = (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
-        Self { table, state: OwnLines(Mutex::new(State::default())), arena }
+        Self { table: zeros(places), state: OwnLines(Mutex::new(State::default())), arena }
     }
 
     /// Of no arena: frames are made as they are needed.
