@@ -43,7 +43,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "platform-linux",
         ours: &["engine", "frontend", "volume"],
-        ours_in_tests: &["budget", "frames"],
+        ours_in_tests: &["budget", "frames", "scratch"],
         others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
     },
     Row {
@@ -56,7 +56,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "workloads",
         ours: &["engine", "frames", "frontend-nfs", "linux-policies", "reference", "simulator", "volume"],
-        ours_in_tests: &["frontend"],
+        ours_in_tests: &["frontend", "scratch"],
         others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
     },
     Row {
@@ -68,7 +68,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "frontend-nfs",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "frames", "platform-linux", "nfs-client"],
+        ours_in_tests: &["engine", "frames", "nfs-client", "platform-linux", "scratch"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
@@ -113,7 +113,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "govern",
         ours: &["budget"],
-        ours_in_tests: &[],
+        ours_in_tests: &["scratch"],
         others: Some(&["rustix", "serde", "serde_json", "thiserror"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
@@ -121,7 +121,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "nfs-check",
         ours: &["nfs-client", "reference"],
-        ours_in_tests: &["engine", "frontend", "frontend-nfs", "simulator", "volume"],
+        ours_in_tests: &["engine", "frontend", "frontend-nfs", "scratch", "simulator", "volume"],
         others: None,
     },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
@@ -132,7 +132,12 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
-    Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
+    Row {
+        name: "report",
+        ours: &[],
+        ours_in_tests: &["page-check", "scratch"],
+        others: Some(&["serde", "serde_json"]),
+    },
     Row {
         name: "lab",
         ours: &[
