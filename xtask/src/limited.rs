@@ -1,23 +1,32 @@
 //! Runs test programs with a time limit.
 //!
-//! Owns: the time limit of a program, its end at the limit.
-//! Does not own: the choice of programs; cargo starts each through this one.
-//! Invariants: this program exits with the test program's code. A program that exceeds the limit is killed and named,
-//! and counts as failed.
+//! Owns: the time that a program may take, its end when that is over, what is said of it then.
+//! Does not own: which programs run: cargo starts each through this one.
+//! Invariants: the program's exit code is this one's. A program that takes longer is killed, named, and counts as failed.
+//! What a program prints is passed on as it comes, so that it is all there when the program is killed.
 
+mod last_words;
+mod running;
+
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitCode};
-use std::thread::sleep;
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// The longest test program takes some minutes on two quiet cores. A hanging test must not keep a machine busy for a
-/// night.
-const LIMIT: Duration = Duration::from_secs(40 * 60);
-/// Interval at which the program's end is checked.
+use running::Running;
+
+/// The longest takes a few minutes on two quiet cores. A test that hangs is not to keep a machine for longer.
+const LIMIT: Duration = Duration::from_secs(12 * 60);
+/// Between two looks whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// The exit code for a killed program, as in timeout(1).
+/// How long the rest of its output may take after its end. A process that it left behind may have the pipe, too.
+const REST_MAX: Duration = Duration::from_secs(2);
+/// The exit code of a program that was killed, as of timeout(1).
 const KILLED: u8 = 124;
 
 /// The word that names this task.
@@ -33,30 +42,66 @@ pub(crate) fn runner() -> Result<String> {
 
 /// Runs a program with its arguments to its end, or until the limit.
 pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
-    within(LIMIT, words)
+    within(LIMIT, words, std::io::stdout(), &mut std::io::stderr())
 }
 
-fn within(limit: Duration, words: &[String]) -> Result<ExitCode> {
+/// Passes the program's standard output on to `output`, and says on `notes` that it was killed and what it was doing.
+fn within(
+    limit: Duration,
+    words: &[String],
+    output: impl Write + Send + 'static,
+    notes: &mut dyn Write,
+) -> Result<ExitCode> {
     let (program, arguments) = words.split_first().context("usage: xtask limited PROGRAM [ARGUMENT...]")?;
     let begin = Instant::now();
-    let mut child = Command::new(program).args(arguments).spawn().with_context(|| program.clone())?;
+    let mut child =
+        Command::new(program).args(arguments).stdout(Stdio::piped()).spawn().with_context(|| program.clone())?;
+    let running = Arc::new(Mutex::new(Running::default()));
+    let passed_on = pass_on(child.stdout.take().context("its output")?, output, Arc::clone(&running));
     loop {
         if let Some(status) = child.try_wait()? {
+            wait_for_rest(&passed_on);
             let code = status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(1);
             return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
         }
         if begin.elapsed() >= limit {
-            child.kill()?;
-            child.wait()?;
-            let seconds = limit.as_secs();
-            eprintln!(
-                "error: {program} had not ended after {seconds} s and was killed. Above it says which test 'has been \
-                 running for over 60 seconds'."
-            );
+            let doing = last_words::of(child.id());
+            kill(&mut child)?;
+            wait_for_rest(&passed_on);
+            let running = running.lock().unwrap_or_else(PoisonError::into_inner).said();
+            writeln!(notes, "error: {program} had not ended after {limit:?} and was killed.\n{running}{doing}")?;
             return Ok(ExitCode::from(KILLED));
         }
         sleep(LOOK_EVERY);
     }
+}
+
+fn kill(child: &mut Child) -> Result<()> {
+    child.kill()?;
+    child.wait()?;
+    Ok(())
+}
+
+/// A thread passes the output on. The answer says when it has passed on all of it.
+fn pass_on(mut from: ChildStdout, mut to: impl Write + Send + 'static, running: Arc<Mutex<Running>>) -> Receiver<()> {
+    let (ended, passed_on) = channel();
+    thread::spawn(move || {
+        let mut bytes = [0; 1 << 16];
+        while let Ok(len @ 1..) = from.read(&mut bytes) {
+            let read = &bytes[..len];
+            running.lock().unwrap_or_else(PoisonError::into_inner).note(read);
+            if to.write_all(read).and_then(|()| to.flush()).is_err() {
+                break;
+            }
+        }
+        drop(ended);
+    });
+    passed_on
+}
+
+/// The thread sends nothing: it drops its end.
+fn wait_for_rest(passed_on: &Receiver<()>) {
+    let _ = passed_on.recv_timeout(REST_MAX);
 }
 
 #[cfg(test)]

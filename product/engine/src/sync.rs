@@ -11,6 +11,15 @@ pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
 
+#[cfg(not(all(test, loom)))]
+pub(crate) use afflux_frames::zeroed as zeros;
+
+/// The same in a model: each entry is made, since loom follows it.
+#[cfg(all(test, loom))]
+pub(crate) fn zeros<T: Default>(len: usize) -> Box<[T]> {
+    (0..len).map(|_| T::default()).collect()
+}
+
 /// A value on its own cache lines, two at a time because a CPU fetches the second with the first. One thread's frequent
 /// changes then do not slow down readers of neighbouring data.
 #[derive(Default)]

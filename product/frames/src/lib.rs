@@ -18,6 +18,7 @@ pub mod linux;
 mod magazines;
 mod sync;
 pub mod watermarks;
+mod zeroed;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub use block::{Effort, Mobility, Order};
 pub use cpu::run_as_cpu;
 pub use frames::Frames;
 pub use magazines::Magazines;
+pub use zeroed::{Zeroed, zeroed};
 
 /// Bytes in one frame. The cache's page size.
 pub const FRAME_BYTES: usize = 4096;

@@ -11,6 +11,15 @@ pub(crate) use std::sync::atomic;
 pub(crate) use loom::sync::atomic;
 
 #[cfg(not(all(test, loom)))]
+pub(crate) use crate::zeroed::zeroed as zeros;
+
+/// Of a model: each entry is made, since loom follows it.
+#[cfg(all(test, loom))]
+pub(crate) fn zeros<T: Default>(len: usize) -> Box<[T]> {
+    (0..len).map(|_| T::default()).collect()
+}
+
+#[cfg(not(all(test, loom)))]
 pub(crate) use spin::{SpinGuard, SpinLock};
 
 #[cfg(all(test, loom))]

@@ -6,24 +6,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use afflux_scratch::Scratch;
 
 use crate::host::Host;
 use crate::law::Values;
 
 pub(crate) const MB: u64 = 1_000_000;
 
-pub(crate) struct Tree(PathBuf);
+pub(crate) struct Tree(Scratch);
 
 impl Tree {
     pub(crate) fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("afflux-govern-{}-{number}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        let tree = Self(path);
+        let tree = Self(Scratch::new(&std::env::temp_dir(), "govern").unwrap());
         for directory in ["sys/class/bdi", "sys/dev/block", "sys/class/block", "proc/self", "run"] {
-            fs::create_dir_all(tree.0.join(directory)).unwrap();
+            fs::create_dir_all(tree.path().join(directory)).unwrap();
         }
         tree.write("proc/sys/kernel/random/boot_id", "one\n");
         tree.write("proc/vmstat", "nr_dirty 5\nnr_dirty_threshold 1171875\nnr_dirty_background_threshold 585937\n");
@@ -31,28 +28,28 @@ impl Tree {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub(crate) fn run(&self) -> PathBuf {
-        self.0.join("run")
+        self.path().join("run")
     }
 
     pub(crate) fn host(&self) -> Host {
-        Host::new(&self.0)
+        Host::new(self.path())
     }
 
     pub(crate) fn write(&self, path: &str, text: &str) {
-        let path = self.0.join(path);
+        let path = self.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     fn link(&self, to: &str, path: &str) {
-        let path = self.0.join(path);
+        let path = self.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let _ = fs::remove_file(&path);
-        std::os::unix::fs::symlink(self.0.join(to), path).unwrap();
+        std::os::unix::fs::symlink(self.path().join(to), path).unwrap();
     }
 
     /// Plugs a disk in.
@@ -99,15 +96,9 @@ impl Tree {
 
     /// Pulls it out.
     pub(crate) fn unplug(&self, name: &str, number: &str) {
-        fs::remove_dir_all(self.0.join("sys/class/bdi").join(number)).unwrap();
-        let _ = fs::remove_dir_all(self.0.join("sys/devices").join(name));
-        let _ = fs::remove_file(self.0.join("sys/dev/block").join(number));
-        let _ = fs::remove_file(self.0.join("sys/class/block").join(name));
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        fs::remove_dir_all(self.path().join("sys/class/bdi").join(number)).unwrap();
+        let _ = fs::remove_dir_all(self.path().join("sys/devices").join(name));
+        let _ = fs::remove_file(self.path().join("sys/dev/block").join(number));
+        let _ = fs::remove_file(self.path().join("sys/class/block").join(name));
     }
 }

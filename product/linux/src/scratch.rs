@@ -3,16 +3,17 @@
 //! Owns: a directory that is removed when it is dropped; small file systems, where the host allows
 //! them.
 //! Does not own: anything outside tests.
-//! Invariants: names do not collide between processes, threads and tests.
+//! Invariants: each directory is new, and nobody else could have made it.
 
+use std::fs::Permissions;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that is removed with its contents; a file system on it is unmounted first.
 pub(crate) struct Scratch {
-    path: PathBuf,
+    directory: ::afflux_scratch::Scratch,
     mounted: bool,
 }
 
@@ -29,11 +30,10 @@ impl Scratch {
     }
 
     fn below(place: &Path) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = place.join(format!("afflux-test-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self { path, mounted: false }
+        let directory = ::afflux_scratch::Scratch::new(place, "test").unwrap();
+        // Tests act as other users there.
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        Self { directory, mounted: false }
     }
 
     /// A file system of its own, of `kind` with mount options; prints the reason if there is none.
@@ -43,20 +43,20 @@ impl Scratch {
             let output = Command::new(program).args(arguments).output();
             output.is_ok_and(|output| output.status.success())
         };
-        let target = scratch.path.to_str().unwrap().to_owned();
+        let target = scratch.path().to_str().unwrap().to_owned();
         scratch.mounted = if kind == "tmpfs" {
             let options = format!("size={bytes},{options}");
             run("mount", &["-t", "tmpfs", "-o", options.trim_end_matches(','), "tmpfs", &target])
         } else {
-            let image = scratch.path.with_extension("image");
+            let images = ::afflux_scratch::Scratch::new(&std::env::temp_dir(), "image").unwrap();
+            let image = images.path().join("image");
             let file = std::fs::File::create(&image).unwrap();
             file.set_len(bytes).unwrap();
             let image_name = image.to_str().unwrap();
             let options = format!("loop,{options}");
-            let mounted = run(&format!("mkfs.{kind}"), &["-q", image_name])
-                && run("mount", &["-o", options.trim_end_matches(','), image_name, &target]);
-            std::fs::remove_file(&image).unwrap();
-            mounted
+            // The loop device keeps the image, whose name goes.
+            run(&format!("mkfs.{kind}"), &["-q", image_name])
+                && run("mount", &["-o", options.trim_end_matches(','), image_name, &target])
         };
         if !scratch.mounted {
             afflux_scratch::skipped!("no {kind} can be mounted here (not root, or no mkfs)");
@@ -66,19 +66,18 @@ impl Scratch {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
     }
 
     pub(crate) fn descriptor(&self) -> OwnedFd {
-        std::fs::File::open(&self.path).unwrap().into()
+        std::fs::File::open(self.path()).unwrap().into()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         if self.mounted {
-            let _ = Command::new("umount").arg("-l").arg(&self.path).output();
+            let _ = Command::new("umount").arg("-l").arg(self.path()).output();
         }
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

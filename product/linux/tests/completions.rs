@@ -15,6 +15,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Device, Engine, Limits, Nanos, Operation, Platform, Policies, Request};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
+use afflux_scratch::Scratch;
 
 const PAGE: u64 = 4096;
 const FILE_BYTES: u64 = 8 << 20;
@@ -76,15 +77,15 @@ impl DevicePolicy for Notes {
 
 /// Writes, flushes and reads a file; returns the reports, and the time of the whole.
 fn told(choice: IoChoice, caching: Caching) -> (Vec<Told>, u64) {
-    let path = std::env::temp_dir().join(format!("afflux-completions-{}-{choice:?}-{caching:?}", std::process::id()));
-    std::fs::create_dir(&path).unwrap();
+    let scratch = Scratch::new(&std::env::temp_dir(), "completions").unwrap();
+    let path = scratch.path();
     let reactors = Reactors::start(2, choice).unwrap();
     let platform = reactors.platform();
     let notes = Arc::new(Notes::default());
     let policies = Policies { policy: Arc::clone(&notes) as _, ..Policies::default() };
     let frames = Frames::new(4 << 20).unwrap();
     let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
-    let directory: OwnedFd = std::fs::File::open(&path).unwrap().into();
+    let directory: OwnedFd = std::fs::File::open(path).unwrap().into();
     let device = engine.add_device("notes", HostDevice::new(&platform, directory, caching).unwrap());
     let host = OpenOptions::new().read(true).write(true).create_new(true).open(path.join("file")).unwrap();
     let file = engine.open(device, Backing::new(Arc::new(HostFile::new(host.into()))), 0);
@@ -106,7 +107,6 @@ fn told(choice: IoChoice, caching: Caching) -> (Vec<Told>, u64) {
     drop(file);
     drop(engine);
     drop(reactors);
-    let _ = std::fs::remove_dir_all(&path);
     let told = std::mem::take(&mut *notes.0.lock().unwrap());
     (told, passed_ns)
 }
@@ -167,15 +167,15 @@ impl Device for Noting {
 
 /// Writes a page to a new file, and then syncs it, or leaves it to a policy that has everything written.
 fn is_for_sync(synced: bool) -> bool {
-    let path = std::env::temp_dir().join(format!("afflux-for-sync-{}-{synced}", std::process::id()));
-    std::fs::create_dir(&path).unwrap();
+    let scratch = Scratch::new(&std::env::temp_dir(), "for-sync").unwrap();
+    let path = scratch.path();
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
     let frames = Frames::new(16 << 20).unwrap();
     let policies = Policies { policy: Arc::new(Notes::default()) as _, ..Policies::default() };
     let policies = if synced { Policies::default() } else { policies };
     let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
-    let directory: OwnedFd = std::fs::File::open(&path).unwrap().into();
+    let directory: OwnedFd = std::fs::File::open(path).unwrap().into();
     let host_device = HostDevice::new(&platform, directory, Caching::Auto).unwrap();
     let noting = Arc::new(Noting(host_device, Mutex::default()));
     let device = engine.add_device("noting", Arc::clone(&noting) as _);
@@ -192,7 +192,6 @@ fn is_for_sync(synced: bool) -> bool {
     });
     let noted = noting.1.lock().unwrap()[0];
     drop((file, engine, reactors));
-    let _ = std::fs::remove_dir_all(&path);
     noted
 }
 

@@ -7,9 +7,9 @@ mod counted;
 use counted::{build, can_count, check, instructions};
 
 /// A decision about a payer. Every third decision pauses it.
-const DECISION: f64 = 1340.0;
+const DECISION: f64 = 1295.0;
 /// The end of a write: the policy learns from it, and sets anew the charge and the bound on writes in flight.
-const COMPLETION: f64 = 2087.0;
+const COMPLETION: f64 = 2023.0;
 
 /// The law changes more often than the path of a hit.
 const SLACK: f64 = 0.1;

@@ -9,13 +9,13 @@ use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, DeviceId, Engine, File, Platform};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use afflux_scratch::Scratch;
 
 const THREADS: u64 = 6;
 const CACHE_BYTES: u64 = 4 << 20;
@@ -66,25 +66,6 @@ fn check_places(file: u64, offset: u64, bytes: &[u8], what: &str) {
     }
 }
 
-/// A directory of this test's own.
-struct Place(PathBuf);
-
-impl Place {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("afflux-threads-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// How files are driven.
 #[derive(Clone, Copy)]
 struct World {
@@ -102,7 +83,7 @@ struct Rig {
     platform: LinuxPlatform,
     engine: Arc<Engine<LinuxPlatform>>,
     devices: Vec<DeviceId>,
-    places: Vec<Place>,
+    places: Vec<Scratch>,
 }
 
 impl Rig {
@@ -114,16 +95,17 @@ impl Rig {
             settings.set_text(knob).unwrap();
         }
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(CACHE_BYTES).unwrap());
-        let places: Vec<Place> = (0..devices).map(|_| Place::new()).collect();
+        let place = |_| Scratch::new(&std::env::temp_dir(), "threads").unwrap();
+        let places: Vec<Scratch> = (0..devices).map(place).collect();
         let devices = places.iter().map(|place| {
-            let directory: OwnedFd = std::fs::File::open(&place.0).unwrap().into();
+            let directory: OwnedFd = std::fs::File::open(place.path()).unwrap().into();
             engine.add_device("threads", HostDevice::new(&platform, directory, world.caching).unwrap())
         });
         Self { devices: devices.collect(), platform, engine, places }
     }
 
     fn path(&self, name: u64) -> PathBuf {
-        self.places[name as usize % self.places.len()].0.join(name.to_string())
+        self.places[name as usize % self.places.len()].path().join(name.to_string())
     }
 
     fn open(&self, name: u64) -> File {

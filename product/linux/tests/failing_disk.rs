@@ -15,6 +15,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, DeviceError, Engine, Error};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
+use afflux_scratch::Scratch;
 
 const DISK_BYTES: u64 = 64 << 20;
 
@@ -25,15 +26,15 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// The mounted disk; the drop takes it apart.
 struct Disk {
-    place: PathBuf,
+    place: Scratch,
     device: String,
 }
 
 impl Disk {
     fn new(name: &str) -> Option<Self> {
-        let place = std::env::temp_dir().join(format!("afflux-failing-{}-{name}", std::process::id()));
-        let (memory, mounted) = (place.join("memory"), place.join("mounted"));
-        fs::create_dir_all(&memory).unwrap();
+        let place = Scratch::new(&std::env::temp_dir(), name).unwrap();
+        let (memory, mounted) = (place.path().join("memory"), place.path().join("mounted"));
+        fs::create_dir(&memory).unwrap();
         fs::create_dir(&mounted).unwrap();
         let mut disk = Self { place, device: String::new() };
         run("mount", &["-t", "tmpfs", "-o", "size=24m", "tmpfs", memory.to_str()?])?;
@@ -47,17 +48,17 @@ impl Disk {
     }
 
     fn directory(&self) -> PathBuf {
-        self.place.join("mounted")
+        self.place.path().join("mounted")
     }
 
     /// From now on the disk has no room for blocks that it never had.
     fn breaks(&self) {
         rustix::fs::syncfs(File::open(self.directory()).unwrap()).unwrap();
-        let _ = fs::write(self.place.join("memory/other"), vec![1; 24 << 20]);
+        let _ = fs::write(self.place.path().join("memory/other"), vec![1; 24 << 20]);
     }
 
     fn is_mended(&self) {
-        fs::remove_file(self.place.join("memory/other")).unwrap();
+        fs::remove_file(self.place.path().join("memory/other")).unwrap();
     }
 
     /// Makes the host forget its memory of the disk.
@@ -75,15 +76,14 @@ impl Drop for Disk {
         if !self.device.is_empty() {
             run("losetup", &["-d", &self.device]);
         }
-        unmount(&self.place.join("memory"));
-        let _ = fs::remove_dir_all(&self.place);
+        unmount(&self.place.path().join("memory"));
     }
 }
 
 #[test]
 fn what_a_sync_could_not_bring_to_the_disk_is_told_and_written_again() {
     for choice in [IoChoice::Auto, IoChoice::Syscalls] {
-        let Some(disk) = Disk::new(&format!("{choice:?}")) else {
+        let Some(disk) = Disk::new("failing") else {
             return afflux_scratch::skipped!("no ext4 in a tmpfs can be mounted here");
         };
         let reactors = Reactors::start(1, choice).unwrap();

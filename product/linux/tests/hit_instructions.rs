@@ -6,16 +6,17 @@ mod counted;
 
 use std::path::Path;
 
-use counted::{build, can_count, check, instructions};
+use counted::{build, can_count, changes_code, check, instructions};
 
 /// Instructions from call to return of a 64-byte read hit, copy included.
-const READ_HIT: f64 = 190.0;
+const READ_HIT: f64 = 194.0;
 /// The same for an overwrite.
 // 232 before the nodes of indexes moved into frames of the arena.
 const OVERWRITE_HIT: f64 = 241.0;
 /// The same for 64 bytes shown in place, until they are released.
-const PINNED_HIT: f64 = 325.0;
-const SLACK: f64 = 0.03;
+const PINNED_HIT: f64 = 332.0;
+/// The count is exact for one compiler. Each figure moves by an instruction or two when code beside the hit changes.
+const SLACK: f64 = 0.015;
 
 const FEW: u64 = 10_000;
 const MANY: u64 = 60_000;
@@ -23,6 +24,16 @@ const MANY: u64 = 60_000;
 fn per_hit(program: &Path, kind: &str) -> f64 {
     let of = |count: u64| instructions(program, None, &[kind, &count.to_string()]).0;
     (of(MANY) - of(FEW)) as f64 / (MANY - FEW) as f64
+}
+
+#[test]
+fn what_the_environment_says_of_code_reaches_no_counted_build() {
+    for name in ["CARGO_INCREMENTAL", "CARGO_PROFILE_RELEASE_LTO", "CARGO_ENCODED_RUSTFLAGS"] {
+        assert!(changes_code(name), "{name}");
+    }
+    for name in ["CARGO_HOME", "CARGO_BUILD_JOBS", "PATH"] {
+        assert!(!changes_code(name), "{name}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use afflux_engine::settings::Settings;
 use afflux_engine::{Backing, Engine, Platform};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
+use afflux_scratch::Scratch;
 
 const PAGE: u64 = 4096;
 const CALL: usize = 128 << 10;
@@ -19,17 +20,17 @@ const CACHE_BYTES: u64 = 16 << 20;
 
 #[test]
 fn a_stream_is_read_ahead_of_once_the_cache_is_full_too() {
-    let directory = std::env::temp_dir().join(format!("afflux-stream-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let path = directory.join("file");
-    let mut host = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let scratch = Scratch::new(&std::env::temp_dir(), "stream").unwrap();
+    let path = scratch.path().join("file");
+    let mut host = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     let block: Vec<u8> = (0..1 << 20).map(|at| (at * 7 % 251) as u8).collect();
     (0..FILE_BYTES >> 20).for_each(|_| host.write_all(&block).unwrap());
     host.sync_all().unwrap();
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
-    let device = HostDevice::new(&platform, std::fs::File::open(&directory).unwrap().into(), Caching::Auto).unwrap();
-    std::fs::remove_dir_all(&directory).unwrap();
+    let directory = std::fs::File::open(scratch.path()).unwrap().into();
+    let device = HostDevice::new(&platform, directory, Caching::Auto).unwrap();
+    drop(scratch);
     let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(CACHE_BYTES).unwrap());
     let id = engine.add_device("disk", device);
     let file = engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), FILE_BYTES);

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use afflux_report::{Align, Axis, Bar, Bars, Cell, Page, Plot, Quantity, Series, Shape, Table};
+use afflux_scratch::Scratch;
 
 /// The variable that names a directory for pictures of the pages.
 const PICTURES: &str = "AFFLUX_PICTURES";
@@ -17,13 +18,11 @@ fn a_reader_finds_no_fault_with_a_page() {
         afflux_scratch::skipped!("no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
-    let directory = env::temp_dir().join(format!("afflux-report-pages-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let page = directory.join("everything.html");
+    let scratch = Scratch::new(&env::temp_dir(), "report-pages").unwrap();
+    let page = scratch.path().join("everything.html");
     fs::write(&page, everything()).unwrap();
     let pictures = env::var_os(PICTURES).map(PathBuf::from);
     let faults = afflux_page_check::Checker::start().unwrap().check(&page, pictures.as_deref()).unwrap();
-    fs::remove_dir_all(&directory).unwrap();
     assert_eq!(faults, Vec::<String>::new());
 }
 

@@ -9,6 +9,7 @@ mod harness;
 use std::fs;
 use std::path::Path;
 
+use afflux_scratch::Scratch;
 use harness::Bench;
 
 /// Inputs fed to a server before it is replaced.
@@ -81,7 +82,7 @@ fn fuzz(seed: u64, executions: u64) {
         input.insert(0, random.next() as u8);
         let fed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| bench.run(&input)));
         if fed.is_err() {
-            let path = std::env::temp_dir().join(format!("fuzzed-{seed}-{at}"));
+            let path = Scratch::new(&std::env::temp_dir(), "fuzzed").unwrap().keep().join(format!("{seed}-{at}"));
             fs::write(&path, &input).unwrap();
             panic!("seed {seed}, execution {at}: the input is {}", path.display());
         }

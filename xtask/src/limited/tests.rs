@@ -1,16 +1,59 @@
 use super::*;
 
-fn ran(limit: Duration, words: &[&str]) -> ExitCode {
-    within(limit, &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap()
+/// What was said, shared with the thread that writes it.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Said {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The exit code, what was passed on, and what was noted.
+fn ran(limit: Duration, words: &[&str]) -> (ExitCode, String, String) {
+    let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let (output, mut notes) = (Said::default(), Said::default());
+    let code = within(limit, &words, output.clone(), &mut notes).unwrap();
+    (code, output.text(), notes.text())
 }
 
 #[test]
-fn a_program_that_ends_keeps_its_exit_code_and_one_that_hangs_is_killed() {
+fn a_program_that_ends_keeps_its_exit_code_and_what_it_prints() {
     for (script, code) in [("exit 0", 0), ("exit 101", 101), ("kill -9 $$", 137)] {
-        assert_eq!(ran(LIMIT, &["sh", "-c", script]), ExitCode::from(code), "{script}");
+        let said = ran(LIMIT, &["sh", "-c", &format!("echo all of it; {script}")]);
+        assert_eq!(said, (ExitCode::from(code), "all of it\n".to_owned(), String::new()), "{script}");
     }
-    assert_eq!(ran(Duration::from_millis(50), &["sleep", "3600"]), ExitCode::from(KILLED));
-    assert!(within(LIMIT, &["/no/such/program".to_owned()]).is_err());
+    assert!(within(LIMIT, &["/no/such/program".to_owned()], Said::default(), &mut Said::default()).is_err());
+}
+
+#[test]
+fn a_program_that_hangs_is_killed_and_what_it_printed_and_what_was_running_are_told() {
+    let script = "echo 'test a::slow has been running for over 60 seconds'; echo 'test b ... ok'; exec sleep 3600";
+    let (code, output, notes) = ran(Duration::from_secs(2), &["sh", "-c", script]);
+    assert_eq!(code, ExitCode::from(KILLED));
+    assert!(output.ends_with("test b ... ok\n"), "{output}");
+    assert!(notes.contains("sh had not ended after 2s and was killed.\n  test a::slow was running\n"), "{notes}");
+    assert!(notes.contains(": sleep 3600\n    sleep | S"), "{notes}");
+}
+
+#[test]
+fn what_a_program_leaves_behind_with_its_output_holds_nobody_up() {
+    let begin = Instant::now();
+    let (code, output, _) = ran(LIMIT, &["sh", "-c", "sleep 600 2> /dev/null & echo $!"]);
+    assert_eq!(code, ExitCode::SUCCESS);
+    assert!(begin.elapsed() < Duration::from_secs(300), "it waited for the process that was left behind");
+    assert!(Command::new("sh").args(["-c", &format!("kill {output}")]).status().unwrap().success());
 }
 
 #[test]

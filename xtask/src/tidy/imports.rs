@@ -68,7 +68,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "nfs",
         ours: &["frontend", "volume"],
-        ours_in_tests: &["engine", "frames", "linux", "nfs-client"],
+        ours_in_tests: &["engine", "frames", "linux", "nfs-client", "scratch"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
@@ -119,7 +119,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "nfs-check",
         ours: &["nfs-client", "reference"],
-        ours_in_tests: &["engine", "frontend", "nfs", "simulator", "volume"],
+        ours_in_tests: &["engine", "frontend", "nfs", "scratch", "simulator", "volume"],
         others: None,
     },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },

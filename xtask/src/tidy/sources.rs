@@ -62,7 +62,9 @@ const BANS: &[Bans] = &[
 const UNSAFE_PLACES: &[&str] = &[
     "product/frames/",
     "product/engine/src/cache/",
+    "product/engine/src/eviction/ghost.rs",
     "product/engine/src/memory/",
+    "product/engine/src/page/table.rs",
     "product/linux/",
     "product/afflux-c/src/",
     "product/afflux/tests/forked.rs",

@@ -17,7 +17,7 @@ use afflux_frames::{FRAME_BYTES, FrameId, Frames, Order};
 use crate::memory::copy;
 use crate::page::about_to_fill;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Mutex, OwnLines, lock};
+use crate::sync::{Mutex, OwnLines, lock, zeros};
 
 /// Slots in a node.
 pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
@@ -168,8 +168,7 @@ impl Nodes {
     }
 
     fn with(places: usize, arena: Option<Arc<Frames>>) -> Self {
-        let table = (0..places).map(|_| AtomicPtr::new(std::ptr::null_mut())).collect();
-        Self { table, state: OwnLines(Mutex::new(State::default())), arena }
+        Self { table: zeros(places), state: OwnLines(Mutex::new(State::default())), arena }
     }
 
     /// Nodes without an arena: frames are made as they are needed.

@@ -8,8 +8,8 @@
 //! cache depends on that.
 
 use super::PageKey;
-use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{OwnLines, zeros};
 
 const WAYS: usize = 16;
 /// Epochs in which the table remembers as many pages as it has entries.
@@ -27,8 +27,13 @@ pub(super) struct Ghost {
 }
 
 /// An entry is a fingerprint, never 0, above the epoch; 0 is no entry.
+#[derive(Default)]
 #[repr(align(64))]
 struct Bucket([AtomicU32; WAYS]);
+
+// SAFETY: it is atomic numbers without padding, and zeros are none.
+#[cfg(not(all(test, loom)))]
+unsafe impl afflux_frames::Zeroed for Bucket {}
 
 const _: () = assert!(WAYS == 16, "an entry's number has four bits");
 
@@ -48,10 +53,9 @@ impl Ghost {
     /// A table for `entries` pages.
     pub(super) fn new(entries: u64) -> Self {
         let entries = entries.max(1);
-        let bucket = || Bucket(std::array::from_fn(|_| AtomicU32::new(0)));
         let epoch_pages = (entries / EPOCHS).max(1);
         Self {
-            buckets: (0..entries.div_ceil(WAYS as u64)).map(|_| bucket()).collect(),
+            buckets: zeros(entries.div_ceil(WAYS as u64) as usize),
             noted: OwnLines(AtomicU64::new(0)),
             epoch_pages,
             stale_epochs: (entries * STALE_EPOCHS / EPOCHS / epoch_pages).max(1),

@@ -16,7 +16,7 @@ mod two_lists;
 
 use afflux_frames::FrameId;
 
-use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK, Word};
+use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK, Word};
 pub use kind::EvictionKind;
 pub use offline::Offline;
 pub(crate) use queue::is_claimed;
@@ -98,13 +98,22 @@ impl Scan {
     }
 }
 
-/// Decides which clean pages go. Called with one file's lock held, or none; its own lock is the last in the order.
+/// Whether a page that the policy is told of is clean, so that it may be put on a queue.
+fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
+    let word = pages.word(frame);
+    // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
+    // would then have a page whose file's lock nobody holds.
+    debug_assert!(word.has(PRESENT), "the eviction policy is told of {frame:?}, which holds no page of the cache");
+    !word.any(DIRTY)
+}
+
+/// Decides which clean pages go. Called with a file's lock held, or with none; its own lock is the last in the order.
 pub(crate) trait Eviction: Send + Sync {
-    /// Pages have come into the cache.
+    /// Pages have come into the cache. They are in their file's index, whose lock the caller holds.
     fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]);
 
-    /// These pages may be clean now, and clean ones can go. They were written, cut to the device's content, or passed
-    /// over by an eviction that found them held.
+    /// These pages may be clean now, and those that are can go: written, cut to what the device has, or passed over
+    /// by an eviction that found them held. They are in their file's index, whose lock the caller holds.
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>);
 
     /// A clean page has become dirty.

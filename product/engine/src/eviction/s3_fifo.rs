@@ -12,8 +12,8 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::{Admitted, Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
-use crate::page::{DIRTY, PRESENT, PageTable};
+use super::{Admitted, Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
+use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
 use crate::wait::lock;
 
@@ -65,8 +65,7 @@ impl Queues {
     }
 
     fn list(&mut self, pages: &PageTable, frame: FrameId) {
-        let word = pages.word(frame);
-        if word.has(PRESENT) && !word.any(DIRTY) {
+        if is_clean(pages, frame) {
             match listed(pages, frame) {
                 UNLISTED => self.small.push_head(pages, frame),
                 COMING_BACK => self.main.push_head(pages, frame),

@@ -26,8 +26,8 @@ use afflux_frames::FrameId;
 
 use super::ghost::Ghost;
 use super::queue::{Queue, UNLISTED, forget, listed};
-use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
-use crate::page::{DIRTY, PRESENT, PageTable};
+use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE, is_clean};
+use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
 use crate::wait::lock;
 
@@ -102,8 +102,7 @@ impl Queues {
 
     /// Puts an evictable page on its queue, unless it is on one.
     fn list(&mut self, pages: &PageTable, sizes: &Sizes, frame: FrameId) {
-        let word = pages.word(frame);
-        if !word.has(PRESENT) || word.any(DIRTY) {
+        if !is_clean(pages, frame) {
             return;
         }
         match listed(pages, frame) {

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use afflux_frames::FrameId;
 
 use super::queue::{Queue, UNLISTED, listed};
-use super::{Arrival, Eviction, Scan, UNEVICTABLE};
-use crate::page::{DIRTY, PRESENT, PageTable};
+use super::{Arrival, Eviction, Scan, UNEVICTABLE, is_clean};
+use crate::page::{DIRTY, PageTable};
 use crate::sync::OwnLines;
 use crate::wait::lock;
 
@@ -36,8 +36,7 @@ impl Sieve {
 
 impl Line {
     fn list(&mut self, pages: &PageTable, frame: FrameId) {
-        let word = pages.word(frame);
-        if word.has(PRESENT) && !word.any(DIRTY) && listed(pages, frame) == UNLISTED {
+        if is_clean(pages, frame) && listed(pages, frame) == UNLISTED {
             self.queue.push_head(pages, frame);
         }
     }

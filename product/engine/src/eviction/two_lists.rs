@@ -11,8 +11,8 @@ use std::sync::Mutex;
 use afflux_frames::FrameId;
 
 use super::queue::{Queue, UNLISTED, listed};
-use super::{Arrival, Eviction, Scan, UNEVICTABLE};
-use crate::page::{DIRTY, PRESENT, PageTable};
+use super::{Arrival, Eviction, Scan, UNEVICTABLE, is_clean};
+use crate::page::PageTable;
 use crate::sync::OwnLines;
 use crate::wait::lock;
 
@@ -31,8 +31,7 @@ impl TwoLists {
 
 /// Links a page that can go, unless it is linked.
 fn link(pages: &PageTable, lists: &mut [Queue; 2], frame: FrameId) {
-    let word = pages.word(frame);
-    if word.has(PRESENT) && !word.any(DIRTY) && listed(pages, frame) == UNLISTED {
+    if is_clean(pages, frame) && listed(pages, frame) == UNLISTED {
         lists[slot(INACTIVE)].push_head(pages, frame);
     }
 }

@@ -10,6 +10,7 @@ use super::{
     DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::zeros;
 use crate::wait::Changed;
 
 /// In `uses`: the page was used.
@@ -49,6 +50,7 @@ pub(crate) struct Identity {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reuses(u64);
 
+#[derive(Default)]
 pub(super) struct Record {
     word: AtomicU64,
     /// The page's number, and the high bits of the frame's reuses.
@@ -65,6 +67,10 @@ pub(super) struct Record {
 
 #[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Record>() <= 40);
+
+// SAFETY: each field is an atomic number, and zero is one.
+#[cfg(not(all(test, loom)))]
+unsafe impl afflux_frames::Zeroed for Record {}
 
 impl Record {
     #[inline]
@@ -92,18 +98,7 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     pub(crate) fn new(frames: u32) -> Self {
-        let record = || Record {
-            word: AtomicU64::new(0),
-            index: AtomicU64::new(0),
-            file: AtomicU32::new(0),
-            valid: AtomicU8::new(0),
-            dirty: AtomicU8::new(0),
-            uses: AtomicU8::new(0),
-            list: AtomicU8::new(0),
-            prev: AtomicU32::new(0),
-            next: AtomicU32::new(0),
-        };
-        Self { records: (0..frames).map(|_| record()).collect(), unread: Unread::new() }
+        Self { records: zeros(frames as usize), unread: Unread::new() }
     }
 
     pub(crate) fn bytes(&self) -> u64 {

@@ -117,7 +117,10 @@ impl<P: Platform> WriteEnds<P> {
         for piece in pieces {
             end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), &mut ended);
         }
-        cache.eviction.cleaned(&cache.pages, &mut pieces.iter().map(|piece| piece.frame));
+        // A page that was cut off or replaced is not there any more: since a moment ago, its last holder may free its frame.
+        let mut gone = ended.released.iter().peekable();
+        let mut stays = pieces.iter().map(|piece| piece.frame).filter(|frame| gone.next_if_eq(&frame).is_none());
+        cache.eviction.cleaned(&cache.pages, &mut stays);
         let changed = Changed::now();
         for piece in pieces {
             cache.page_queue(piece.frame).wake_for(&changed);

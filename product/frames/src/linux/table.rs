@@ -64,7 +64,7 @@ const LINK: u64 = NIL as u64;
 
 impl FrameTable {
     pub(super) fn new(frames: u32) -> Self {
-        Self((0..frames).map(|_| AtomicU64::new(0)).collect())
+        Self(crate::zeroed(frames as usize))
     }
 
     pub(super) fn len(&self) -> u32 {

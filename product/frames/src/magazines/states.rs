@@ -7,6 +7,7 @@
 
 use crate::bad_free::{BadFree, Event, Fault};
 use crate::sync::atomic::{AtomicU16, Ordering};
+use crate::sync::zeros;
 use crate::{Mobility, Order};
 
 const HANDED_OUT: u16 = 1;
@@ -24,7 +25,7 @@ pub(super) struct States(Box<[AtomicU16]>);
 
 impl States {
     pub(super) fn new(frames: u32) -> Self {
-        Self((0..frames).map(|_| AtomicU16::new(0)).collect())
+        Self(zeros(frames as usize))
     }
 
     pub(super) fn len(&self) -> u32 {

@@ -50,7 +50,8 @@ fn foreign_calls_are_refused_to_a_thread_and_those_it_starts() {
 #[test]
 fn what_a_server_does_goes_on() {
     filtered(|| {
-        let path = std::env::temp_dir().join(format!("afflux-filter-{}", std::process::id()));
+        let scratch = crate::scratch::Scratch::new();
+        let path = scratch.path().join("file");
         std::fs::write(&path, b"bytes").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"bytes");
         std::fs::remove_file(&path).unwrap();

@@ -30,16 +30,22 @@ fn is_known(version: &str) -> bool {
 pub(crate) fn build(example: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = manifest.join("../../target/counted");
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--offline", "--example", example, "--target-dir"])
-        .arg(&target)
-        .current_dir(manifest)
-        // Every machine gets the same instructions, and valgrind knows all of them.
-        .env("RUSTFLAGS", if cfg!(target_arch = "x86_64") { "-C target-cpu=x86-64-v2" } else { "" })
-        .status()
-        .expect("cargo runs");
-    assert!(built.success());
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--release", "--offline", "--example", example, "--target-dir"]).arg(&target);
+    cargo.current_dir(manifest);
+    std::env::vars_os().map(|(name, _)| name).filter(|name| changes_code(&name.to_string_lossy())).for_each(|name| {
+        cargo.env_remove(name);
+    });
+    // The same instructions on every machine that can run them, and none that valgrind lacks.
+    cargo.env("RUSTFLAGS", if cfg!(target_arch = "x86_64") { "-C target-cpu=x86-64-v2" } else { "" });
+    assert!(cargo.status().expect("cargo runs").success());
     target.join("release/examples").join(example)
+}
+
+/// Whether a variable of the environment has cargo make other code than is shipped. An incremental build inlines less.
+pub(crate) fn changes_code(name: &str) -> bool {
+    let whole = ["CARGO_INCREMENTAL", "CARGO_BUILD_INCREMENTAL", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS"];
+    whole.contains(&name) || name.starts_with("CARGO_PROFILE_") || name.starts_with("CARGO_UNSTABLE_")
 }
 
 /// The number of instructions of a program, and its output. If a function is named, only the function and its callees

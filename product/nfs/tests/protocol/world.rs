@@ -1,9 +1,10 @@
 //! A server over a directory of its own, made for one test.
 
+use std::fs::Permissions;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use afflux_engine::Engine;
 use afflux_engine::settings::Settings;
@@ -13,6 +14,7 @@ use afflux_linux::{
     serve,
 };
 use afflux_nfs::{Admission, Server};
+use afflux_scratch::Scratch;
 use afflux_volume::{HandleKey, Volume};
 use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
 
@@ -29,16 +31,8 @@ pub(crate) struct World {
     pub(crate) platform: LinuxPlatform,
     _reactors: Reactors,
     pub(crate) path: PathBuf,
-    _directory: Directory,
-}
-
-/// Removed with everything in it, after everything else is gone.
-struct Directory(PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    /// The last field: it goes after everything else is gone.
+    _directory: Scratch,
 }
 
 impl World {
@@ -55,11 +49,10 @@ impl World {
 
     /// As [`World::over`], with this kind of input and output.
     pub(crate) fn on(io: IoChoice, fill: impl FnOnce(&Path)) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("afflux-nfs-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        let directory = Directory(path.clone());
+        let directory = Scratch::new(&std::env::temp_dir(), "nfs").unwrap();
+        // Calls come from other users, too.
+        std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        let path = directory.path().to_owned();
         fill(&path);
         let reactors = Reactors::start(1, io).unwrap();
         let platform = reactors.platform();

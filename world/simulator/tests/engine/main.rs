@@ -20,6 +20,7 @@ mod idle;
 mod in_force;
 mod index_memory;
 mod lab;
+mod large_memory;
 mod laws;
 mod listing;
 mod policy_knobs;

@@ -285,3 +285,32 @@ fn every_clean_page_goes_if_all_are_asked_to() {
         assert_eq!(lab.here.engine.drop_clean_pages().pages, 1, "{}", kind.name());
     }
 }
+
+#[test]
+fn the_end_of_a_write_tells_the_eviction_nothing_of_pages_that_left_the_cache_meanwhile() {
+    for kind in EvictionKind::ALL {
+        let policies = Policies { eviction: kind, ..Policies::default() };
+        let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
+        let lab = Lab::with_policies(1, 256, &[slow], &[], policies);
+        let (rewritten, discarded) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
+        for file in [&rewritten, &discarded] {
+            lab.run(lab.here.write(file, 0, 8 * PAGE, 2)).unwrap();
+            let (here, file) = (Arc::clone(&lab.here), file.clone());
+            lab.beside(async move {
+                let _ = here.sync(&file).await;
+            });
+        }
+        lab.run(async {
+            lab.here.sleep(10 * MILLISECOND).await;
+            assert!(lab.here.engine.status().devices[0].in_flight > 0, "{}: nothing is being written", kind.name());
+            lab.here.write(&rewritten, 2 * PAGE as u64, 3 * PAGE, 3).await.unwrap();
+            lab.here.engine.discard(&discarded.file);
+            lab.here.sleep(SECOND).await;
+            lab.here.sync(&rewritten).await.unwrap();
+        });
+        let counts = [Counter::PagesCopiedStable, Counter::PagesWritten].map(|counter| lab.count(counter));
+        assert_eq!(counts, [3, 8 + 3 + 8], "{}: pages replaced, pages written", kind.name());
+        assert_eq!(lab.here.engine.drop_clean_pages().pages, 8, "{}", kind.name());
+        assert_eq!(lab.here.engine.census().free, 256, "{}", kind.name());
+    }
+}

@@ -11,7 +11,7 @@ use afflux_workloads::fio::{Included, Likeness, Surroundings, parse_as};
 use afflux_workloads::simulation::{Contents, DeviceChoice, Simulation};
 use afflux_workloads::{Job, Workload};
 
-use super::real::{self, RealJob, Scratch};
+use super::real::{self, RealJob};
 use super::{compare_whole, lines_of};
 
 /// The package's directory.
@@ -150,9 +150,9 @@ fn fios_examples_do_what_fio_does() {
     let examples = runnable(Path::new(DIRECTORY));
     assert!(examples.len() >= 10, "{} examples", examples.len());
     for (name, text) in &examples {
-        let scratch = Scratch::new("example");
-        std::fs::write(scratch.0.join(name), text).expect("writes");
-        let real: Vec<RealJob> = real::run(&scratch.0, name);
+        let scratch = real::scratch("example");
+        std::fs::write(scratch.path().join(name), text).expect("writes");
+        let real: Vec<RealJob> = real::run(scratch.path(), name);
         let jobs = parse_as(name, text, &mut Host, Likeness::Same).unwrap_or_else(|wrong| panic!("{wrong}")).jobs;
         let mut simulation = Simulation::new(1, device(None, "nvme-ssd,capacity_bytes=300 GB"));
         (simulation.memory_bytes, simulation.contents) = (256 << 20, Contents::Unchecked);

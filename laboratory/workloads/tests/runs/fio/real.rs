@@ -1,8 +1,10 @@
 //! Real fio and its reports.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+
+use afflux_scratch::Scratch;
 
 use super::VARIABLE;
 
@@ -36,8 +38,8 @@ fn fio(arguments: &[&str], directory: &Path) -> Output {
     /// file here.
     const KILLED: [i32; 2] = [124, 137];
     for _ in 0..3 {
-        let said = Scratch::new("said");
-        let [out, errors] = ["out", "errors"].map(|name| said.0.join(name));
+        let said = scratch("said");
+        let [out, errors] = ["out", "errors"].map(|name| said.path().join(name));
         let create = |path: &Path| File::create(path).expect("a file in the scratch directory");
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", "120", "fio"]).args(arguments).env(VARIABLE.0, VARIABLE.1);
@@ -63,33 +65,18 @@ pub(crate) fn runs(directory: &Path, file: &str) -> bool {
     fio(&["--output-format=json", file], directory).status.success()
 }
 
-/// A directory that is removed on drop.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Self {
-        use std::sync::atomic::{AtomicU64, Ordering};
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("afflux-fio-{}-{number}-{name}", std::process::id()));
-        std::fs::create_dir(&path).expect("a scratch directory");
-        Self(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A directory that is gone when the value is.
+pub(crate) fn scratch(name: &str) -> Scratch {
+    Scratch::new(&std::env::temp_dir(), &format!("fio-{name}")).expect("a scratch directory")
 }
 
 /// Runs a job file in its own directory.
 pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
-    let scratch = Scratch::new(file);
+    let scratch = scratch(file);
     for entry in std::fs::read_dir(directory).expect("the jobs are there").filter_map(Result::ok) {
-        std::fs::copy(entry.path(), scratch.0.join(entry.file_name())).expect("copies");
+        std::fs::copy(entry.path(), scratch.path().join(entry.file_name())).expect("copies");
     }
-    let output = fio(&["--output-format=json", file], &scratch.0);
+    let output = fio(&["--output-format=json", file], scratch.path());
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{file}: {text}{}", String::from_utf8_lossy(&output.stderr));
     jobs(&text)

@@ -1,6 +1,6 @@
 //! Inputs that fio rejects are rejected here.
 
-use super::real::{self, Scratch};
+use super::real;
 use super::{Host, parse};
 
 /// Options that fio refuses, each in a job that is valid without it.
@@ -54,27 +54,27 @@ fn ours(text: &str) -> Result<(), String> {
 
 #[test]
 fn what_fio_rejects_is_rejected() {
-    let scratch = real::is_installed().then(|| Scratch::new("rejected"));
+    let scratch = real::is_installed().then(|| real::scratch("rejected"));
     let job = |option: &str| format!("[x]\nsize=1m\nrw=write\n{option}\n");
     let whole = ["size=1m\n[x]\n"].map(str::to_owned);
     for text in REFUSED.iter().map(|option| job(option)).chain(whole) {
         assert!(ours(&text).is_err(), "accepted: {text}");
         if let Some(scratch) = &scratch {
-            std::fs::write(scratch.0.join("test.fio"), &text).expect("writes");
-            assert!(real::accepts(&scratch.0, "test.fio").is_err(), "fio accepts {text}");
+            std::fs::write(scratch.path().join("test.fio"), &text).expect("writes");
+            assert!(real::accepts(scratch.path(), "test.fio").is_err(), "fio accepts {text}");
         }
     }
 }
 
 #[test]
 fn what_fio_does_not_run_is_rejected() {
-    let scratch = real::is_installed().then(|| Scratch::new("not-run"));
+    let scratch = real::is_installed().then(|| real::scratch("not-run"));
     for options in NOT_RUN {
         let text = format!("[x]\nrw=write\n{options}\n");
         assert!(ours(&text).is_err(), "accepted: {text}");
         if let Some(scratch) = &scratch {
-            std::fs::write(scratch.0.join("test.fio"), &text).expect("writes");
-            assert!(!real::runs(&scratch.0, "test.fio"), "fio runs {text}");
+            std::fs::write(scratch.path().join("test.fio"), &text).expect("writes");
+            assert!(!real::runs(scratch.path(), "test.fio"), "fio runs {text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use afflux_workloads::fio::{Alone, parse};
 use afflux_workloads::simulation::{Contents, DeviceChoice, JobOutcome, Simulation};
 
 use super::compare_whole;
-use super::real::{self, Scratch};
+use super::real;
 
 /// The disk of the jobs; a loop device stands in for it where fio really runs.
 const DISK: &str = "/dev/trimmed";
@@ -104,11 +104,11 @@ fn trims_are_what_fio_makes_of_them() {
     if !real::is_installed() {
         return;
     }
-    let scratch = Scratch::new("trims");
-    let Some(disk) = Loop::over(&scratch.0.join("image")) else { return };
-    std::fs::create_dir(scratch.0.join("jobs")).expect("a directory");
-    std::fs::write(scratch.0.join("jobs/trims.fio"), JOBS.replace(DISK, &disk.0)).expect("writes");
-    let real = real::run(&scratch.0.join("jobs"), "trims.fio");
+    let scratch = real::scratch("trims");
+    let Some(disk) = Loop::over(&scratch.path().join("image")) else { return };
+    std::fs::create_dir(scratch.path().join("jobs")).expect("a directory");
+    std::fs::write(scratch.path().join("jobs/trims.fio"), JOBS.replace(DISK, &disk.0)).expect("writes");
+    let real = real::run(&scratch.path().join("jobs"), "trims.fio");
     let ours = simulated(JOBS).unwrap_or_else(|error| panic!("{error}"));
     let jobs = parse("trims.fio", JOBS, &mut Alone("there is none")).unwrap_or_else(|wrong| panic!("{wrong}")).jobs;
     assert_eq!((real.len(), ours.len()), (jobs.len(), jobs.len()));

@@ -26,24 +26,21 @@ impl Responder for Echo {
     }
 }
 
-struct Scratch(std::path::PathBuf);
+struct Scratch(afflux_scratch::Scratch);
 
 impl Scratch {
     fn listening(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("afflux-{name}-{}.sock", std::process::id()));
-        let _ = std::fs::remove_file(&path);
-        start(UnixListener::bind(&path).unwrap(), Arc::new(Echo)).unwrap();
-        Self(path)
+        let made = Self(afflux_scratch::Scratch::new(&std::env::temp_dir(), name).unwrap());
+        start(UnixListener::bind(made.socket()).unwrap(), Arc::new(Echo)).unwrap();
+        made
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.0.path().join("socket")
     }
 
     fn connect(&self) -> BufReader<UnixStream> {
-        BufReader::new(UnixStream::connect(&self.0).unwrap())
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        BufReader::new(UnixStream::connect(self.socket()).unwrap())
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::page::{Identity, UPTODATE};
+use crate::page::{Identity, PRESENT, UPTODATE};
 
 fn key(number: u32) -> PageKey {
     PageKey { file: 0, page: u64::from(number) }

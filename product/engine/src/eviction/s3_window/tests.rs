@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::eviction::Admitted;
-use crate::page::{Identity, PIN, UPTODATE, WRITEBACK};
+use crate::page::{Identity, PIN, PRESENT, UPTODATE, WRITEBACK};
 
 /// A policy and its frame table: page `n` is in frame `n`.
 struct World {

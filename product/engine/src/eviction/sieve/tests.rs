@@ -1,6 +1,6 @@
 use super::*;
 use crate::eviction::{Admitted, PageKey};
-use crate::page::{Identity, PIN, UPTODATE};
+use crate::page::{Identity, PIN, PRESENT, UPTODATE};
 
 fn queue(numbers: u32) -> (Sieve, PageTable) {
     let (policy, pages) = (Sieve::new(), PageTable::new(numbers));

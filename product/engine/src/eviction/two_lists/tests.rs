@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::eviction::{Admitted, PageKey};
-use crate::page::{Identity, PIN, UPTODATE};
+use crate::page::{DIRTY, Identity, PIN, PRESENT, UPTODATE};
 
 fn clean(frames: u32) -> (TwoLists, PageTable) {
     let (lru, pages) = (TwoLists::new(), PageTable::new(frames));
