@@ -296,6 +296,8 @@ fn a_name_is_followed_to_the_file_that_declares_it() {
     for (x, y) in [("use super::W;", "pub enum W {} use super::X;"), ("use super::y;", "use crate::a::Z as Q;")] {
         assert_eq!(circles_of(&[passed, ("a/x.rs", x), ("a/y.rs", y)], &[]).len(), 1, "{x} {y}");
     }
+    let unused = ("a/mod.rs", "pub use x::X; struct S;");
+    assert!(circles_of(&[unused, ("a/x.rs", "use super::S;")], &[]).is_empty());
     let used = ("a/mod.rs", "pub use x::X; fn f(x: X) {} struct S;");
     assert_eq!(circles_of(&[used, ("a/x.rs", "use super::S;")], &[]).len(), 1);
     let endless = [("a.rs", "pub use crate::b::T;"), ("b.rs", "pub use crate::a::T;"), ("c.rs", "use crate::a::T;")];
