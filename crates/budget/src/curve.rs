@@ -41,9 +41,9 @@ impl Band {
         Self { end_ns: self.end_ns.min(budget_ns.saturating_mul(times.max(1))) }
     }
 
-    /// F: up to here nobody waits.
+    /// F: up to here nobody waits. The rest is for pauses that change smoothly, and for a device that stalls.
     pub const fn free_ns(self) -> Cost {
-        self.end_ns / 4
+        self.end_ns / 4 * 3
     }
 
     /// Up to here light payers enter although the band is used up.
@@ -60,9 +60,9 @@ impl Band {
         }
     }
 
-    /// Most credit of one of so many payers: (T - F) / 4N.
+    /// Most credit of one of so many payers: all together have what light payers may add above the band, T / 8.
     pub fn credit_ns_max(self, payers: u64) -> Cost {
-        (self.end_ns - self.free_ns()) / (4 * payers.max(1))
+        (self.light_end_ns() - self.end_ns) / payers.max(1)
     }
 }
 
@@ -72,11 +72,10 @@ pub fn snapshot_debt_ns(band: Band, backlog_ns: Cost, payers: u64) -> Cost {
     (left.min(4 * MILLISECOND) / payers.max(1)).clamp(MILLISECOND / 50, MILLISECOND)
 }
 
-/// The backlog as it counts where memory gets short: a device with `dirty_bytes` of all devices' `total_bytes`, of
-/// which there may be `bytes_max`, is at the end of its band when it has twice what is left.
-pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_bytes: u64, total_bytes: u64, bytes_max: u64) -> Cost {
-    let left = bytes_max.saturating_sub(total_bytes);
-    backlog_ns.max(mul_div(band.end_ns, dirty_bytes, left.saturating_mul(2).saturating_add(1)))
+/// The backlog as it counts where memory gets short: a device with as many dirty pages as the memory guard leaves to it is
+/// at the end of its band.
+pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_pages: u64, guard_pages: u64) -> Cost {
+    backlog_ns.max(mul_div(band.end_ns, dirty_pages, guard_pages.max(1)))
 }
 
 #[cfg(test)]

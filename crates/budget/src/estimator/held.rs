@@ -2,7 +2,9 @@
 //!
 //! Long runs hide what a run costs: their bytes are most of it, and on flash that is written in whole blocks a run of
 //! whole blocks costs nothing. The price that explains the time there is right, and would have runs made short again.
-//! So what short runs left unexplained by the price of bytes is held, fading.
+//! So what short runs left unexplained by the price of bytes is held, fading. A run costs no more than all the time that
+//! there was for it: a device that has become faster, as when another program has ended, shows so at once where runs are
+//! short.
 //!
 //! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
 //! Does not own: the prices in force. Invariants: 0 until there was some seconds' work.
@@ -54,8 +56,9 @@ impl Held {
             self.ns = average(self.ns, ns);
         }
         self.run_ns -= mul_div(self.run_ns, ns.min(FADES_NS), FADES_NS);
-        if self.is_settled() {
-            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part));
+        if self.is_settled() && self.runs > 0 {
+            let most_ns = mul_div(self.ns, RUN, self.runs);
+            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part)).min(most_ns);
         }
     }
 
@@ -65,7 +68,7 @@ impl Held {
         if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
             return 0;
         }
-        if self.runs == 0 { 0 } else { mul_div(of_runs_ns, RUN, self.runs) }
+        mul_div(of_runs_ns, RUN, self.runs)
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A file that has been left alone for q is written. Where that turns out to be for nothing, since its pages are
 //! overwritten soon after, or would have been, q doubles; where it was not, or nobody writes to the file any more, q
-//! halves. A file whose q has come to a second is *hot*: then the background passes it over, too, until the backlog is
-//! in the middle of the band.
+//! halves. A file whose q has come to a second is *hot*: then the background passes it over, too, until the backlog has
+//! come to where pauses begin. The flusher looks at files while it writes others, too: a device that never idles has hot
+//! files like any other.
 //!
 //! Owns: q and its bounds, when a device is idle, the size of requests. Does not own: what is seen of a file, the
 //! looking (the engine).

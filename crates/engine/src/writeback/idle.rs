@@ -1,7 +1,7 @@
 //! Writing behind: while a device would idle, a file that has been left alone for long enough is written, one small
 //! request at a time.
 //!
-//! Owns: looking at files, of which pages are overwritten; the turn of one request.
+//! Owns: looking at files, of which pages are overwritten, beside other writing, too; the turn of one request.
 //! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file (`devices::quiet`).
 //! Invariants: before each request everything else has its turn. No request is submitted while another of the
 //! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
@@ -17,6 +17,7 @@ use crate::devices::file::{FileInner, FileState, PutBack};
 use crate::devices::state::DeviceState;
 use crate::platform::{Nanos, Platform};
 use crate::units::PAGE_BYTES;
+use crate::wait::lock;
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;
@@ -44,6 +45,17 @@ impl<P: Platform> Writeback<P> {
         if let Step::Wrote { pages, .. } = self.write_run(taken, bytes_max, Patience::Wait).await {
             self.base.local().count(Counter::IdlePages, pages);
         }
+    }
+
+    /// Looks at one file whose look is due, if there is one: the flusher of a device that never idles has to find out, too,
+    /// which files are rewritten. None is ever due where the policy writes nothing behind.
+    pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
+        let Some(file) = device.next_file(FlushReason::Idle { now }) else { return };
+        let mut state = lock(&file.state);
+        if self.is_left_alone(&file, &mut state, now) {
+            state.watch.looks_again(now);
+        }
+        device.queue_more(&file, &mut state);
     }
 
     /// Looks at the file; whether it has been left alone for long enough.
