@@ -30,7 +30,6 @@
 //! A sync of all that a device owes goes before everything else to its end. Where it shared the device with what is
 //! dirtied meanwhile, it would take longer than what was owed when it came.
 //!
-//!
 //! Properties, each a test here or of the engine that runs the law:
 //!
 //! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters but by 8 and 9. In the middle of the band with N payers each
