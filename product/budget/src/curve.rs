@@ -41,9 +41,9 @@ impl Band {
         Self { end_ns: self.end_ns.min(budget_ns.saturating_mul(times.max(1))) }
     }
 
-    /// F: nobody waits up to this backlog.
+    /// F: nobody waits up to this backlog. The rest is for smooth pauses, and for a device that stalls.
     pub const fn free_ns(self) -> Cost {
-        self.end_ns / 4
+        self.end_ns / 4 * 3
     }
 
     /// Light payers enter up to this backlog although the band is used up.
@@ -60,9 +60,9 @@ impl Band {
         }
     }
 
-    /// The most credit of each of `payers` payers: (T - F) / 4N.
+    /// The most credit of each of `payers` payers. All together have T / 8, which light payers may add above the band.
     pub fn credit_ns_max(self, payers: u64) -> Cost {
-        (self.end_ns - self.free_ns()) / (4 * payers.max(1))
+        (self.light_end_ns() - self.end_ns) / payers.max(1)
     }
 }
 
@@ -72,11 +72,10 @@ pub fn snapshot_debt_ns(band: Band, backlog_ns: Cost, payers: u64) -> Cost {
     (left.min(4 * MILLISECOND) / payers.max(1)).clamp(MILLISECOND / 50, MILLISECOND)
 }
 
-/// The backlog to count when memory gets short. A device is at the end of its band when its `dirty_bytes` are twice the
-/// bytes that `total_bytes`, of all devices, leave of `bytes_max`.
-pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_bytes: u64, total_bytes: u64, bytes_max: u64) -> Cost {
-    let left = bytes_max.saturating_sub(total_bytes);
-    backlog_ns.max(mul_div(band.end_ns, dirty_bytes, left.saturating_mul(2).saturating_add(1)))
+/// The backlog to count when memory gets short. A device with as many dirty pages as the memory guard leaves to it is
+/// at the end of its band.
+pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_pages: u64, guard_pages: u64) -> Cost {
+    backlog_ns.max(mul_div(band.end_ns, dirty_pages, guard_pages.max(1)))
 }
 
 #[cfg(test)]

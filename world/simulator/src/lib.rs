@@ -29,7 +29,7 @@ pub use costs::{COST_NS_MAX, CallerCost, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, DiskWait, Fault, FaultTarget, FaultWhat, FaultWindow,
-    OffsetSample, WriteFailures,
+    ForeignLoad, ForeignLoadId, OffsetSample, WriteFailures,
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};

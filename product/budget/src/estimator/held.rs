@@ -2,7 +2,8 @@
 //!
 //! Long runs hide the cost of a run: bytes are most of their cost, and on flash that is written in whole blocks a run
 //! of whole blocks costs nothing. The price that explains such time is right, but would make runs short again. So the
-//! cost that short runs leave unexplained by the price of bytes is held, and fades.
+//! cost that short runs leave unexplained by the price of bytes is held, and fades. A run never costs more than the time
+//! that it took. So a device that gets faster, as at the end of another program, shows it at once if runs are short.
 //!
 //! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
 //! Does not own: the prices in force. Invariants: 0 until a few seconds of work were done.
@@ -54,8 +55,9 @@ impl Held {
             self.ns = average(self.ns, ns);
         }
         self.run_ns -= mul_div(self.run_ns, ns.min(FADES_NS), FADES_NS);
-        if self.is_settled() {
-            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part));
+        if self.is_settled() && self.runs > 0 {
+            let most_ns = mul_div(self.ns, RUN, self.runs);
+            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part)).min(most_ns);
         }
     }
 
@@ -65,7 +67,7 @@ impl Held {
         if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
             return 0;
         }
-        if self.runs == 0 { 0 } else { mul_div(of_runs_ns, RUN, self.runs) }
+        mul_div(of_runs_ns, RUN, self.runs)
     }
 }
 

@@ -5,7 +5,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 const BAND: Band = Band { end_ns: SECOND };
 /// A backlog at which a unit of cost waits for one.
-const MIDDLE: u64 = 625 * MILLISECOND;
+const MIDDLE: u64 = 875 * MILLISECOND;
 
 fn owing(debt_ns: u64) -> Payer {
     let mut payer = Payer::default();
@@ -34,18 +34,18 @@ fn a_pause_pays_its_part() {
 #[test]
 fn below_the_free_line_debt_is_forgiven_and_credit_is_not() {
     let mut payer = owing(SECOND);
-    assert_eq!(payer.verdict(BAND, 250 * MILLISECOND, 1), Verdict::Continue);
+    assert_eq!(payer.verdict(BAND, 750 * MILLISECOND, 1), Verdict::Continue);
     assert_eq!(payer.debt_ns(), 0);
     payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1);
     payer.verdict(BAND, 0, 1);
-    assert_eq!(payer.debt_ns(), -187_500_000);
+    assert_eq!(payer.debt_ns(), -125_000_000);
 }
 
 #[test]
 fn who_is_light_enters_a_band_that_is_used_up_and_others_wait_in_the_queue() {
     let mut light = Payer::default();
-    light.idled(100 * MILLISECOND, BAND, BAND.entry(MIDDLE), 1);
-    assert_eq!(light.debt_ns(), -100_000_000);
+    light.idled(50 * MILLISECOND, BAND, BAND.entry(MIDDLE), 1);
+    assert_eq!(light.debt_ns(), -50_000_000);
     light.charge(4096);
     assert_eq!(light.verdict(BAND, SECOND, 1), Verdict::Continue);
     assert_eq!(light.verdict(BAND, SECOND * 9 / 8, 1), Verdict::Queue);
@@ -56,10 +56,10 @@ fn who_is_light_enters_a_band_that_is_used_up_and_others_wait_in_the_queue() {
 fn credit_never_exceeds_its_part_nor_takes_credit_away() {
     let mut payer = Payer::default();
     (0..10).for_each(|_| payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1));
-    assert_eq!(payer.debt_ns(), -187_500_000);
-    // Many more wait now, so the limit is lower; credit earned before stays.
+    assert_eq!(payer.debt_ns(), -125_000_000);
+    // Many more wait now, so that the most is less; what was earned stays.
     payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1000);
-    assert_eq!(payer.debt_ns(), -187_500_000);
+    assert_eq!(payer.debt_ns(), -125_000_000);
 }
 
 #[test]

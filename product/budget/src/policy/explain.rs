@@ -34,7 +34,7 @@ figures! {
     budget_ns "ns" "The budget that was asked for (`budget_ms`).";
     budget_in_force_ns "ns" "The budget in force: at so much nobody enters but light writers and a trickle.";
     budget_because "" "Why it is that: `asked for`; `many writers` (there are so many that each needs longer runs than the budget asked for leaves room for: payers x runs); `memory guard` (what may be dirty at all is used up before the device's time is).";
-    unpaused_ns "ns" "Up to here nobody waits: a quarter of the budget in force.";
+    unpaused_ns "ns" "Up to here nobody waits: three quarters of the budget in force.";
     owed_ns "ns" "What the device owes: its time for all that is dirty or on the way, at the prices in force.";
     counted_ns "ns" "The same with the memory guard counted in: what decides about pauses.";
     payers "payers" "Among how many who wait the device is divided now.";

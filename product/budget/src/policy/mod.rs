@@ -41,9 +41,10 @@ pub const OWN_POLICY: &str = "afflux";
 const PAGE_BYTES: u64 = 4096;
 /// The part of the budget above which the flusher writes.
 const BACKGROUND_PART: Cost = 8;
-/// The part of the budget that syncs may use more than the rest before the two take turns.
-const SYNC_PART: Cost = 4;
-/// A file that was dirty this long, or for twice the budget in force, is written before larger ones.
+/// How far syncs may be ahead of other writes before the two take turns, in budgets. A sync pays twice for its runs, so
+/// that a sync of everything that a device owes goes first, to its end.
+const SYNC_TIMES: Cost = 2;
+/// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
@@ -124,11 +125,9 @@ impl Standing {
             Some((band, bytes)) => (band, Some(bytes)),
             None => (stretched(device.known_run_ns(view)), None),
         };
-        let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
-        let owed_ns = prices.cost_ns(counts.runs, bytes);
-        // The guard leaves the device two thirds of the others' remainder: the law's formula in these terms.
-        let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
-        let backlog_ns = guarded_backlog_ns(band, owed_ns, bytes, bytes, bytes_max);
+        let pages = counts.reclaimable + counts.writeback;
+        let owed_ns = prices.cost_ns(counts.runs, pages * PAGE_BYTES);
+        let backlog_ns = guarded_backlog_ns(band, owed_ns, pages, view.guard_pages);
         Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
     }
 
@@ -183,20 +182,21 @@ impl Standing {
         dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
     }
 
-    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
+    /// The file to write first: the largest, unless one has been dirty for long. With `hot`, hot files too, after all
+    /// others or once they have been dirty for long. So the flusher writes a page that is rewritten all the time once in
+    /// twice the budget while other files are dirty.
     fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
-        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
-        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
+        if files.dirty_since(hot).is_some_and(|since| since <= before) {
+            return Next::Oldest { before, hot };
+        }
+        Next::MostDirty { hot: hot && files.dirty_since(false).is_none() }
     }
 
-    /// Whether too much is dirty to pass over hot files: a page that is rewritten is better written once.
-    fn takes_hot(&self, view: &View) -> bool {
-        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
-        let (device, knobs) = (view.device(), &self.rates.knobs);
-        let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
-        !knobs.idle || keeps_others || self.backlog_ns > middle_ns
+    /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
+    fn takes_hot(&self) -> bool {
+        self.backlog_ns > self.band.free_ns() || self.rates.knobs.background_ns.is_some()
     }
 }
 
@@ -246,7 +246,7 @@ impl DevicePolicy for Budget {
             request_bytes,
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
-            sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
+            sync_lead: Amount(rates.knobs.budget_ns.saturating_mul(SYNC_TIMES)),
             idle: Some(idle::terms(&rates, request_bytes)),
         }
     }
@@ -296,16 +296,16 @@ impl DevicePolicy for Budget {
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
         let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
         let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
-        if standing.is_over_background(view, is_cold) {
-            let hot = is_cold || standing.takes_hot(view);
-            if hot || files.dirty_since(false).is_some() {
-                return standing.first(view, files, hot);
-            }
-        }
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // Files half as old go with it, so that the device is not woken for each file.
             return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+        }
+        if standing.is_over_background(view, is_cold) {
+            let hot = is_cold || standing.takes_hot();
+            if hot || files.dirty_since(false).is_some() {
+                return standing.first(view, files, hot);
+            }
         }
         match idle::next(view, files, &standing.rates.knobs) {
             Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),

@@ -107,10 +107,15 @@ impl Watch {
         let enough_at = self.since.after(self.quiet.ns);
         let left_alone = enough_at <= now;
         if !left_alone {
-            let look_ns = (self.quiet.ns / LOOKS).clamp(1, LOOK_NS_MAX);
-            self.look_at = now.after(look_ns).min(enough_at);
+            self.looks_again(now);
+            self.look_at = self.look_at.min(enough_at);
         }
         left_alone
+    }
+
+    /// It is looked at again after its part of the time for which it has to be left alone.
+    pub(crate) fn looks_again(&mut self, now: Nanos) {
+        self.look_at = now.after((self.quiet.ns / LOOKS).clamp(1, LOOK_NS_MAX));
     }
 }
 

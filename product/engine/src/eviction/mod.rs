@@ -112,8 +112,8 @@ pub(crate) trait Eviction: Send + Sync {
     /// Pages have come into the cache. They are in their file's index, whose lock the caller holds.
     fn admitted(&self, pages: &PageTable, arrivals: &[Arrival]);
 
-    /// These pages may be clean now, and those that are can go: written, cut to what the device has, or passed over
-    /// by an eviction that found them held. They are in their file's index, whose lock the caller holds.
+    /// These pages may be clean now, and clean ones can go. They were written, cut to the device's content, or passed
+    /// over by an eviction that found them held. They are in the index of their file, whose lock the caller holds.
     fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>);
 
     /// A clean page has become dirty.

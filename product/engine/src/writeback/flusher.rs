@@ -66,6 +66,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
             FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
             FlushChoice::Write(reason) => {
                 rested = false;
+                writeback.look_at_one(&device, now);
                 if reason == FlushReason::Sync && view.sync_ahead {
                     device.in_flight().nothing_but_syncs();
                 }

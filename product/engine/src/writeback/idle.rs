@@ -1,11 +1,10 @@
 //! Writing behind: while a device would idle, a file that has been left alone for long enough is written, one small
 //! request at a time.
 //!
-//! Owns: looking at files for overwritten pages; the turn of one request.
-//! Does not own: when a device is idle, how long is long enough (`policy`); the observations of a file
-//! (`devices::quiet`).
-//! Invariants: before each request all other work has its turn. No request is submitted while another of the device's
-//! writes is in flight. A look takes as long for a large file as for one of a few pages.
+//! Owns: looking at files, of which pages are overwritten, beside other writing, too; the turn of one request.
+//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file (`devices::quiet`).
+//! Invariants: before each request everything else has its turn. No request is submitted while another of the
+//! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
 
 use std::sync::Arc;
 
@@ -17,6 +16,7 @@ use crate::devices::file::{FileInner, FileState};
 use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::units::PAGE_BYTES;
+use crate::wait::lock;
 
 /// Places of a file at which dirty pages are looked at, spread over it.
 const SPOTS: u64 = 16;
@@ -47,7 +47,18 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Looks at the file; returns whether it has been left alone for long enough.
+    /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot files,
+    /// too. No look is ever due under a policy that writes nothing behind.
+    pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
+        let Some((file, _)) = device.agenda().next(FlushReason::Idle { now }) else { return };
+        let mut state = lock(&file.state);
+        if self.is_left_alone(&file, &mut state, now) {
+            state.watch.looks_again(now);
+        }
+        file.queue_more(&mut state);
+    }
+
+    /// Looks at the file; whether it has been left alone for long enough.
     pub(super) fn is_left_alone(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
         let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
         let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));

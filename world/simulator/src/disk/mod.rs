@@ -15,6 +15,7 @@ mod changing;
 mod fault;
 
 mod file;
+mod foreign;
 mod gate;
 mod image;
 mod layout;
@@ -35,6 +36,8 @@ use changing::Changing;
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
 use file::DiskFile;
+use foreign::Foreign;
+pub use foreign::{ForeignLoad, ForeignLoadId};
 use gate::Gates;
 use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
@@ -173,6 +176,7 @@ impl Disk {
             requests: 0,
             gates: Gates::default(),
             service: Service::new(timing, layout),
+            foreign: Foreign::default(),
             faults: Faults::default(),
             capacity_bytes: options.capacity_bytes,
             failures: 0,
@@ -428,6 +432,7 @@ impl Disk {
             state.count_blocks();
             state.data_in_flight = 0;
             state.gates.clear();
+            state.foreign.clear();
             state.service.clear(self.shared.now_ns());
             lost
         };
@@ -446,6 +451,7 @@ impl Disk {
             let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
             state.data_in_flight = 0;
             state.gates.clear();
+            state.foreign.clear();
             state.service.clear(self.shared.now_ns());
             ended
         };
@@ -529,7 +535,12 @@ impl Disk {
                         pending.fetch_some(&mut state.random);
                     }
                     Event::Ended(id) => {
-                        let Some(pending) = state.pending.remove(&id) else { continue };
+                        let Some(pending) = state.pending.remove(&id) else {
+                            if let Some(program) = state.foreign.ended(id) {
+                                self.foreign_goes_on(state, program);
+                            }
+                            continue;
+                        };
                         let file = pending.file;
                         if !pending.direct {
                             state.changing.ended(file, pending.operation, self.options.block_bytes.into());

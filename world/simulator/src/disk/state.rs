@@ -11,6 +11,7 @@ use afflux_engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 use super::changing::Changing;
 use super::fault::{FaultWhat, Faults};
 use super::file::{Change, DiskFile, torn};
+use super::foreign::Foreign;
 use super::gate::Gates;
 use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
 use super::service::Service;
@@ -122,6 +123,7 @@ pub(super) struct State {
     pub(super) requests: u64,
     pub(super) gates: Gates,
     pub(super) service: Service,
+    pub(super) foreign: Foreign,
     pub(super) faults: Faults,
     pub(super) capacity_bytes: u64,
     /// Failed requests.

@@ -5,6 +5,7 @@
 mod ages;
 mod background_time;
 mod bad_devices;
+mod beside_programs;
 mod beside_readers;
 mod bounded_steps;
 mod budget;

@@ -39,3 +39,14 @@ fn what_the_price_of_bytes_may_be_wrong_by_is_no_runs() {
     windows(&mut held, 100, 60, 1);
     assert_eq!(held.run_ns(), 0, "60 of 140 ms");
 }
+
+#[test]
+fn runs_as_short_that_cost_less_take_it_down_in_two_seconds() {
+    let mut held = Held::default();
+    let short = |held: &mut Held, ns: u64, runs: u64| held.add(Work { runs, bytes: runs << 12 }, ns, &BYTES, PART);
+    // Pages to a disk beside a flood, 2 in a window of 200 ms; then by itself, 500 in one of 50.
+    (0..30).for_each(|_| short(&mut held, 200 * MILLISECOND, 2));
+    assert!(held.run_ns() > 98 * MILLISECOND, "{}", held.run_ns());
+    (0..40).for_each(|_| short(&mut held, 50 * MILLISECOND, 500));
+    assert!(held.run_ns() < MILLISECOND / 5, "{}", held.run_ns());
+}

@@ -66,3 +66,11 @@ fn what_is_seen_is_told_until_it_was_judged() {
     assert!(!watch.is_left_alone(at(500)));
     assert_eq!(watch.look_at(), at(1000), "a quarter of the wait");
 }
+
+#[test]
+fn a_file_that_was_left_alone_while_others_are_written_is_looked_at_again_later() {
+    let mut watch = dirtied(3);
+    assert!(watch.is_left_alone(at(200)));
+    watch.looks_again(at(200));
+    assert_eq!(watch.look_at(), at(250));
+}
