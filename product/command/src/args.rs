@@ -44,7 +44,8 @@ This view costs the server an event for each request to a device, as `afflux tra
 
 const SET_EXAMPLES: &str = "\
 Examples:
-  afflux set dirty_ratio=20
+  afflux set budget_ms=3000
+  afflux set dirty_background_bytes=30MB dirty_bytes=60MB
   afflux set dirty_expire_centisecs=500 --device sda1";
 
 const GOVERN_EXAMPLES: &str = "\
@@ -107,7 +108,7 @@ pub(crate) enum Command {
     Delays(Delays),
     /// Show what happens inside a running server, event by event
     Trace(Trace),
-    /// Change a knob of a running server
+    /// Change knobs of a running server
     Set(Set),
     /// Have a running server write everything now, and wait for it
     Drain(Drain),
@@ -322,15 +323,15 @@ pub(crate) struct TraceShow {
 #[derive(Debug, Args)]
 #[command(after_help = SET_EXAMPLES)]
 pub(crate) struct Set {
-    /// The knob and its new value (--help lists them)
-    #[arg(value_name = "KNOB=VALUE")]
-    pub(crate) assignment: String,
-    /// Set it only for this device, by its name in `afflux stat`
+    /// Knobs with their new values (--help lists them); all are checked before one changes
+    #[arg(value_name = "KNOB=VALUE", required = true)]
+    pub(crate) assignments: Vec<String>,
+    /// Set them only for this device, by its name in `afflux stat`
     #[arg(long, value_name = "D")]
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Print the outcome as one JSON object
+    /// Print the outcome as JSON objects, one a knob and line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -82,6 +82,32 @@ fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
 }
 
 #[test]
+fn several_knobs_are_set_together_or_not_at_all() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--set", "dirty_bytes=20MB"]);
+    let output = server.ask(&["set", "dirty_expire_centisecs=500", "dirty_writeback_centisecs=100"]);
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("expire_centisecs is now 500"), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    // The background threshold is above the limit that it finds, and below the limit that comes after it.
+    let output = server.ask(&["set", "dirty_background_bytes=30MB", "dirty_bytes=60MB", "--json"]);
+    let values: Vec<serde_json::Value> = text(&output)
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["value"].clone())
+        .collect();
+    assert_eq!(values, [30_000_000, 60_000_000], "{}", text(&output));
+    let before = server.stat()["knobs"].clone();
+    for refused in ["dirty_writeback_centisecs=x", "speed=1", "dirty_bytes=20MB", "dirty_expire_centisecs=700"] {
+        let output = server.ask(&["set", "dirty_expire_centisecs=600", refused]);
+        let name = refused.split('=').next().unwrap();
+        assert!(output.status.code() == Some(2) && text(&output).contains(name), "{}", text(&output));
+    }
+    assert_eq!(server.stat()["knobs"], before, "one value is refused, so none changes");
+    server.stop();
+}
+
+#[test]
 fn a_device_can_have_a_value_of_its_own() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
@@ -95,8 +121,9 @@ fn a_device_can_have_a_value_of_its_own() {
     let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", "sdz9"]);
     let said = text(&output);
     assert_eq!((output.status.code(), said.contains("'sdz9'"), said.contains(&name)), (Some(2), true, true), "{said}");
-    let output = server.ask(&["set", "dirty_ratio=20", "--device", &name]);
+    let output = server.ask(&["set", "dirty_expire_centisecs=700", "dirty_ratio=20", "--device", &name]);
     assert!(text(&output).contains("one value for all devices"), "{}", text(&output));
+    assert_eq!(server.stat()["devices"][0]["knobs"]["dirty_expire_centisecs"], 500);
     server.stop();
 }
 
