@@ -8,6 +8,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use afflux_manual::Shell;
 use afflux_report::{listing, units};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -74,7 +75,7 @@ impl Arguments {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
     }
 
-    /// The command with its whole help. The example `package_files` makes manuals and completions from it.
+    /// The command with its whole help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let knobs = listing("Knobs", knobs::of_simulation().all().map(|(_, info)| info.help_with(units::count)));
         let policies = policy_list();
@@ -108,6 +109,10 @@ pub(crate) enum Command {
     List(List),
     /// Run an experiment, beside the published results
     Run(Run),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print or write the manual pages
+    Man(Man),
 }
 
 #[derive(Debug, Args)]
@@ -259,4 +264,20 @@ pub(crate) struct Run {
     /// Options of the experiment itself, as `afflux-lab list` shows them
     #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) options: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux-lab completions bash > ~/.local/share/bash-completion/completions/afflux-lab")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux-lab man | man -l -\n  afflux-lab man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write the page of each command to this directory [default: print the page of afflux-lab itself]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }

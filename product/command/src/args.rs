@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use afflux_manual::Shell;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
@@ -86,7 +87,7 @@ impl Arguments {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
     }
 
-    /// The command with its complete help. The example `package_files` makes manuals and completions from it, too.
+    /// The command with its complete help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let list = knobs::list();
         Self::command()
@@ -116,6 +117,10 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print or write the manual pages
+    Man(Man),
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
     Simulate(Moved),
@@ -400,6 +405,22 @@ pub(crate) struct Eject {
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux completions bash > ~/.local/share/bash-completion/completions/afflux")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux man | man -l -\n  afflux man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write the page of each command to this directory [default: print the page of afflux itself]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 /// The arguments of a command that the other program has.
