@@ -48,10 +48,16 @@ fn stat_has_every_counter_and_knob_by_name() {
     assert_eq!(stat["nfs"]["calls"]["nfs_commit"], 1);
     assert!(stat["counters"]["nr_written"].as_u64().unwrap() >= 25, "{stat}");
     assert_eq!(stat["serving"][0]["export"], "/");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     // Waits are on lines below their device.
     assert_eq!(people.lines().filter(|line| !line.starts_with(' ')).count(), 3, "{people}");
-    assert!(people.contains("cache") && people.contains("calls/s"), "{people}");
+    assert!(people.contains("cache") && people.contains("calls/s") && people.contains("BdiDirtied"), "{people}");
+    let people = text(&server.ask(&["stat"]));
+    let name = stat["devices"][0]["name"].as_str().unwrap();
+    for begins in ["device ", name, "client ", "127.0.0.1 "] {
+        assert!(people.lines().any(|line| line.starts_with(begins)), "{begins}: {people}");
+    }
+    assert!(people.contains("calls/s") && !people.contains("Bdi"), "{people}");
     assert!(!people.contains('\x1b'), "no colour or redraw when piped: {people:?}");
     server.stop();
 }
@@ -153,7 +159,7 @@ fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
     let (speed, threshold) = (&device["write_bandwidth_bytes_per_s"], &device["background_threshold_bytes"]);
     let (speed, threshold) = (speed.as_u64().unwrap(), threshold.as_u64().unwrap());
     assert_eq!(threshold, (speed / 4096 / 100 * 4096).min(3_354_624), "{device}");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     assert!(people.contains(", flushed above ") && people.contains("   writes up to "), "{people}");
     server.stop();
 }
@@ -281,7 +287,7 @@ fn a_file_s_name_reaches_no_terminal_as_it_is() {
 #[test]
 fn every_command_helps_with_an_example() {
     let scratch = Scratch::new();
-    for command in ["serve", "stat", "trace", "set", "drain"] {
+    for command in ["serve", "stat", "trace", "set", "drain", "completions", "man"] {
         let help = run(scratch.path(), &[command, "--help"]);
         let said = text(&help);
         assert!(help.status.success() && said.contains(&format!("  afflux {command}")), "{said}");

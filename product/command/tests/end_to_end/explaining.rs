@@ -84,7 +84,7 @@ fn stat_says_why_writes_waited_and_how_long() {
     let client = &device["clients"][0];
     assert_eq!((&client["client"], &client["waiting"]), (&"127.0.0.1".into(), &0.into()), "{device}");
     assert_eq!(client["throttle"]["count"], device["waits"]["throttle"]["count"], "{device}");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     for said in [
         "throttled writes waited: half up to ",
         "because of: device's part of the dirty limit (",
