@@ -162,6 +162,9 @@ pub(crate) struct Report {
     /// The eviction policy.
     #[serde(default)]
     pub(crate) eviction: String,
+    /// Whether changes of names are answered once they are durable (no `--async-metadata`).
+    #[serde(default)]
+    pub(crate) names_durable: bool,
     /// The devices.
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.

@@ -125,6 +125,7 @@ impl Running {
             },
             policy: status.policy.to_owned(),
             eviction: status.eviction.to_owned(),
+            names_durable: self.volume.names_durable(),
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
             nfs: NfsGauges {
                 connections: counts.connections as u64,
