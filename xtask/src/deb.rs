@@ -1,11 +1,11 @@
 //! The Debian packages: `afflux` and `afflux-lab`.
 //!
 //! Owns: which files are in each and where, what it depends on, its control data.
-//! Does not own: the files of `packaging/`; manuals and completions (the example `package_files` of each command).
+//! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself.
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +19,15 @@ const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 /// The profile of the installed programs.
 const PROFILE: &str = "dist";
 
+/// Directories of an installed system, relative to its root.
+const MANUALS: &str = "usr/share/man/man1";
+/// Of each shell: the directory of its completions, and what stands before and after the command's name.
+const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
+    ("bash", "usr/share/bash-completion/completions", "", ""),
+    ("zsh", "usr/share/zsh/vendor-completions", "_", ""),
+    ("fish", "usr/share/fish/vendor_completions.d", "", ".fish"),
+];
+
 /// The program's own version, without a revision: the packaging is in the same repository (in Debian's terms it is a
 /// native package).
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,7 +36,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 struct Package {
     /// Its name, and its program's.
     name: &'static str,
-    /// The crate of the program, and of the example that makes manuals and completions.
+    /// The crate of the program.
     krate: &'static str,
     /// What is copied as it is: from where in the repository, to which directory of the system, under which name.
     files: &'static [(&'static str, &'static str, &'static str)],
@@ -108,7 +117,7 @@ impl Package {
         }
         put(&repository::built(profile).join(name), &tree.join("usr/bin"), name, 0o755)?;
         let top = tree.to_str().context("the build's folder has an odd name")?;
-        cargo(&["run", "-q", "-p", krate, "--example", "package_files", "--", top])?;
+        self.describe(&tree)?;
         for (from, directory, name) in self.files {
             put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
         }
@@ -140,6 +149,19 @@ impl Package {
         Ok(())
     }
 
+    /// Has the program write its manual pages and completions below `tree`.
+    fn describe(&self, tree: &Path) -> Result<()> {
+        let program = tree.join("usr/bin").join(self.name);
+        succeeds(Command::new(&program).arg("man").arg(tree.join(MANUALS)))?;
+        for (shell, directory, before, after) in COMPLETIONS {
+            let directory = tree.join(directory);
+            fs::create_dir_all(&directory)?;
+            let file = File::create(directory.join(format!("{before}{}{after}", self.name)))?;
+            succeeds(Command::new(&program).args(["completions", shell]).stdout(file))?;
+        }
+        Ok(())
+    }
+
     fn control(&self, architecture: &str, depends: &str, installed_kib: u64) -> String {
         let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
         format!(
@@ -161,7 +183,7 @@ impl Package {
     /// Manuals and the changelog, as Debian has them.
     fn compress(&self, tree: &Path) -> Result<()> {
         let mut files = vec![tree.join("usr/share/doc").join(self.name).join("changelog")];
-        for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
+        for page in fs::read_dir(tree.join(MANUALS))? {
             files.push(page?.path());
         }
         files.sort();

@@ -8,10 +8,18 @@ mod tests;
 
 use std::path::PathBuf;
 
+use afflux_manual::Shell;
 use afflux_report::{listing, units};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
+
+/// Headings of `afflux-lab simulate --help`.
+const MACHINE: &str = "Simulated machine";
+const REPORT: &str = "Report";
+
+/// Widest line of a help text; a narrower terminal has narrower ones.
+const COLUMNS_MAX: usize = 110;
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -30,13 +38,13 @@ Workloads: job files, as fio reads them (the jobs of a later file begin when the
       a client writes a file to the NFS server over a link, and sends COMMIT whenever its window is full
 which begin at once. The values shown are the defaults; both also take directory=DIR.
 
-The engine of `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
-The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
-one on a disk of its own. `afflux-lab devices` describes the disks. Each of several policies gets its own
-run; the report shows them side by side, and --json gives an object for each, one a line.
+The engine of `afflux serve` runs the jobs in virtual time: all times and rates are simulated. The same seed gives the \
+same run. Directories that a job names need not exist; --device DIR=NAME puts one on a disk of its own. `afflux-lab \
+devices` describes the disks. Each of several policies gets its own run; the report shows them side by side, and --json \
+gives an object for each, one a line.
 
-Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run
-was cut), 2 wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
+Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run was cut), 2 \
+wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
@@ -61,6 +69,7 @@ lasting, delay, at. Faults end with the jobs.";
 /// Runs jobs, traces and experiments on simulated machines.
 #[derive(Debug, Parser)]
 #[command(name = "afflux-lab", version, arg_required_else_help = true, propagate_version = true)]
+#[command(max_term_width = COLUMNS_MAX)]
 #[command(after_help = "Example:\n  afflux-lab simulate backup.fio --device usb2-disk\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong use.")]
 pub(crate) struct Arguments {
@@ -74,7 +83,7 @@ impl Arguments {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
     }
 
-    /// The command with its whole help. The example `package_files` makes manuals and completions from it.
+    /// The command with its whole help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let knobs = listing("Knobs", knobs::of_simulation().all().map(|(_, info)| info.help_with(units::count)));
         let policies = policy_list();
@@ -108,6 +117,10 @@ pub(crate) enum Command {
     List(List),
     /// Run an experiment, beside the published results
     Run(Run),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print or write the manual pages
+    Man(Man),
 }
 
 #[derive(Debug, Args)]
@@ -137,24 +150,24 @@ pub(crate) struct Replay {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Machine {
     /// The disk: a name of `afflux-lab devices`, or a file; DIR=NAME for one directory
-    #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
+    #[arg(long = "device", value_name = "[DIR=]NAME|FILE", help_heading = MACHINE)]
     pub(crate) devices: Vec<String>,
     /// Writeback policy: afflux, or a kernel's such as linux-6.1 (--help lists them); several: side by side [default:
     /// afflux]
-    #[arg(long = "policy", value_name = "NAME")]
+    #[arg(long = "policy", value_name = "NAME", help_heading = MACHINE)]
     pub(crate) policies: Vec<String>,
     /// Readahead policy: afflux or linux [default: linux under a kernel's policy, else afflux]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = MACHINE)]
     pub(crate) readahead: Option<String>,
     /// Which clean pages are evicted: s3-window, s3-fifo, sieve or two-list [default: s3-window; two-list under a
     /// kernel's policy]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = MACHINE)]
     pub(crate) eviction: Option<String>,
     /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
-    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", help_heading = MACHINE)]
     pub(crate) memory: String,
     /// Virtual CPUs
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = MACHINE)]
     pub(crate) cpus: u32,
     /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -164,23 +177,23 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) runs: u64,
     /// Set a knob (--help lists them); may be given several times
-    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    #[arg(long = "set", value_name = "KNOB=VALUE", help_heading = MACHINE)]
     pub(crate) knobs: Vec<String>,
     /// Faults of disks, files and links: a file of faults (--help shows one)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = MACHINE)]
     pub(crate) faults: Option<PathBuf>,
     /// Stop jobs that still run at this virtual time, such as 30s or 5min
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
     /// CPU costs of the engine's work: the name of a built-in table, or a file
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE", help_heading = MACHINE)]
     pub(crate) costs: Option<String>,
     /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine, unwritten,
     /// loss, and shifted (the other runs of --runs)
-    #[arg(long)]
+    #[arg(long, help_heading = REPORT)]
     pub(crate) json: bool,
     /// Format of the report: normal, or json, one object a policy with fio's names where they mean the same
-    #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json")]
+    #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json", help_heading = REPORT)]
     pub(crate) output_format: String,
     /// Read the jobs, print the plan and everything that is missing, and run nothing
     #[arg(long)]
@@ -189,10 +202,10 @@ pub(crate) struct Machine {
     #[arg(long)]
     pub(crate) approximate: bool,
     /// Write a page with plots; with -, to standard output, and the report to standard error
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub(crate) html: Option<PathBuf>,
     /// Write the last events of the run in words; - as with --html
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = REPORT)]
     pub(crate) trace: Option<PathBuf>,
 }
 
@@ -259,4 +272,22 @@ pub(crate) struct Run {
     /// Options of the experiment itself, as `afflux-lab list` shows them
     #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) options: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  afflux-lab completions bash > ~/.local/share/bash-completion/completions/afflux-lab"
+)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux-lab man | man -l -\n  afflux-lab man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write the page of each command to this directory [default: print the page of afflux-lab itself]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }

@@ -18,8 +18,10 @@ pub struct Outcome {
     pub trace_hash: u64,
     /// Virtual time from the start until the last job has ended and everything is on the disks.
     pub virtual_ns: u64,
-    /// Each job, in the order of the job files.
+    /// Each job, in the order of the job files; without `group_reporting`, each clone of it, as fio has them.
     pub jobs: Vec<JobOutcome>,
+    /// Each job with all its clones, if `jobs` has some clones apart; else empty.
+    pub groups: Vec<JobOutcome>,
     /// The cache and its counters.
     pub engine: EngineOutcome,
     /// Each device.
@@ -39,6 +41,13 @@ pub struct Outcome {
     pub trace_lines: Vec<String>,
     /// Single calls of the jobs that request logs.
     pub logs: Vec<JobLog>,
+}
+
+impl Outcome {
+    /// Each job with all its clones.
+    pub fn by_job(&self) -> &[JobOutcome] {
+        if self.groups.is_empty() { &self.jobs } else { &self.groups }
+    }
 }
 
 /// The calls of one clone, for the logs that its job requests.

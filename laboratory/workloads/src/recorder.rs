@@ -5,9 +5,12 @@
 //! Invariants: percentiles are within a thousandth of the truth; the smallest, the largest and the mean are
 //! exact.
 
+use std::sync::{Arc, Mutex};
+
 use hdrhistogram::Histogram;
 
 use crate::job::Logs;
+use crate::locking::lock;
 use crate::outcome::{CallWaits, JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome, SlowestCall};
 use crate::places::WAYS;
 use crate::sequence::{Block, Direction};
@@ -58,6 +61,30 @@ impl Operations {
     /// Records the causes of the slowest operation's wait.
     pub(crate) fn explain(&mut self, began_ns: u64, ended_ns: u64, waits: CallWaits) {
         self.slowest = Some(SlowestCall { at_ns: began_ns, took_ns: ended_ns - began_ns, waits });
+    }
+
+    /// Adds the operations of another.
+    fn add(&mut self, other: &Self) {
+        if other.ops == 0 {
+            return;
+        }
+        let is_first = self.ops == 0;
+        match (&mut self.histogram, &other.histogram) {
+            // Both have the same bounds, so that nothing is refused.
+            (Some(own), Some(other)) => own.add(other).unwrap_or_default(),
+            (own @ None, other) => own.clone_from(other),
+            (Some(_), None) => {}
+        }
+        if is_first || other.max_ns > self.max_ns {
+            self.slowest = other.slowest;
+        }
+        self.bytes += other.bytes;
+        self.ops += other.ops;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = if is_first { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.first_ns = if is_first { other.first_ns } else { self.first_ns.min(other.first_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
     }
 
     fn outcome(&self, percentiles: &[f64]) -> OperationOutcome {
@@ -111,6 +138,20 @@ impl Recorder {
         }
     }
 
+    /// Adds the clones of another line.
+    fn add(&mut self, other: &Self) {
+        self.clones += other.clones;
+        self.moves.iter_mut().zip(&other.moves).for_each(|(own, other)| own.add(other));
+        self.syncs.add(&other.syncs);
+        self.closing_syncs.add(&other.closing_syncs);
+        for (what, count) in &other.errors {
+            match self.errors.iter_mut().find(|error| error.0 == *what) {
+                Some(error) => error.1 += count,
+                None => self.errors.push((what.clone(), *count)),
+            }
+        }
+    }
+
     pub(crate) fn outcome(&self) -> JobOutcome {
         let [reads, writes, trims] = &self.moves;
         let all = [reads, writes, trims, &self.syncs, &self.closing_syncs];
@@ -131,6 +172,25 @@ impl Recorder {
             errors: self.errors.clone(),
         }
     }
+}
+
+/// Neighbours of the same name and disk, which are clones of one job, as one line each. The first `apart` rows have no
+/// clones. Empty if no row has.
+pub(crate) fn grouped(rows: &[&Arc<Mutex<Recorder>>], apart: usize) -> Vec<JobOutcome> {
+    let mut groups: Vec<Recorder> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let row = lock(row);
+        let is_clone = |last: &&mut Recorder| at > apart && last.name == row.name && last.device == row.device;
+        match groups.last_mut().filter(is_clone) {
+            Some(last) => last.add(&row),
+            None => {
+                let mut group = Recorder::new(&row.name, row.device.clone(), &row.percentiles);
+                group.add(&row);
+                groups.push(group);
+            }
+        }
+    }
+    if groups.len() == rows.len() { Vec::new() } else { groups.iter().map(Recorder::outcome).collect() }
 }
 
 /// Most calls in a job's log, which take 64 million bytes.

@@ -7,26 +7,48 @@
 
 use std::path::PathBuf;
 
+use afflux_manual::Shell;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
+
+/// Headings of `afflux serve --help`.
+const CACHE: &str = "Cache and disks";
+const CALLERS: &str = "Callers and their rights";
+const NAMES: &str = "Names and state";
+const WATCHING: &str = "Watching it";
+
+/// Widest line of a help text; a narrower terminal has narrower ones.
+const COLUMNS_MAX: usize = 110;
+
+/// The commands by purpose, as the help lists them.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Serve directories", &["serve", "set", "drain"]),
+    ("Watch a server", &["top", "stat", "delays", "trace"]),
+    ("The kernel's own disks", &["govern", "eject"]),
+    ("This command", &["completions", "man", "help"]),
+];
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
   afflux serve /srv/a /srv/b --listen 127.0.0.1:0 --cache 512MiB --set dirty_ratio=20
-  afflux serve /srv/team --listen 0.0.0.0:2049 --allow 192.0.2.0/24 --allow 198.51.100.7=ro
+  afflux serve /srv/team --listen 0.0.0.0:2049 --allow 192.0.2.0/24 --allow 198.51.100.7=ro";
 
-Run by root, the server carries out each call with the rights of the calling user. A process of this machine counts as
-the owner of its socket, whatever its calls claim; root's processes, such as a mount, may call for any user.
-Run by another user, the server carries out all calls as that user, and answers only that user's and root's processes.
-It answers other machines that --allow names, from ports below 1024, and trusts them to name the calling user. Their
-root becomes the anonymous user (--squash, --anon). Refused callers get AUTH_TOOWEAK.
+const SERVE_MORE: &str = "\
 A single DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
-Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_LOG, AFFLUX_METRICS, AFFLUX_PREFAULT, AFFLUX_STATE,
-AFFLUX_ALLOW, AFFLUX_SQUASH, AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the
-file.";
+
+Run by root, the server carries out each call with the rights of the calling user. A process of this machine counts as \
+the owner of its socket, whatever its calls claim; root's processes, such as a mount, may call for any user.
+
+Run by another user, the server carries out all calls as that user, and answers only that user's and root's processes.
+
+It answers other machines that --allow names, from ports below 1024, and trusts them to name the calling user. Their \
+root becomes the anonymous user (--squash, --anon). Refused callers get AUTH_TOOWEAK.
+
+Settings also come from the configuration file and from the environment (AFFLUX_LISTEN, AFFLUX_CACHE, AFFLUX_CONTROL, \
+AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_LOG, AFFLUX_METRICS, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH, \
+AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
 
 const TOP_HELP: &str = "\
 Examples:
@@ -34,17 +56,16 @@ Examples:
   afflux top --once
   afflux top --json | jq '.devices[] | {name, owed_ns}'
 
-Keys: q quits; s sorts clients and files by bytes written, by time waited, or by name; p freezes the picture and
-resumes it; / shows only names with the letters that follow (Enter keeps this filter, Esc drops it).
-Without a terminal, as in `afflux top | tee log`, it prints plain lines every second.
+The key ? lists the keys. Without a terminal, as in `afflux top | tee log`, it prints plain lines every second.
 
-Devices are shown as of now, with rates over the last second; clients and files over the last five seconds.
-A client's bytes are received and sent ones, calls and data; a file's are those of requests to its device.
-This view costs the server an event for each request to a device, as `afflux trace` does.";
+Devices are shown as of now, with rates over the last second; clients and files over the last five seconds. A client's \
+bytes are received and sent ones, calls and data; a file's are those of requests to its device. This view costs the \
+server an event for each request to a device, as `afflux trace` does.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
-  afflux set dirty_ratio=20
+  afflux set budget_ms=3000
+  afflux set dirty_background_bytes=30MB dirty_bytes=60MB
   afflux set dirty_expire_centisecs=500 --device sda1";
 
 const GOVERN_EXAMPLES: &str = "\
@@ -55,9 +76,9 @@ Examples:
   sudo afflux govern --status --watch
   sudo afflux govern --restore
 
-Files stay where they are, without a server or a mount: two values of each disk change (max_ratio_fine, which max_bytes
-shows in bytes, and strict_limit in /sys/class/bdi; Linux 6.2 or later). The governor measures a disk while it writes,
-and limits its dirty bytes to what it writes within its budget, so that a sync takes about as long. It leaves alone
+Files stay where they are, without a server or a mount: two values of each disk change (max_ratio_fine, which max_bytes \
+shows in bytes, and strict_limit in /sys/class/bdi; Linux 6.2 or later). The governor measures a disk while it writes, \
+and limits its dirty bytes to what it writes within its budget, so that a sync takes about as long. It leaves alone \
 fast disks and limits that others have set. Ctrl-C, SIGTERM and the next start put everything back.";
 
 const EJECT_EXAMPLES: &str = "\
@@ -72,6 +93,10 @@ Exits with 1 if something could not be written, or if anything else uses the dis
 /// A page cache and writeback engine that serves directories over NFSv3.
 #[derive(Debug, Parser)]
 #[command(name = "afflux", version, arg_required_else_help = true, propagate_version = true)]
+#[command(max_term_width = COLUMNS_MAX)]
+#[command(
+    help_template = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}"
+)]
 #[command(after_help = "Example:\n  afflux serve /mnt/usb\n  \
     afflux stat --watch\n\nExit codes: 0 done, 1 failed, 2 wrong use.")]
 pub(crate) struct Arguments {
@@ -85,36 +110,56 @@ impl Arguments {
         Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
     }
 
-    /// The command with its complete help. The example `package_files` makes manuals and completions from it, too.
+    /// The command with its complete help. Manual pages and completions are made from it, too.
     pub(crate) fn described() -> clap::Command {
         let list = knobs::list();
-        Self::command()
+        let serve = format!("{SERVE_EXAMPLES}\n\n{SERVE_MORE}\n\n{list}");
+        let command = Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
-            .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
+            .mut_subcommand("serve", |it| it.after_long_help(serve));
+        let list = groups(&command);
+        command.before_help(list)
     }
+}
+
+/// The commands of each group, one a line.
+fn groups(command: &clap::Command) -> String {
+    let about = |name: &&str| {
+        let found = command.find_subcommand(name).and_then(clap::Command::get_about);
+        let about = found.map_or_else(|| "Show the help of a command".to_owned(), ToString::to_string);
+        format!("  {name:<13}{about}")
+    };
+    let group = |(title, names): &(&str, &[&str])| {
+        format!("{title}:\n{}", names.iter().map(about).collect::<Vec<_>>().join("\n"))
+    };
+    GROUPS.iter().map(group).collect::<Vec<_>>().join("\n\n")
 }
 
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(crate) enum Command {
-    /// Serve directories over NFSv3, through Afflux's own cache and writeback
+    /// Serve directories over NFSv3
     Serve(Serve),
-    /// Show what a running server does
+    /// Show a server's disks, clients and files once
     Stat(Stat),
-    /// Show continuously what a running server's devices, clients and files do and wait for
+    /// Show a server's disks, clients and files on a full screen
     Top(Top),
-    /// Show each client's waits for a running server's devices, with causes and durations
+    /// Say why a server is slow, and who waited for what
     Delays(Delays),
-    /// Show what happens inside a running server, event by event
+    /// Show what happens inside a server, event by event
     Trace(Trace),
-    /// Change a knob of a running server
+    /// Change knobs of a running server
     Set(Set),
-    /// Have a running server write everything now, and wait for it
+    /// Have a running server write everything now
     Drain(Drain),
-    /// Keep each disk of this machine to a time budget, in the kernel's own page cache
+    /// Keep the kernel's writes to each disk to a time budget
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Print or write the manual pages
+    Man(Man),
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
     Simulate(Moved),
@@ -126,86 +171,102 @@ pub(crate) struct Serve {
     /// Directories to serve [default: `directories` of the configuration file]
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
-    /// Check the settings, and end without serving
-    #[arg(long)]
-    pub(crate) check: bool,
     /// Where to listen; port 0 picks a free one [default: 127.0.0.1:2049]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
-    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
-    #[arg(long, value_name = "SIZE")]
-    pub(crate) cache: Option<String>,
-    /// Control socket for stat, trace, set and drain [default: one that these commands find by themselves]
-    #[arg(long, value_name = "PATH")]
-    pub(crate) control: Option<String>,
     /// Set a knob (--help lists them); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     pub(crate) knobs: Vec<String>,
     /// Configuration file [default: ~/.config/afflux/config.toml if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How writers are throttled and dirty data is written: afflux, by the time that each device needs for its data, or
-    /// equal-parts, by shares of the dirty limit in bytes [default: afflux]
-    #[arg(long, value_name = "NAME")]
+    /// Check the settings, and end without serving
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
+    #[arg(long, value_name = "SIZE", help_heading = CACHE)]
+    pub(crate) cache: Option<String>,
+    /// How writers are throttled: afflux or equal-parts [default: afflux]
+    ///
+    /// afflux goes by the time that each device needs for its data, equal-parts by shares of the dirty limit in bytes.
+    #[arg(long, value_name = "NAME", help_heading = CACHE)]
     pub(crate) policy: Option<String>,
     /// Readahead policy: afflux, by the cost of each device's reads, or linux, as in Linux 6.1 [default: afflux]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = CACHE)]
     pub(crate) readahead: Option<String>,
-    /// Which clean pages are evicted when frames are needed: s3-window, s3-fifo, sieve or two-list [default: s3-window]
-    #[arg(long, value_name = "NAME")]
+    /// Eviction policy: s3-window, s3-fifo, sieve or two-list [default: s3-window]
+    #[arg(long, value_name = "NAME", help_heading = CACHE)]
     pub(crate) eviction: Option<String>,
     /// How disks are read and written: auto, uring or syscalls [default: auto]
-    #[arg(long, value_name = "HOW")]
+    #[arg(long, value_name = "HOW", help_heading = CACHE)]
     pub(crate) io: Option<String>,
-    /// Put memory behind the whole cache in the background after the start: on or off [default: on]
-    #[arg(long, value_name = "ON|OFF")]
+    /// Put memory behind the whole cache after the start: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF", help_heading = CACHE)]
     pub(crate) prefault: Option<String>,
-    /// Lock the server's memory, so that its own host can mount it: auto (if it listens on loopback and has the right),
-    /// on or off [default: auto]
-    #[arg(long, value_name = "HOW")]
+    /// Lock the server's memory, so that its own host can mount it: auto, on or off [default: auto]
+    ///
+    /// auto locks it if the server listens on loopback and has the right.
+    #[arg(long, value_name = "HOW", help_heading = CACHE)]
     pub(crate) lock_memory: Option<String>,
-    /// Level of the server's log: off, error, warn, info, debug or trace; under systemd with the journal's priorities
-    /// [default: info]
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) log: Option<String>,
-    /// Serve figures for Prometheus at http://ADDR:PORT/metrics, to anyone who can connect; port 0 picks a free one
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) metrics: Option<String>,
-    /// Directory for state that outlives the server: the disks' measured speeds, the key of clients' handles [default:
-    /// $XDG_STATE_HOME/afflux, ~/.local/state/afflux, or root's /var/lib/afflux]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) state: Option<String>,
-    /// Refuse handles of files that were moved out of the directories on this host (those of directories moved out are
-    /// always refused); objects are then found by name, which takes a walk after a restart
-    #[arg(long)]
-    pub(crate) subtree_check: bool,
-    /// Serve a directory even if another server serves it, a parent of it or a directory below it. A file loses bytes
-    /// if clients of both servers write to it
-    #[arg(long)]
-    pub(crate) shared: bool,
-    /// Answer other machines with these addresses (with =ro, for reading only); may be given several times
-    #[arg(long, value_name = "ADDR[/BITS][=ro]")]
+    /// Answer other machines with these addresses; may be given several times
+    ///
+    /// With =ro behind an address, for reading only.
+    #[arg(long, value_name = "ADDR[/BITS][=ro]", help_heading = CALLERS)]
     pub(crate) allow: Vec<String>,
-    /// Which callers become the anonymous user: root of other machines, all (every caller, including this machine's
-    /// users) or none [default: root]
-    #[arg(long, value_name = "WHO")]
+    /// Which callers become the anonymous user: root, all or none [default: root]
+    ///
+    /// root is root of other machines; all is every caller, including this machine's users.
+    #[arg(long, value_name = "WHO", help_heading = CALLERS)]
     pub(crate) squash: Option<String>,
     /// User and group of the anonymous user [default: 65534:65534]
-    #[arg(long, value_name = "UID:GID")]
+    #[arg(long, value_name = "UID:GID", help_heading = CALLERS)]
     pub(crate) anon: Option<String>,
-    /// Answer other machines also from ports that every program there may use: any user of an allowed machine can then
-    /// call as any other
-    #[arg(long)]
+    /// Answer other machines also from ports above 1023
+    ///
+    /// Every program there may use such a port: any user of an allowed machine can then call as any other.
+    #[arg(long, help_heading = CALLERS)]
     pub(crate) any_port: bool,
     /// Refuse every change
-    #[arg(long)]
+    #[arg(long, help_heading = CALLERS)]
     pub(crate) read_only: bool,
-    /// Answer changes of names and attributes before they are durable, as `async` does in other servers' exports: a
-    /// crash of this host may lose the last ones after the clients were told that they are done
-    #[arg(long)]
+    /// Answer changes of names before they are durable: for many small files
+    ///
+    /// Changes of attributes, too, as `async` does in other servers' exports. A crash of this host may lose the last
+    /// ones after the clients were told that they are done.
+    #[arg(long, help_heading = NAMES)]
     pub(crate) async_metadata: bool,
-    /// Once the server is ready, print what it serves as one JSON object on one line
-    #[arg(long)]
+    /// Refuse handles of files that were moved out of the directories
+    ///
+    /// Those of directories moved out are always refused. Objects are then found by name, which takes a walk after a
+    /// restart.
+    #[arg(long, help_heading = NAMES)]
+    pub(crate) subtree_check: bool,
+    /// Serve a directory even if another server serves it, or a part of it
+    ///
+    /// A file loses bytes if clients of both servers write to it.
+    #[arg(long, help_heading = NAMES)]
+    pub(crate) shared: bool,
+    /// Directory for state that outlives the server [default: ~/.local/state/afflux]
+    ///
+    /// It has the disks' measured speeds and the key of clients' handles. The default is $XDG_STATE_HOME/afflux if that
+    /// is set, and /var/lib/afflux for root.
+    #[arg(long, value_name = "DIR", help_heading = NAMES)]
+    pub(crate) state: Option<String>,
+    /// Control socket for stat, top, set and others [default: one that these find by themselves]
+    #[arg(long, value_name = "PATH", help_heading = WATCHING)]
+    pub(crate) control: Option<String>,
+    /// Serve figures for Prometheus at http://ADDR:PORT/metrics
+    ///
+    /// To anyone who can connect; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = WATCHING)]
+    pub(crate) metrics: Option<String>,
+    /// Level of the log: off, error, warn, info, debug or trace [default: info]
+    ///
+    /// Under systemd with the journal's priorities.
+    #[arg(long, value_name = "LEVEL", help_heading = WATCHING)]
+    pub(crate) log: Option<String>,
+    /// Once the server is ready, print what it serves as one JSON object
+    #[arg(long, help_heading = WATCHING)]
     pub(crate) json: bool,
 }
 
@@ -218,12 +279,16 @@ pub(crate) struct Target {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  afflux stat\n  afflux stat --watch\n  \
-    afflux stat --json | jq .counters.nr_written\n\nRates are measured over half a second, with \
-    --watch over a second; all other figures are as of now.")]
+#[command(after_help = "Examples:\n  afflux stat\n  afflux stat --watch\n  afflux stat --verbose\n  \
+    afflux stat --json | jq .counters.nr_written\n\nThe tables are those of `afflux top`; --verbose has a policy's \
+    figures, the waits and the kernel's names. Rates are measured over half a second, with --watch over a second; all \
+    other figures are as of now.")]
 pub(crate) struct Stat {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Every figure as lines, under the kernel's names where there are such
+    #[arg(long, short, conflicts_with = "json")]
+    pub(crate) verbose: bool,
     /// One JSON object with every counter by name under "counters"
     #[arg(long)]
     pub(crate) json: bool,
@@ -250,7 +315,8 @@ pub(crate) struct Top {
     afflux delays --json | jq '.devices[].clients[] | {client, uid, read}'\n\nAs getdelays does for a task, it shows \
     for each client (the address and user of an NFS caller; a file, if the caller is not known) and each \
     device what the calls waited for, since the server started. A call counts once for each cause of its waits; \
-    calls that did not wait are left out.")]
+    calls that did not wait are left out. The sentence above names the main cause: the last second's with --watch, \
+    else the cause since the start.")]
 pub(crate) struct Delays {
     #[command(flatten)]
     pub(crate) target: Target,
@@ -322,15 +388,15 @@ pub(crate) struct TraceShow {
 #[derive(Debug, Args)]
 #[command(after_help = SET_EXAMPLES)]
 pub(crate) struct Set {
-    /// The knob and its new value (--help lists them)
-    #[arg(value_name = "KNOB=VALUE")]
-    pub(crate) assignment: String,
-    /// Set it only for this device, by its name in `afflux stat`
+    /// Knobs with their new values (--help lists them); all are checked before one changes
+    #[arg(value_name = "KNOB=VALUE", required = true)]
+    pub(crate) assignments: Vec<String>,
+    /// Set them only for this device, by its name in `afflux stat`
     #[arg(long, value_name = "D")]
     pub(crate) device: Option<String>,
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Print the outcome as one JSON object
+    /// Print the outcome as JSON objects, one a knob and line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -399,6 +465,22 @@ pub(crate) struct Eject {
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux completions bash > ~/.local/share/bash-completion/completions/afflux")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux man | man -l -\n  afflux man ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write the page of each command to this directory [default: print the page of afflux itself]
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 /// The arguments of a command that the other program has.

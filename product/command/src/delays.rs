@@ -1,11 +1,12 @@
-//! `afflux delays`: clients' waits for a running server's devices, with causes and durations, in the manner of
-//! `getdelays`.
+//! `afflux delays`: the cause of slowness, and clients' waits for a running server's devices, with causes and durations,
+//! in the manner of `getdelays`.
 //!
 //! Owns: asking, the blocks that people read, the object of JSON; the names of clients.
-//! Does not own: the figures (the engine), and the client of each (the server).
+//! Does not own: the figures (the engine), the client of each (the server), the choice of the cause (`cause`).
 //! Invariants: the longest waits come first. The number of blocks is bounded, and the last line counts the rest. JSON
 //! has all.
 
+mod cause;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +19,16 @@ use serde::Serialize;
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
+use crate::stat;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
+use cause::Seen;
 
-/// Between two reports of `--watch`.
+/// Between two reports of `--watch`, and the time that the cause is looked for.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Looks at the server within that time.
+const LOOKS: u32 = 5;
 
 /// Most clients of a device that people see.
 const SHOWN_MAX: usize = 16;
@@ -47,16 +53,35 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
     let redraw = !args.json && std::io::stdout().is_terminal();
     let mut drawn = 0;
     loop {
-        let delays = ask(&mut client)?;
-        let text = if args.json { json(&delays)? } else { blocks(&delays) };
+        let text = if args.json {
+            json(&ask(&mut client)?)?
+        } else {
+            let cause = cause::sentence(&look(&mut client)?);
+            format!("{cause}\n\n{}", blocks(&ask(&mut client)?))
+        };
         let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
         // The reader has closed the pipe: `delays --watch | head`.
         if !print(&erase, &text) || !args.watch {
             return Ok(());
         }
         drawn = text.lines().count();
-        thread::sleep(WATCH_INTERVAL);
+        if args.json {
+            thread::sleep(WATCH_INTERVAL);
+        }
     }
+}
+
+/// Looks at the server for a while.
+fn look(client: &mut Client) -> Outcome<Seen> {
+    let before = stat::report(client)?;
+    let mut seen = Seen { now: before.clone(), before, looks: 0, on_their_way: 0 };
+    for _ in 0..LOOKS {
+        thread::sleep(WATCH_INTERVAL / LOOKS);
+        seen.now = stat::report(client)?;
+        seen.looks += 1;
+        seen.on_their_way += u32::from(seen.now.nfs.request_bytes > 0);
+    }
+    Ok(seen)
 }
 
 fn print(erase: &str, text: &str) -> bool {

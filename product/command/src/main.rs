@@ -43,6 +43,8 @@ fn main() -> ExitCode {
         Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
+        Command::Completions(of) => afflux_manual::print_completions(Arguments::described(), of.shell),
+        Command::Man(man) => afflux_manual::manual(Arguments::described(), man.directory.as_deref()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,6 +19,7 @@ mod prefault;
 mod reload;
 pub(crate) mod running;
 pub(crate) mod signals;
+mod small_files;
 pub(crate) mod state;
 mod told;
 mod upkeep;

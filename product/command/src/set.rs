@@ -1,8 +1,8 @@
-//! `afflux set`: changes a knob of a running server.
+//! `afflux set`: changes knobs of a running server.
 //!
-//! Owns: asking, and printing the value in force.
-//! Does not own: checking the value: the server does that, against its knobs in force.
-//! Invariants: on success the value is already in force.
+//! Owns: asking, and printing the values in force.
+//! Does not own: checking the values: the server does that, against its knobs in force.
+//! Invariants: on success each value is already in force; on failure none has changed.
 
 use crate::args;
 use crate::control::client::Client;
@@ -12,13 +12,17 @@ use afflux_report::{output, units};
 
 pub(crate) fn run(args: &args::Set) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
-    let request = Request::Set { assignment: args.assignment.clone(), device: args.device.clone() };
-    client.ask(&request)?;
+    client.ask(&Request::Set { assignments: args.assignments.clone(), device: args.device.clone() })?;
+    args.assignments.iter().try_for_each(|_| show(&mut client, args.json))
+}
+
+/// Prints the reply for one knob.
+fn show(client: &mut Client, json: bool) -> Outcome {
     let reply = client.reply()?;
     let Reply::Set { knob, unit, value, device } = &reply else {
         return Err(client.unexpected(&reply));
     };
-    if args.json {
+    if json {
         let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
         output::say(line);
     } else {

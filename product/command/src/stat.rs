@@ -1,7 +1,7 @@
 //! `afflux stat`: the state of a running server.
 //!
-//! Owns: the lines that people read, the intervals of `--watch`. `law` has a policy's figures, `waits` the waits.
-//! Does not own: the figures (the server's report).
+//! Owns: the lines of `--verbose`, the intervals of `--watch`. `law` has a policy's figures, `waits` the waits.
+//! Does not own: the figures (the server's report), the tables without `--verbose` (`top`).
 //! Invariants: a rate is the difference of two reports over the time between them; nothing is redrawn unless standard
 //! output is a terminal.
 
@@ -17,6 +17,7 @@ use std::time::Duration;
 use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
+use crate::top::Tables;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
@@ -35,12 +36,15 @@ pub(crate) fn run(args: &args::Stat) -> Outcome {
         return json(&mut client, args.watch);
     }
     let mut before = report(&mut client)?;
+    let mut tables = Tables::default();
+    tables.take(before.clone());
     let redraw = std::io::stdout().is_terminal();
     let mut drawn = 0;
     loop {
         thread::sleep(if args.watch { WATCH_INTERVAL } else { ONCE_INTERVAL });
         let now = report(&mut client)?;
-        let text = lines(&before, &now);
+        tables.take(now.clone());
+        let text = if args.verbose { lines(&before, &now) } else { tables.text() };
         let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
         if !print(&erase, &text) || !args.watch {
             return Ok(());
@@ -67,7 +71,8 @@ fn print(erase: &str, text: &str) -> bool {
     write!(stdout, "{erase}{}", output::harmless(text, &[])).and_then(|()| stdout.flush()).is_ok()
 }
 
-fn report(client: &mut Client) -> Outcome<Report> {
+/// Asks for a report.
+pub(crate) fn report(client: &mut Client) -> Outcome<Report> {
     client.ask(&Request::Stat)?;
     match client.reply()? {
         Reply::Report(report) => Ok(*report),
@@ -213,7 +218,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
 }
 
 /// Calls of all procedures; the rows for statuses and refusals are left out.
-fn calls(report: &Report) -> u64 {
+pub(crate) fn calls(report: &Report) -> u64 {
     let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
     report.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
 }
@@ -229,7 +234,7 @@ fn moved(before: &Report, now: &Report, counter: &str) -> u64 {
     value(now).saturating_sub(value(before))
 }
 
-fn per_second(number: u64, time: Duration) -> String {
+pub(crate) fn per_second(number: u64, time: Duration) -> String {
     let seconds = time.as_secs_f64();
     units::count(if seconds > 0.0 { (number as f64 / seconds).round() as u64 } else { 0 })
 }

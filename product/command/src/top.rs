@@ -2,7 +2,7 @@
 //!
 //! Owns: the choice among three forms: a full screen, plain lines, JSON.
 //! Does not own: asking (`follow`), rates and sums (`model`), the picture (`screen`), the terminal (`terminal`).
-//! Invariants: all three forms show the same rows. The server gets only the requests of `stat` and `trace`.
+//! Invariants: all three forms, and `stat`, show the same rows. The server gets only the requests of `stat` and `trace`.
 
 mod follow;
 mod keys;
@@ -18,9 +18,10 @@ mod tests;
 use std::io::{IsTerminal, Write};
 
 use crate::args;
+use crate::control::messages::Report;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
-use follow::Following;
+use follow::{Following, Sample};
 use model::Model;
 
 /// Columns of plain lines if the width is unknown.
@@ -38,10 +39,29 @@ pub(crate) fn run(args: &args::Top) -> Outcome {
         });
     }
     if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        let columns = console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| columns.into());
-        return print(&following, args.once, |model| Ok(lines::text(&model.rows(), columns, ROWS)));
+        return print(&following, args.once, |model| Ok(lines::text(&model.rows(), columns(), ROWS)));
     }
     terminal::run(&following)
+}
+
+/// Columns of plain lines.
+fn columns() -> usize {
+    console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| columns.into())
+}
+
+/// The tables from reports alone. Without events, files have only the calls that wait for them now.
+#[derive(Default)]
+pub(crate) struct Tables(Model);
+
+impl Tables {
+    pub(crate) fn take(&mut self, report: Report) {
+        self.0.take(Sample { report, events: Vec::new(), lost: 0 });
+    }
+
+    /// The tables as plain lines; rates need two reports.
+    pub(crate) fn text(&self) -> String {
+        lines::text(&self.0.rows(), columns(), ROWS)
+    }
 }
 
 /// Prints the text of each second until the reader is gone (`top | head`).

@@ -29,7 +29,7 @@ use crate::reading::{self, Readings};
 use crate::reclaim::{Dropped, Reclaim, ReclaimForm};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
+use crate::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
 use crate::trace::{Event, Follower};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
@@ -401,14 +401,7 @@ impl<P: Platform> Engine<P> {
     /// # Panics
     /// If the knob's owner did not add its table to the engine's settings.
     pub fn set_knob(&self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
-        let settings = self.settings();
-        let knob = knob.id(settings);
-        would_fit(settings, knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
-        settings.change(knob, value)?;
-        self.knob_changed(settings.info(knob));
-        let knob = settings.info(knob).name;
-        self.base.trace_device(None, || Event::KnobChanged { knob, value });
-        Ok(())
+        self.set_knobs(None, &[(knob.id(self.settings()), value)])
     }
 
     /// Sets a knob for one device; takes effect as the knob's row says. Does nothing for an unknown device.
@@ -416,16 +409,33 @@ impl<P: Platform> Engine<P> {
     /// # Panics
     /// As [`Engine::set_knob`].
     pub fn set_device_knob(&self, device: DeviceId, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
-        let Some(device) = self.device(device) else {
-            return Ok(());
-        };
+        self.set_knobs(Some(device), &[(knob.id(self.settings()), value)])
+    }
+
+    /// Sets several knobs, for one device or for all: each of them, or none if one value is refused. The values are
+    /// checked together, so their order does not matter. Does nothing for an unknown device.
+    pub fn set_knobs(&self, device: Option<DeviceId>, changes: &[(KnobId, u64)]) -> Result<(), KnobError> {
         let settings = self.settings();
-        let knob = knob.id(settings);
-        would_fit(settings, knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
-        device.settings().set(settings, knob, value)?;
-        self.knob_changed(settings.info(knob));
-        let knob = settings.info(knob).name;
-        self.base.trace_device(Some(device.id()), || Event::KnobChanged { knob, value });
+        let device = match device.map(|id| self.device(id)) {
+            Some(None) => return Ok(()),
+            found => found.flatten(),
+        };
+        let common = changes.iter().map(|(knob, _)| settings.info(*knob)).find(|knob| knob.scope != Scope::Device);
+        if let (Some(_), Some(knob)) = (&device, common) {
+            return Err(KnobError::NotPerDevice { name: knob.name });
+        }
+        let now = |knob: KnobId| device.as_ref().map_or_else(|| settings.get(knob), |it| it.knob(settings, knob));
+        would_fit(settings, changes, Some(self.shares()), &now)?;
+        for (knob, value) in changes.iter().copied() {
+            match &device {
+                Some(device) => device.settings().set(settings, knob, value)?,
+                None => settings.change(knob, value)?,
+            }
+            let info = settings.info(knob);
+            self.knob_changed(info);
+            let id = device.as_ref().map(|device| device.id());
+            self.base.trace_device(id, || Event::KnobChanged { knob: info.name, value });
+        }
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 //! Owns: horizontal bars in groups, error bars, values written beside them.
 //! Does not own: units (`axis`), the surface (`sheet`).
 //! Invariants: bars begin at zero, and every value is written out. A group's name that does not fit into the lines
-//! beside its bars is cut there, and complete in the description.
+//! beside its bars is cut there, and complete in the description. An interval far wider than the others ends with the
+//! axis, and a sentence gives its end.
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,12 @@ const GROUP_GAP: f64 = 12.0;
 
 /// Names take at most this share of the sheet.
 const NAME_SHARE: f64 = 0.36;
+
+/// The ends of this share of the intervals decide where the axis ends ...
+const MOST: f64 = 0.9;
+
+/// ... unless all are within this multiple of it.
+const FAR: f64 = 2.0;
 
 /// Distance of two lines of a name, in heights of its letters.
 const LINE: f64 = 1.2;
@@ -114,8 +121,44 @@ impl Bars {
         &self.title
     }
 
-    pub(crate) fn sentence(&self) -> &str {
-        &self.note
+    /// The note, and the ends of intervals that the axis cuts.
+    pub(crate) fn sentence(&self) -> String {
+        let (low, high) = self.reach();
+        let cut = |bar: &Bar| bar.begin() < low || bar.end() > high;
+        let named = |(name, series, bar): (&str, &str, Bar)| {
+            let series = if self.series.len() < 2 { String::new() } else { format!(", {series}") };
+            let (from, to) = bar.interval.unwrap_or_default();
+            let [from, to] = [from, to].map(|value| self.quantity.text(value));
+            format!("Cut: the interval of {name}{series} is from {from} to {to}.")
+        };
+        let note = (!self.note.is_empty()).then(|| self.note.clone());
+        let cut = self.named().filter(|(_, _, bar)| cut(bar)).map(named);
+        note.into_iter().chain(cut).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The ends of the axis: all values, and all intervals unless a few are far wider than the others.
+    fn reach(&self) -> (f64, f64) {
+        let side = |ends: Vec<f64>, values: f64| {
+            let mut ends = ends;
+            ends.sort_by(f64::total_cmp);
+            let longest = ends.last().copied().unwrap_or(0.0);
+            let at = (ends.len() as f64 * MOST).ceil() as usize;
+            let most = ends.get(at.saturating_sub(1)).copied().unwrap_or(0.0).max(values);
+            if most > 0.0 && longest > FAR * most { most } else { longest }
+        };
+        let largest =
+            |sign: f64| self.figures().map(|bar| sign * bar.value).filter(|it| it.is_finite()).fold(0.0, f64::max);
+        let high = side(self.figures().map(Bar::end).collect(), largest(1.0));
+        let low = side(self.figures().map(|bar| -bar.begin()).collect(), largest(-1.0).max(high));
+        (-low, high)
+    }
+
+    /// Each figure with the names of its group and its series.
+    fn named(&self) -> impl Iterator<Item = (&str, &str, Bar)> {
+        self.groups.iter().flat_map(move |(name, bars)| {
+            let series = self.series.iter().map(String::as_str);
+            series.zip(bars).filter_map(move |(series, bar)| Some((name.as_str(), series, (*bar)?)))
+        })
     }
 
     /// The drawing; `id` is unique in the document.
@@ -124,9 +167,8 @@ impl Bars {
         let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, font)).fold(0.0, f64::max);
         let names = widest(&mut self.groups.iter().map(|(name, _)| name.clone()));
         let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
-        let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
+        let (lowest, largest) = self.reach();
         let wanted = if width == Width::Wide { 6 } else { 3 };
-        let lowest = self.figures().map(Bar::begin).fold(0.0, f64::min);
         let scale = axis.scale((lowest, largest), wanted);
         let value_text = |bar: Bar| axis.value_text(&scale, bar.value);
         let values = widest(&mut self.figures().map(value_text));

@@ -119,7 +119,7 @@ impl Page {
         self.figures += 1;
         let (title, note) = match &figure {
             Figure::Plot(plot) => (plot.title(), plot.sentence()),
-            Figure::Bars(bars) => (bars.title(), bars.sentence().to_owned()),
+            Figure::Bars(bars) => (bars.title(), bars.sentence()),
         };
         let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", prose(&note)) };
         let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", prose(title));

@@ -173,7 +173,8 @@ impl<P: Platform> Volume<P> {
         self.names_durable.store(durable, Ordering::Relaxed);
     }
 
-    pub(crate) fn names_durable(&self) -> bool {
+    /// Whether changes of names are answered once they are durable.
+    pub fn names_durable(&self) -> bool {
         self.names_durable.load(Ordering::Relaxed)
     }
 

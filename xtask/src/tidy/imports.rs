@@ -73,7 +73,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "command",
-        ours: &["budget", "engine", "frames", "frontend", "govern", "linux", "metrics", "nfs", "report", "volume"],
+        ours: &[
+            "budget", "engine", "frames", "frontend", "govern", "linux", "manual", "metrics", "nfs", "report", "volume",
+        ],
         ours_in_tests: &["nfs-check", "nfs-client", "page-check", "scratch"],
         others: None,
     },
@@ -85,6 +87,7 @@ const TABLE: &[Row] = &[
             "frames",
             "frontend",
             "linux",
+            "manual",
             "nfs",
             "report",
             "simulator",
@@ -113,6 +116,12 @@ const OPTIONAL: &[Row] = &[
         ours: &["budget"],
         ours_in_tests: &["scratch"],
         others: Some(&["rustix", "serde", "serde_json", "thiserror"]),
+    },
+    Row {
+        name: "manual",
+        ours: &["report"],
+        ours_in_tests: &[],
+        others: Some(&["clap", "clap_complete", "clap_mangen", "roff"]),
     },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &["scratch"], others: None },

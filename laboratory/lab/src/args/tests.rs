@@ -7,7 +7,8 @@ use crate::knobs::of_simulation;
 #[test]
 fn the_help_of_each_command_that_simulates_says_what_each_knob_does() {
     for command in ["simulate", "replay"] {
-        let mut described = Arguments::described();
+        let mut described = Arguments::described().term_width(0);
+        described.build();
         let found = described.get_subcommands_mut().find(|it| it.get_name() == command);
         let help = found.map(Command::render_long_help).unwrap().to_string();
         for (_, info) in of_simulation().all() {

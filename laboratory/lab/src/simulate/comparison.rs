@@ -32,13 +32,13 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let _ = writeln!(all, "{}", answer(runs));
     let _ = write!(all, "\n{}", table(runs).text(terminal));
     for run in runs {
-        let wrong = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
+        let wrong = text::errors(run.figures.by_job()) + &text::ending(&run.figures);
         if !wrong.is_empty() {
             let _ = write!(all, "\n{}\n{wrong}", terminal.paint(Paint::Strong, &run.policy));
         }
     }
     let _ = write!(all, "\n{}", callers(runs));
-    let _ = writeln!(all, "\n{}", identity(runs));
+    let _ = writeln!(all, "\n{}\n{}", text::UNITS, identity(runs));
     all
 }
 
@@ -74,7 +74,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
         let cells = runs.iter().map(|run| figure(&run.figures));
         table.row(names.into_iter().chain(cells));
     };
-    let jobs = runs.first().map_or(&[][..], |run| &run.figures.jobs);
+    let jobs = runs.first().map_or(&[][..], |run| run.figures.by_job());
     for (at, job) in jobs.iter().enumerate() {
         let mut name = text::name(job);
         let calls: [(&str, Call); 4] = [
@@ -84,7 +84,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
             ("fsync", |job| &job.sync),
         ];
         for (word, call) in calls {
-            let of = |figures: &Figures| figures.jobs.get(at).map(call).filter(|call| call.ops > 0).cloned();
+            let of = |figures: &Figures| figures.by_job().get(at).map(call).filter(|call| call.ops > 0).cloned();
             if !runs.iter().any(|run| of(&run.figures).is_some()) {
                 continue;
             }

@@ -46,6 +46,14 @@ pub(super) fn lives(curve: &Curve) -> bool {
     curve.iter().any(|point| point.1 > 0.0)
 }
 
+/// The value that a fiftieth of the points that live exceed: the largest without short peaks.
+pub(super) fn high(curve: &Curve) -> f64 {
+    let mut values: Vec<f64> = curve.iter().map(|point| point.1).filter(|value| *value > 0.0).collect();
+    values.sort_by(f64::total_cmp);
+    let at = values.len().saturating_sub(1) * 49 / 50;
+    values.get(at).copied().unwrap_or(0.0)
+}
+
 pub(super) fn largest(curve: &Curve) -> f64 {
     curve.iter().map(|point| point.1).fold(0.0, f64::max)
 }

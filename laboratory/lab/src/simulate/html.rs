@@ -22,6 +22,13 @@ use afflux_report::units;
 /// The axis of throughput ends at this multiple of the disk's peak.
 const TIMES_THE_DISK: f64 = 2.5;
 
+/// A figure of a sample.
+type Sampled = fn(&DeviceSample) -> u64;
+
+/// Bytes accepted, written and read since the sample before.
+const RATES: [Sampled; 3] =
+    [|sample| sample.accepted_bytes, |sample| sample.moved_bytes.1, |sample| sample.moved_bytes.0];
+
 /// The meaning of words, names and units.
 const WORDS: &str = include_str!("html/words.md");
 const WORDS_TITLE: &str = "Words on this page";
@@ -53,7 +60,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
             page.table(&comparison::table(runs));
             comparison::callers(runs).lines().for_each(|line| page.paragraph(&format!("{line}.")));
             for run in runs {
-                let had = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
+                let had = text::errors(run.figures.by_job()) + &text::ending(&run.figures);
                 if !had.is_empty() {
                     page.section(&format!("{}: what went wrong", run.policy));
                     wrongs(&mut page, &run.figures);
@@ -133,7 +140,7 @@ fn counters(run: &Run) -> Table {
 
 /// Failures and losses, one paragraph each.
 fn wrongs(page: &mut Page, figures: &Figures) {
-    let errors = text::errors(&figures.jobs);
+    let errors = text::errors(figures.by_job());
     let ending = text::ending(figures);
     errors.lines().skip(1).chain(ending.lines()).for_each(|line| page.paragraph(line.trim()));
 }
@@ -145,9 +152,10 @@ struct Shared {
     memory: f64,
     /// Deepest queue.
     depth: f64,
-    /// The highest rate of a disk, and the highest rate at which bytes were accepted from writers.
+    /// The highest rate of a disk without short peaks, and the highest rate with them and at which bytes were accepted
+    /// from writers.
     disk: f64,
-    accepted: f64,
+    peak: f64,
     /// The shortest and the longest drawn latency, in seconds, if any is drawn.
     latency: Option<(f64, f64)>,
 }
@@ -157,14 +165,15 @@ impl Shared {
         let devices = || runs.iter().flat_map(|run| &run.figures.devices);
         let most =
             |of: &dyn Fn(&DeviceOutcome) -> Curve| devices().map(|it| curves::largest(&of(it))).fold(0.0, f64::max);
-        let moved = |of: fn(&DeviceSample) -> u64| most(&|device| curves::rate(device, of));
+        let moved = |of: Sampled| most(&|device| curves::rate(device, of));
+        let usual = |of: Sampled| devices().map(|device| curves::high(&curves::rate(device, of))).fold(0.0, f64::max);
         let level = |of: fn(&DeviceSample) -> u64| most(&|device| curves::level(device, of));
         Self {
             end_s: runs.iter().map(|run| seconds(run.figures.virtual_ns)).fold(0.0, f64::max),
             memory: level(|sample| sample.dirty_limit_bytes.max(sample.dirty_bytes).max(sample.writeback_bytes)),
             depth: level(|sample| sample.queue_depth.into()),
-            disk: moved(|sample| sample.moved_bytes.1).max(moved(|sample| sample.moved_bytes.0)),
-            accepted: moved(|sample| sample.accepted_bytes),
+            disk: usual(|sample| sample.moved_bytes.1).max(usual(|sample| sample.moved_bytes.0)),
+            peak: RATES.into_iter().map(moved).fold(0.0, f64::max),
             latency: latencies_of(runs),
         }
     }
@@ -187,7 +196,7 @@ fn titled(title: &str, policy: &str) -> String {
 
 /// The shortest and the longest latency that [`latencies`] draws for these runs.
 fn latencies_of(runs: &[Run]) -> Option<(f64, f64)> {
-    let calls = runs.iter().flat_map(|run| &run.figures.jobs).flat_map(text::calls);
+    let calls = runs.iter().flat_map(|run| run.figures.by_job()).flat_map(text::calls);
     let all = calls.flat_map(|(_, operation)| slowest(operation)).map(|(_, latency)| latency);
     all.fold(None, |range, latency| {
         let (low, high) = range.unwrap_or((latency, latency));
@@ -209,7 +218,7 @@ fn latencies(run: &Run, shared: &Shared, policy: &str) -> Option<Plot> {
     let y = if let Some((low, high)) = shared.latency { y.range(low, high) } else { y };
     let mut plot = Plot::new(titled("Latency of the slowest calls", policy), x, y).note("Farther right: rarer.");
     let mut any = false;
-    for job in &run.figures.jobs {
+    for job in run.figures.by_job() {
         for (call, operation) in text::calls(job) {
             let points = slowest(operation);
             any |= points.len() > 1;
@@ -257,21 +266,21 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
     plots
 }
 
-/// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them: the axis ends where
-/// the disk's curve is still visible, and the note gives the peak of the other.
+/// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them, and a disk may have a
+/// short peak: the axis ends where the disk's usual rate is still visible, and the note gives the peak.
 fn throughput(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Plot {
-    let accepted = curves::rate(device, |sample| sample.accepted_bytes);
-    let written = curves::rate(device, |sample| sample.moved_bytes.1);
-    let read = curves::rate(device, |sample| sample.moved_bytes.0);
+    let [accepted, written, read] = RATES.map(|of| curves::rate(device, of));
     let top = TIMES_THE_DISK * shared.disk;
-    let peak = curves::largest(&accepted);
-    let cut = top > 0.0 && shared.accepted > top;
-    let whole = shared.accepted.max(shared.disk);
-    let axis = shared.axis("Throughput", Quantity::DataRate, if cut { top } else { whole });
+    let (who, peak) = [("the cache accepted", &accepted), ("the disk wrote", &written), ("the disk read", &read)]
+        .map(|(who, curve)| (who, curves::largest(curve)))
+        .into_iter()
+        .fold(("", 0.0), |most, one| if one.1 > most.1 { one } else { most });
+    let cut = top > 0.0 && shared.peak > top;
+    let axis = shared.axis("Throughput", Quantity::DataRate, if cut { top } else { shared.peak });
     let mut plot = Plot::new(titled("Throughput", policy), shared.time(), axis);
     if cut && peak > top {
         let peak = units::rate(peak as u64, Duration::from_secs(1));
-        plot = plot.note(format!("Cut at the top: the cache accepted up to {peak}."));
+        plot = plot.note(format!("Cut at the top: {who} up to {peak}."));
     }
     for (name, curve) in [("accepted from writers", accepted), ("written to disk", written), ("read from disk", read)] {
         if curves::lives(&curve) {

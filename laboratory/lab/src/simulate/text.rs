@@ -41,6 +41,11 @@ const CURVE_WIDTH: usize = 40;
 /// Size of a page of the cache.
 const PAGE_BYTES: u64 = 4096;
 
+/// The units of a report, which explains them once.
+pub(super) const UNITS: &str = "\
+All times are virtual. kB, MB and GB are decimal (data, rates); KiB, MiB and GiB are binary (memory).
+p50, p99: half of the calls, one in a hundred, took longer; max is the longest.";
+
 /// The whole report.
 pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let figures = &run.figures;
@@ -53,7 +58,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let table = |table: &Table| if table.is_empty() { String::new() } else { table.text(terminal) };
     let parts = [
         table(&jobs(figures)),
-        errors(&figures.jobs),
+        errors(figures.by_job()),
         table(&latencies(figures)),
         table(&devices(figures)),
         table(&delays(figures)),
@@ -64,7 +69,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     for part in parts.iter().filter(|part| !part.is_empty()) {
         let _ = write!(text, "\n{part}");
     }
-    let _ = writeln!(text, "\n{}", identity(figures));
+    let _ = writeln!(text, "\n{UNITS}\n{}", identity(figures));
     text
 }
 
@@ -113,7 +118,7 @@ pub(super) fn name(job: &JobOutcome) -> String {
 
 /// Rows of a table, with each job's name in the first of its rows. An `idle` job has a row that says so.
 fn by_call(figures: &Figures, table: &mut Table, idle: bool, row: impl Fn(&str, &OperationOutcome) -> Vec<String>) {
-    for job in &figures.jobs {
+    for job in figures.by_job() {
         let mut name = name(job);
         for (call, operation) in calls(job) {
             let mut cells = vec![std::mem::take(&mut name), call.to_owned()];

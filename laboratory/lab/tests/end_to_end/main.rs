@@ -6,5 +6,6 @@ mod bad_input;
 mod command;
 mod experiments;
 mod fio_rates;
+mod manual;
 mod simulate;
 mod traces;

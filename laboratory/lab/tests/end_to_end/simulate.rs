@@ -488,3 +488,16 @@ fn a_users_disk_is_checked() {
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output).contains("mine.toml:27: write_cash_bytes"), "{}", text(&output));
 }
+
+#[test]
+fn clones_of_a_job_are_one_line_for_people_and_apart_in_json() {
+    let scratch = Scratch::new();
+    let job = scratch.file("job.fio", "[clone]\nrw=write\nsize=1m\nbs=64k\nnumjobs=3\n");
+    let said = text(&run(scratch.path(), &["simulate", &job, "--device", "usb2-disk"]));
+    let lines: Vec<_> = said.lines().filter(|line| line.trim_start().starts_with("clone ×3")).collect();
+    assert!(lines.iter().any(|line| line.contains("3.15 MB") && line.contains(" 48 ")), "{said}");
+    assert!(!said.lines().any(|line| line.starts_with("  clone  ")), "{said}");
+    let told = object(&run(scratch.path(), &["simulate", &job, "--device", "usb2-disk", "--json"]));
+    let bytes: Vec<_> = told["jobs"].as_array().unwrap().iter().map(|job| job["write"]["bytes"].clone()).collect();
+    assert_eq!(bytes, [1 << 20, 1 << 20, 1 << 20], "{told}");
+}

@@ -28,7 +28,7 @@ use crate::left::Left;
 use crate::locking::lock;
 use crate::outcome::{DelayOutcome, DeviceOutcome, EngineOutcome, JobLog, Loss, LossCause, Outcome, Unwritten};
 use crate::plan::{Plan, Start, plan};
-use crate::recorder::CallLog;
+use crate::recorder::{CallLog, grouped};
 use crate::runner::{self, Doing, described};
 use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
 use afflux_simulator::{CPUS_MAX, CpuOptions, Machine, Memory, Random, ScriptedWhat, World, WorldOptions};
@@ -247,12 +247,13 @@ impl Simulation {
             }
         });
         let rows = clients.iter().map(|client| &client.row).chain(replays.iter().map(|replay| &replay.row));
-        let rows = rows.chain(&plan.rows);
+        let rows: Vec<_> = rows.chain(&plan.rows).collect();
         Outcome {
             seed: self.seed,
             trace_hash: world.trace_hash(),
             virtual_ns: ended.virtual_ns,
-            jobs: rows.map(|row| lock(row).outcome()).collect(),
+            jobs: rows.iter().map(|row| lock(row).outcome()).collect(),
+            groups: grouped(&rows, rows.len() - plan.rows.len()),
             devices: devices.collect(),
             engine: EngineOutcome {
                 cache_bytes: status.cache_bytes,

@@ -19,10 +19,10 @@ pub(crate) enum Request {
     Stat,
     /// Each client's waits.
     Delays,
-    /// Set a knob.
+    /// Set knobs: all of them, or none if one is refused.
     Set {
-        /// `KNOB=VALUE`.
-        assignment: String,
+        /// Each `KNOB=VALUE`.
+        assignments: Vec<String>,
         /// Only for this device.
         device: Option<String>,
     },
@@ -68,7 +68,7 @@ pub(crate) enum Reply {
         /// Since the server was ready.
         uptime_ns: u64,
     },
-    /// Answer to `Set`.
+    /// Answer to `Set`: one for each knob, in the same order.
     Set {
         /// The knob.
         knob: String,
@@ -162,6 +162,9 @@ pub(crate) struct Report {
     /// The eviction policy.
     #[serde(default)]
     pub(crate) eviction: String,
+    /// Whether changes of names are answered once they are durable (no `--async-metadata`).
+    #[serde(default)]
+    pub(crate) names_durable: bool,
     /// The devices.
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.

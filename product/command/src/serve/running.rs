@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::counters::COUNTERS;
-use afflux_engine::settings::{KnobError, did_you_mean};
+use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
 use afflux_linux::{HostDevice, LinuxPlatform, ServeHandle};
@@ -125,6 +125,7 @@ impl Running {
             },
             policy: status.policy.to_owned(),
             eviction: status.eviction.to_owned(),
+            names_durable: self.volume.names_durable(),
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
             nfs: NfsGauges {
                 connections: counts.connections as u64,
@@ -186,22 +187,26 @@ impl Running {
         own.map(|(knob, value)| (knob.to_owned(), value)).collect()
     }
 
-    fn set(&self, assignment: &str, device: Option<String>) -> Result<Reply, String> {
-        let found = device.as_deref().map(|name| self.device_named(name)).transpose()?;
+    /// Sets all these knobs or none. Returns a reply for each.
+    fn set(&self, assignments: &[String], device: Option<&str>) -> Result<Vec<Reply>, String> {
+        let (settings, mut changes) = (self.engine.settings(), Vec::new());
+        let found = device.map(|name| self.device_named(name)).transpose()?;
         let say = |error: KnobError| error.to_string();
-        let (knob, value) = self.engine.settings().parse(assignment).map_err(say)?;
-        match found {
-            Some(device) => self.engine.set_device_knob(device, knob, value).map_err(say)?,
-            None => self.engine.set_knob(knob, value).map_err(say)?,
+        for assignment in assignments {
+            let (knob, value) = settings.parse(assignment).map_err(say)?;
+            if changes.iter().any(|(other, _)| *other == knob) {
+                return Err(format!("{} has two values; name it once", settings.info(knob).name));
+            }
+            changes.push((knob, value));
         }
-        let info = self.engine.settings().info(knob);
-        info!(
-            "{} is now {value} {} for {}",
-            info.name,
-            info.unit,
-            device.as_deref().map_or("all devices".to_owned(), shown)
-        );
-        Ok(Reply::Set { knob: info.name.to_owned(), unit: info.unit.to_owned(), value, device })
+        self.engine.set_knobs(found, &changes).map_err(say)?;
+        let reply = |(knob, value): (KnobId, u64)| {
+            let info = settings.info(knob);
+            let whom = device.map_or("all devices".to_owned(), shown);
+            info!("{} is now {value} {} for {whom}", info.name, info.unit);
+            Reply::Set { knob: info.name.into(), unit: info.unit.into(), value, device: device.map(str::to_owned) }
+        };
+        Ok(changes.into_iter().map(reply).collect())
     }
 
     fn device_named(&self, name: &str) -> Result<DeviceId, String> {
@@ -364,10 +369,10 @@ impl Responder for Running {
         match request {
             Request::Stat => send(Reply::Report(Box::new(self.report()))),
             Request::Delays => self.delays(send),
-            Request::Set { assignment, device } => {
-                let refused = |reason| Reply::Refused { reason, wrong_use: true };
-                send(self.set(&assignment, device).unwrap_or_else(refused))
-            }
+            Request::Set { assignments, device } => match self.set(&assignments, device.as_deref()) {
+                Ok(replies) => replies.into_iter().try_for_each(send),
+                Err(reason) => send(Reply::Refused { reason, wrong_use: true }),
+            },
             Request::Drain => {
                 info!("writing everything, as requested on the control socket");
                 let mut heard = Ok(());

@@ -1,7 +1,8 @@
-//! A server's upkeep: it saves the disks' prices, and reports devices that hang.
+//! A server's upkeep: it saves the disks' prices, and reports devices that hang and many small files.
 //!
 //! Owns: the thread, when it looks.
-//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy).
+//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), what many small files are
+//! (`small_files`).
 //! Invariants: only the server's end waits for it, for one look at most. A failure to save is reported once.
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use tracing::{info, warn};
 use super::kept_prices::{KeptPrices, Learned};
 use super::lock;
 use super::running::Running;
+use super::small_files::{Counts, SmallFiles, WITHIN};
 use afflux_report::{output, units};
 
 /// Between two looks at the devices.
@@ -34,11 +36,13 @@ pub(super) struct Upkeep {
 impl Upkeep {
     pub(super) fn start(running: &Arc<Running>, kept: Arc<Mutex<KeptPrices>>) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
-        let mut looks = Looks { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new() };
+        let small_files = SmallFiles::default();
+        let mut looks = Looks { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new(), small_files };
         let body = move || {
             let mut kept_at = Instant::now();
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 looks.say_who_hangs();
+                looks.say_many_small_files();
                 if kept_at.elapsed() >= KEEP_EVERY {
                     looks.keep();
                     kept_at = Instant::now();
@@ -67,6 +71,7 @@ struct Looks {
     said: bool,
     /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
+    small_files: SmallFiles,
 }
 
 impl Looks {
@@ -80,6 +85,26 @@ impl Looks {
         if let (Err(error), false) = (lock(&self.kept).keep(learned), self.said) {
             warn!("the disks' measured speeds could not be kept: {error}");
             self.said = true;
+        }
+    }
+
+    /// Says once that `--async-metadata` would help.
+    fn say_many_small_files(&mut self) {
+        if !self.running.volume.names_durable() {
+            return;
+        }
+        let calls = self.running.server.calls();
+        let now = Counts {
+            at: self.running.since.elapsed(),
+            created: calls.iter().filter(|(name, _)| *name == "nfs_create").map(|(_, count)| count).sum(),
+            dirtied_bytes: self.running.engine.status().devices.iter().map(|device| device.dirtied_bytes).sum(),
+        };
+        if let Some(created) = self.small_files.look(now) {
+            let (created, seconds) = (units::count(created), WITHIN.as_secs());
+            info!(
+                "clients created {created} small files within {seconds} s, and each waited for its disk; \
+                 --async-metadata answers earlier, and a crash of this host may then undo the last changes"
+            );
         }
     }
 

@@ -25,6 +25,7 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
         },
         policy: "afflux".into(),
         eviction: "s3-window".into(),
+        names_durable: true,
         devices: vec![DeviceGauges {
             name: "sda1".into(),
             described: "USB".into(),

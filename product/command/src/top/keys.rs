@@ -21,6 +21,8 @@ pub(super) struct Choices {
     pub(super) letters: String,
     /// The filter before the user began to type; none unless typing.
     pub(super) typing: Option<String>,
+    /// The list of keys is shown in place of the tables.
+    pub(super) explains: bool,
     pub(super) ends: bool,
 }
 
@@ -39,6 +41,8 @@ impl Choices {
             }
             (KeyCode::Char(letter), true) if !control && self.letters.len() < LETTERS_MAX => self.letters.push(letter),
             (KeyCode::Char('q'), false) => self.ends = true,
+            (KeyCode::Char('?'), false) => self.explains = !self.explains,
+            (_, false) if self.explains => self.explains = false,
             (KeyCode::Char('s'), false) => self.order = self.order.next(),
             (KeyCode::Char('p' | ' '), false) => self.held = !self.held,
             (KeyCode::Char('/'), false) => self.typing = Some(std::mem::take(&mut self.letters)),

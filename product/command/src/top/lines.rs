@@ -19,7 +19,7 @@ pub(super) fn text(rows: &Rows, columns: usize, rows_max: usize) -> String {
     for table in tables.into_iter().filter(|table| !table.lines.is_empty()) {
         let Table { title, lines } = table.within(rows_max);
         text.push_str(&format!("\n{title}\n"));
-        lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+        lines.iter().for_each(|(line, _)| text.push_str(&format!("{line}\n")));
     }
     text.push('\n');
     text

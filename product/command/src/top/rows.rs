@@ -83,7 +83,10 @@ pub(super) struct Waited {
 
 impl Waited {
     pub(super) fn all(&self) -> u64 {
-        self.throttle_ns_per_s + self.sync_ns_per_s + self.read_ns_per_s + self.reclaim_ns_per_s
+        let Self { throttle_ns_per_s, sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s } = *self;
+        [sync_ns_per_s, read_ns_per_s, reclaim_ns_per_s]
+            .iter()
+            .fold(throttle_ns_per_s, |sum, ns| sum.saturating_add(*ns))
     }
 }
 
@@ -146,6 +149,67 @@ impl WaitRow {
     pub(super) fn is_as(&self, other: &Self) -> bool {
         let key = |row: &Self| (row.waits_for.clone(), row.device.clone(), row.client.clone(), row.file.clone());
         key(self) == key(other)
+    }
+}
+
+/// How much attention a row deserves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(super) enum Load {
+    #[default]
+    Calm,
+    /// Near a limit, or calls wait for a good part of the time.
+    Busy,
+    /// Over the budget, hung or failing, or calls wait all the time.
+    Over,
+}
+
+impl Load {
+    /// Busy from one value on, over from another.
+    fn of(value: u64, busy: u64, over: u64) -> Self {
+        if value >= over {
+            Self::Over
+        } else if value >= busy {
+            Self::Busy
+        } else {
+            Self::Calm
+        }
+    }
+}
+
+/// A second.
+const S: u64 = 1_000_000_000;
+
+impl DeviceRow {
+    pub(super) fn load(&self) -> Load {
+        let (owed, full) = match (self.owed_ns, self.budget_ns) {
+            (Some(owed), Some(budget)) => (owed, budget),
+            _ => (self.dirty_bytes, self.dirty_limit_bytes),
+        };
+        let is_failing = self.stalled_ns.is_some() || self.files_failed > 0;
+        // A device that is written at its speed owes about its budget; above it by a tenth it owes too much.
+        let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
+        if is_failing { Load::Over } else { by_debt }
+    }
+}
+
+impl ClientRow {
+    /// By the time that its calls waited in each second.
+    pub(super) fn load(&self) -> Load {
+        Load::of(self.waited.all(), S / 4, S)
+    }
+}
+
+impl FileRow {
+    /// As a client's.
+    pub(super) fn load(&self) -> Load {
+        Load::of(self.paused_ns_per_s.saturating_add(self.synced_ns_per_s), S / 4, S)
+    }
+}
+
+impl WaitRow {
+    /// By the time of a wait that lasts; one that ended is calm.
+    pub(super) fn load(&self) -> Load {
+        if self.ended_ns_ago.is_some() { Load::Calm } else { Load::of(self.longest_ns, S, 10 * S) }
     }
 }
 

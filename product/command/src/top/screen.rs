@@ -1,16 +1,16 @@
 //! The picture on a full screen.
 //!
-//! Owns: the lines of each table, the highlights, the last line with the keys.
+//! Owns: the lines of each table, the highlights and colours, the list of keys, the last line.
 //! Does not own: the tables (`table`), the user's choices (`keys`).
 //! Invariants: any size has a picture, down to none at all. Devices come first: on a small screen they get all lines.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use super::keys::Choices;
-use super::rows::Rows;
+use super::rows::{Load, Rows};
 use super::table::{self, Table};
 use afflux_report::output::shown;
 
@@ -20,9 +20,40 @@ const TABLE_MIN: usize = 2;
 const TITLE: Style = Style::new().add_modifier(Modifier::REVERSED);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
+/// The keys, and what the screen means.
+const KEYS: &str = "\
+q   quit
+s   sort clients and files by bytes written, by time waited, or by name
+p   hold the picture, and go on
+/   show only names with the letters that follow; Enter keeps them, Esc drops them
+?   these lines, and back
+
+yellow   a disk that owes half of its budget, calls that wait for a quarter of the time, a wait of 1 s
+red      a disk over its budget, hung or failing, calls that wait all the time, a wait of 10 s
+
+owes       time that the disk needs to write all dirty bytes
+paused     time of each second in which writes waited for the disk
+synced     the same for COMMIT and stable writes; read: for bytes that are not cached
+sent us    bytes that the client sent; got: bytes that it was sent";
+
+/// The style of a row; without colours the figures say the same.
+fn style(load: Load) -> Style {
+    match load {
+        Load::Calm => Style::new(),
+        Load::Busy => Style::new().fg(Color::Yellow),
+        Load::Over => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
+    }
+}
+
 pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
+    if choices.explains {
+        for (at, line) in KEYS.lines().enumerate() {
+            put(frame, area, at, Line::raw(line));
+        }
+        return;
+    }
     let mut lines = vec![Line::styled(table::summary(rows, width), STRONG)];
     // With two lines or fewer there is no line for the keys.
     let below = height.saturating_sub(if height > 2 { 2 } else { 1 });
@@ -37,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
         let Table { title, lines: rows } = table.within(room - 1);
         lines.push(Line::styled(format!("{title:width$}"), TITLE));
         let filled = rows.len();
-        lines.extend(rows.into_iter().map(Line::raw));
+        lines.extend(rows.into_iter().map(|(row, load)| Line::styled(row, style(load))));
         lines.extend((filled + 1..room).map(|_| Line::default()));
     }
     lines.truncate(height.saturating_sub(usize::from(height > 2)));
@@ -87,7 +118,7 @@ fn last_line(rows: &Rows, choices: &Choices) -> Line<'static> {
     if !choices.letters.is_empty() {
         parts.push(Span::styled(format!("/{}  ", shown(&choices.letters)), STRONG));
     }
-    parts.push(Span::raw(format!("q quit  s sort ({})  p hold  / filter", choices.order.name())));
+    parts.push(Span::raw(format!("q quit  s sort ({})  p hold  / filter  ? keys", choices.order.name())));
     if rows.lost_events > 0 {
         let lost = afflux_report::units::count(rows.lost_events);
         parts.push(Span::raw(format!("  {lost} events missed: files did more")));

@@ -3,12 +3,12 @@
 //! Owns: columns, their choice by width, cutting and filling.
 //! Does not own: the values (`rows`), the place of lines (`screen`, `lines`).
 //! Invariants: a line is never wider than requested, however long names are. The first column is always there, and the
-//! most important of the others are dropped last.
+//! most important of the others are dropped last. A name is cut only if the line has no room for it.
 
 use afflux_report::terminal::sparkline;
 use ratatui::text::Span;
 
-use super::rows::{ClientRow, DeviceRow, FileRow, Rows, WaitRow};
+use super::rows::{ClientRow, DeviceRow, FileRow, Load, Rows, WaitRow};
 use afflux_report::output::shown;
 use afflux_report::units;
 
@@ -67,8 +67,11 @@ const DEVICES: [Column; 11] = [
     figure("dirty", 8, 6),
     curve("owed of budget", 15, 7),
     curve("writes of its best", 18, 9),
-    name("state", 16, 40, 10),
+    STATE,
 ];
+
+/// Only for devices of which one has a state; then it is more important than all but the first columns.
+const STATE: Column = name("state", 26, 48, 3);
 
 const CLIENTS: [Column; 8] = [
     name("client", 10, 40, 0),
@@ -108,17 +111,27 @@ enum Cell {
     Curve(Vec<u64>),
 }
 
+impl Cell {
+    /// The width of its text; a curve fits any width.
+    fn wide(&self) -> usize {
+        match self {
+            Self::Text(text) => wide(text),
+            Self::Curve(_) => 0,
+        }
+    }
+}
+
 impl From<String> for Cell {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-/// A title, and a line for each row.
+/// A title, and a line for each row with the row's load.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) title: String,
-    pub(super) lines: Vec<String>,
+    pub(super) lines: Vec<(String, Load)>,
 }
 
 impl Table {
@@ -128,7 +141,7 @@ impl Table {
             let left = self.lines.len() - rows.saturating_sub(1);
             self.lines.truncate(rows.saturating_sub(1));
             if rows > 1 {
-                self.lines.push(format!("+{left} more"));
+                self.lines.push((format!("+{left} more"), Load::Calm));
             }
         }
         self
@@ -136,19 +149,21 @@ impl Table {
 }
 
 pub(super) fn devices(rows: &Rows, width: usize) -> Table {
-    table(&DEVICES, rows.devices.iter().map(device).collect(), width)
+    let has_state = rows.devices.iter().any(|row| !state(row).is_empty());
+    let columns = if has_state { &DEVICES[..] } else { &DEVICES[..DEVICES.len() - 1] };
+    table(columns, rows.devices.iter().map(|row| (device(row), row.load())).collect(), width)
 }
 
 pub(super) fn clients(rows: &Rows, width: usize) -> Table {
-    table(&CLIENTS, rows.clients.iter().map(client).collect(), width)
+    table(&CLIENTS, rows.clients.iter().map(|row| (client(row), row.load())).collect(), width)
 }
 
 pub(super) fn files(rows: &Rows, width: usize) -> Table {
-    table(&FILES, rows.files.iter().map(file).collect(), width)
+    table(&FILES, rows.files.iter().map(|row| (file(row), row.load())).collect(), width)
 }
 
 pub(super) fn waits(rows: &Rows, width: usize) -> Table {
-    table(&WAITS, rows.waits.iter().map(wait).collect(), width)
+    table(&WAITS, rows.waits.iter().map(|row| (wait(row), row.load())).collect(), width)
 }
 
 /// The figures of the whole server, on one line.
@@ -273,17 +288,19 @@ fn ago(ns: u64) -> String {
     format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10)
 }
 
-fn table(columns: &[Column], rows: Vec<Vec<Cell>>, width: usize) -> Table {
-    let places = places(columns, width);
+fn table(columns: &[Column], rows: Vec<(Vec<Cell>, Load)>, width: usize) -> Table {
+    let widest = |at: usize| rows.iter().filter_map(|(cells, _)| cells.get(at)).map(Cell::wide).max().unwrap_or(0);
+    let contents: Vec<usize> = (0..columns.len()).map(widest).collect();
+    let places = places(columns, &contents, width);
     let title = columns.iter().map(|column| Cell::Text(column.title.to_owned())).collect();
     Table {
         title: line(columns, &places, title),
-        lines: rows.into_iter().map(|row| line(columns, &places, row)).collect(),
+        lines: rows.into_iter().map(|(row, load)| (line(columns, &places, row), load)).collect(),
     }
 }
 
-/// The width of each column; none for one that is left out.
-fn places(columns: &[Column], width: usize) -> Vec<Option<usize>> {
+/// The width of each column; none for one that is left out. `contents` are the widths of the columns' widest cells.
+fn places(columns: &[Column], contents: &[usize], width: usize) -> Vec<Option<usize>> {
     let mut places = vec![None; columns.len()];
     let mut by_rank: Vec<usize> = (0..columns.len()).collect();
     by_rank.sort_by_key(|at| columns[*at].rank);
@@ -298,17 +315,24 @@ fn places(columns: &[Column], width: usize) -> Vec<Option<usize>> {
         places[at] = Some(columns[at].width.min(width));
         left = left.saturating_sub(wanted);
     }
-    // Paths first, since two paths often have the same beginning.
-    for paths in [true, false] {
-        for (place, column) in places.iter_mut().zip(columns).filter(|(_, column)| (column.fill == Fill::Path) == paths)
-        {
-            if let Some(place) = place {
-                let more = left.min(column.width_max.saturating_sub(*place));
+    let mut grow = |fill: Fill, wanted: &dyn Fn(usize, &Column) -> usize| {
+        for at in (0..columns.len()).filter(|at| columns[*at].fill == fill) {
+            if let Some(place) = &mut places[at] {
+                let more = left.min(wanted(at, &columns[at]).saturating_sub(*place));
                 *place += more;
                 left -= more;
             }
         }
+    };
+    // Paths first, since two paths often have the same beginning. The usual widths are there without need, so that
+    // columns rarely move; beyond them a column is as wide as its widest cell.
+    for fill in [Fill::Path, Fill::Name] {
+        grow(fill, &|_, column| column.width_max);
     }
+    for fill in [Fill::Path, Fill::Name] {
+        grow(fill, &|at, _| contents[at]);
+    }
+    grow(Fill::Curve, &|_, column| column.width_max);
     places
 }
 

@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::follow::Sample;
 use super::keys::Choices;
 use super::model::Model;
-use super::rows::{Order, Rows, WaitRow};
+use super::rows::{Load, Order, Rows, WaitRow};
 use super::{lines, table};
 use crate::control::messages::{
     DelayGauges, DelayTimeGauges, FigureGauge, Happened, PeerGauges, Report, TimeGauges, TraceEvent, WaiterGauges,
@@ -181,7 +181,9 @@ fn keys_choose_and_letters_that_are_typed_are_no_keys() {
     choices.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert!(choices.ends);
     let mut choices = Choices::default();
-    press(&mut choices, "q");
+    press(&mut choices, "?s");
+    assert_eq!((choices.explains, choices.order), (false, Order::Writes), "a key ends the list, and does nothing else");
+    press(&mut choices, "?q");
     assert!(choices.ends);
 }
 
@@ -215,7 +217,7 @@ fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
     for width in 1..=300 {
         for table in [table::devices, table::clients, table::files, table::waits] {
             let table::Table { title, lines } = table(&rows, width);
-            for line in lines.iter().chain([&title]) {
+            for line in lines.iter().map(|(line, _)| line).chain([&title]) {
                 let taken = ratatui::text::Span::raw(line).width();
                 assert!(taken <= width, "{taken} of {width}: {line}");
                 assert!(!line.contains(|letter: char| letter.is_control()), "{line:?}");
@@ -228,14 +230,51 @@ fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
 #[test]
 fn the_narrower_the_fewer_columns_and_never_another_order() {
     let rows = after(10).rows();
-    let line = |width| table::devices(&rows, width).lines[0].clone();
+    let line = |width| table::devices(&rows, width).lines[0].0.clone();
     assert_eq!(line(20), "sda1          250 ms");
     assert_eq!(line(40), "sda1            250 ms  5.00 MB/s      -");
     assert_eq!(line(57), "sda1        250 ms    1.00 s  5.00 MB/s  1.00 kB/s      -");
     assert!(line(200).contains("▂▂▂▂▂▂▂▂▂") && line(200).contains("1.00 kB/s"), "{}", line(200));
-    let file = |width| table::files(&rows, width).lines[0].clone();
+    let file = |width| table::files(&rows, width).lines[0].0.clone();
     assert_eq!(file(8), "/mnt/big");
     assert_eq!(file(5), "…/big", "{}", file(5));
+}
+
+#[test]
+fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
+    let mut rows = after(10).rows();
+    rows.files[0].name = format!("/mnt/{}", "x".repeat(90));
+    rows.waits[0].client = Some("fe80::1234:5678:9abc:def0%enp0s31f6".into());
+    let text = |width| lines::text(&rows, width, 20);
+    assert!(!text(200).contains('…') && text(80).contains('…'), "{}", text(200));
+    assert!(!text(120).contains("state"), "no device has one");
+    (rows.devices[0].stalled_ns, rows.devices[0].files_failed) = (Some(12 * S), 2);
+    for width in 80..200 {
+        let text = lines::text(&rows, width, 20);
+        assert!(text.contains("nothing done for 12.0 s") && text.contains("hangs"), "{text}");
+    }
+}
+
+#[test]
+fn a_row_has_the_colour_of_its_load() {
+    let mut device = after(2).rows().devices[0].clone();
+    let load = |owed: u64, device: &mut super::rows::DeviceRow| {
+        device.owed_ns = Some(owed);
+        device.load()
+    };
+    let loads = [S / 2 - 1, S / 2, S, S + S / 10].map(|owed| load(owed, &mut device));
+    assert_eq!(loads, [Load::Calm, Load::Busy, Load::Busy, Load::Over]);
+    device.stalled_ns = Some(1);
+    assert_eq!(load(0, &mut device), Load::Over);
+    let mut client = after(6).rows().clients[0].clone();
+    assert_eq!(client.load(), Load::Busy, "it waits for half of the time");
+    client.waited.sync_ns_per_s = S / 2;
+    assert_eq!(client.load(), Load::Over);
+    let mut wait = after(6).rows().waits[0].clone();
+    wait.longest_ns = 20 * S;
+    let ended = wait.load();
+    wait.ended_ns_ago = None;
+    assert_eq!((ended, wait.load()), (Load::Calm, Load::Over));
 }
 
 #[test]

@@ -48,10 +48,16 @@ fn stat_has_every_counter_and_knob_by_name() {
     assert_eq!(stat["nfs"]["calls"]["nfs_commit"], 1);
     assert!(stat["counters"]["nr_written"].as_u64().unwrap() >= 25, "{stat}");
     assert_eq!(stat["serving"][0]["export"], "/");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     // Waits are on lines below their device.
     assert_eq!(people.lines().filter(|line| !line.starts_with(' ')).count(), 3, "{people}");
-    assert!(people.contains("cache") && people.contains("calls/s"), "{people}");
+    assert!(people.contains("cache") && people.contains("calls/s") && people.contains("BdiDirtied"), "{people}");
+    let people = text(&server.ask(&["stat"]));
+    let name = stat["devices"][0]["name"].as_str().unwrap();
+    for begins in ["device ", name, "client ", "127.0.0.1 "] {
+        assert!(people.lines().any(|line| line.starts_with(begins)), "{begins}: {people}");
+    }
+    assert!(people.contains("calls/s") && !people.contains("Bdi"), "{people}");
     assert!(!people.contains('\x1b'), "no colour or redraw when piped: {people:?}");
     server.stop();
 }
@@ -82,6 +88,32 @@ fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
 }
 
 #[test]
+fn several_knobs_are_set_together_or_not_at_all() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--set", "dirty_bytes=20MB"]);
+    let output = server.ask(&["set", "dirty_expire_centisecs=500", "dirty_writeback_centisecs=100"]);
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("expire_centisecs is now 500"), "{said}");
+    assert_eq!(said.lines().count(), 2, "{said}");
+    // The background threshold is above the limit that it finds, and below the limit that comes after it.
+    let output = server.ask(&["set", "dirty_background_bytes=30MB", "dirty_bytes=60MB", "--json"]);
+    let values: Vec<serde_json::Value> = text(&output)
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["value"].clone())
+        .collect();
+    assert_eq!(values, [30_000_000, 60_000_000], "{}", text(&output));
+    let before = server.stat()["knobs"].clone();
+    for refused in ["dirty_writeback_centisecs=x", "speed=1", "dirty_bytes=20MB", "dirty_expire_centisecs=700"] {
+        let output = server.ask(&["set", "dirty_expire_centisecs=600", refused]);
+        let name = refused.split('=').next().unwrap();
+        assert!(output.status.code() == Some(2) && text(&output).contains(name), "{}", text(&output));
+    }
+    assert_eq!(server.stat()["knobs"], before, "one value is refused, so none changes");
+    server.stop();
+}
+
+#[test]
 fn a_device_can_have_a_value_of_its_own() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
@@ -95,8 +127,9 @@ fn a_device_can_have_a_value_of_its_own() {
     let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", "sdz9"]);
     let said = text(&output);
     assert_eq!((output.status.code(), said.contains("'sdz9'"), said.contains(&name)), (Some(2), true, true), "{said}");
-    let output = server.ask(&["set", "dirty_ratio=20", "--device", &name]);
+    let output = server.ask(&["set", "dirty_expire_centisecs=700", "dirty_ratio=20", "--device", &name]);
     assert!(text(&output).contains("one value for all devices"), "{}", text(&output));
+    assert_eq!(server.stat()["devices"][0]["knobs"]["dirty_expire_centisecs"], 500);
     server.stop();
 }
 
@@ -126,7 +159,7 @@ fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
     let (speed, threshold) = (&device["write_bandwidth_bytes_per_s"], &device["background_threshold_bytes"]);
     let (speed, threshold) = (speed.as_u64().unwrap(), threshold.as_u64().unwrap());
     assert_eq!(threshold, (speed / 4096 / 100 * 4096).min(3_354_624), "{device}");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     assert!(people.contains(", flushed above ") && people.contains("   writes up to "), "{people}");
     server.stop();
 }
@@ -254,7 +287,7 @@ fn a_file_s_name_reaches_no_terminal_as_it_is() {
 #[test]
 fn every_command_helps_with_an_example() {
     let scratch = Scratch::new();
-    for command in ["serve", "stat", "trace", "set", "drain"] {
+    for command in ["serve", "stat", "trace", "set", "drain", "completions", "man"] {
         let help = run(scratch.path(), &[command, "--help"]);
         let said = text(&help);
         assert!(help.status.success() && said.contains(&format!("  afflux {command}")), "{said}");

@@ -66,7 +66,10 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
     };
     let device = of_data(&server).expect("one device refuses");
     assert!(device["stalled_ns"].as_u64().unwrap() >= 10_000_000_000, "{device}");
-    assert!(text(&server.ask(&["stat"])).contains("HANGS: has completed nothing for "));
+    assert!(text(&server.ask(&["stat", "--verbose"])).contains("HANGS: has completed nothing for "));
+    assert!(text(&server.ask(&["stat"])).contains("nothing done for "));
+    let said = text(&server.ask(&["delays"]));
+    assert!(said.lines().next().unwrap().contains(" is the cause: it hangs, "), "{said}");
     assert_eq!(client.try_write_at(&file, 2 << 20, &bytes), Err(IO), "at once");
     let mut other = Client::mount_export(&server, "/well");
     let root = other.root();

@@ -15,6 +15,7 @@ mod full_disk;
 mod govern;
 mod hanging;
 mod live;
+mod manual;
 mod memory;
 mod names;
 mod permissions;

@@ -41,7 +41,7 @@ fn a_disk_that_was_known_is_not_cold_after_a_restart() {
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &[]);
     assert_eq!(in_force(&server)["knowledge"], "cold");
-    let people = text(&server.ask(&["stat"]));
+    let people = text(&server.ask(&["stat", "--verbose"]));
     assert!(people.contains("of 1.00 s (as requested)") && people.contains("too little is known"), "{people}");
     write_until_known(&server);
     server.stop();

@@ -157,7 +157,7 @@ fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
     let fits = |knob: Knob, value, background| {
         let shares = Some(Shares { memory_bytes: 1 << 30, background });
-        would_fit(&settings, knob.id(&settings), value, shares, &|knob| settings.get(knob))
+        would_fit(&settings, &[(knob.id(&settings), value)], shares, &|knob| settings.get(knob))
     };
     assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_err() && fits(Knob::BackgroundRatio, 49, OfMemory).is_ok());
     assert!(fits(Knob::DirtyRatio, 10, OfMemory).is_err() && fits(Knob::BackgroundRatio, 100, OfLimit).is_ok());
@@ -171,14 +171,14 @@ fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
     for background in [OfMemory, OfLimit] {
         let shares = Some(Shares { memory_bytes: 1 << 30, background });
         let knob = Knob::BackgroundBytes.id(&settings);
-        let fits = |value| would_fit(&settings, knob, value, shares, &|knob| settings.get(knob));
+        let fits = |value| would_fit(&settings, &[(knob, value)], shares, &|knob| settings.get(knob));
         assert_eq!(fits((1 << 29) - 1), Ok(()));
         let message = fits(1 << 29).unwrap_err().to_string();
         let both = "dirty_background_bytes=536870912 is not below dirty_ratio=50 (536870912 bytes)";
         assert!(message.starts_with(both), "{message}");
     }
     let knob = Knob::BackgroundBytes.id(&settings);
-    let unknown = would_fit(&settings, knob, 1 << 40, None, &|knob| settings.get(knob));
+    let unknown = would_fit(&settings, &[(knob, 1 << 40)], None, &|knob| settings.get(knob));
     assert_eq!(unknown, Ok(()), "a share of nobody knows what");
 }
 

@@ -59,29 +59,30 @@ impl Settings {
     /// limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
     pub fn set_text(&mut self, text: &str) -> Result<KnobId, KnobError> {
         let (knob, value) = self.parse(text)?;
-        would_fit(self, knob, value, None, &|knob| self.get(knob))?;
+        would_fit(self, &[(knob, value)], None, &|knob| self.get(knob))?;
         self.set(knob, value)?;
         Ok(knob)
     }
 }
 
-/// Refuses a value out of range, or a background threshold that is not below the limit, with this knob at `value` and
-/// the others from `get`.
+/// Refuses a value out of range, or a background threshold that is not below the limit, with these knobs at their new
+/// values and the others from `get`. The last value of a knob counts.
 pub(crate) fn would_fit(
     settings: &Settings,
-    knob: KnobId,
-    value: u64,
+    changes: &[(KnobId, u64)],
     shares: Option<Shares>,
     get: &dyn Fn(KnobId) -> u64,
 ) -> Result<(), KnobError> {
     use Knob::{BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio};
-    checked(settings.info(knob), value, get(knob))?;
-    let compared = [BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio];
-    if compared.iter().all(|other| other.id(settings) != knob) {
+    for (knob, value) in changes {
+        checked(settings.info(*knob), *value, get(*knob))?;
+    }
+    let compared = [BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio].map(|knob| knob.id(settings));
+    if changes.iter().all(|(knob, _)| !compared.contains(knob)) {
         return Ok(());
     }
-    let with = |other: KnobId| if other == knob { value } else { get(other) };
-    below_limit(shares, &|other| with(other.id(settings)))
+    let changed = |knob: KnobId| changes.iter().rev().find(|change| change.0 == knob).map(|change| change.1);
+    below_limit(shares, &|other| changed(other.id(settings)).unwrap_or_else(|| get(other.id(settings))))
 }
 
 /// The thresholds in force, compared as far as possible: in bytes, or, if the memory is not known, only if both are set

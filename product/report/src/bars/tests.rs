@@ -81,3 +81,24 @@ fn odd_figures_do_no_harm() {
     let svg = Bars::new("t", "x", Quantity::Count, Vec::<String>::new()).svg(Width::Wide, "f");
     assert!(svg.starts_with("<svg"));
 }
+
+#[test]
+fn one_wide_interval_does_not_flatten_the_others() {
+    let bars = |high: f64| {
+        let narrow = |at: u64| Some(Bar::new(10.0 + at as f64).within(9.0, 13.0 + at as f64));
+        let wide = Some(Bar::new(11.0).within(1.0, high));
+        let bars =
+            Bars::new("t", "Misses", Quantity::Count, ["mean"]).note("99 % intervals.").group("wide", vec![wide]);
+        (0..10).fold(bars, |bars, at| bars.group(format!("row {at}"), vec![narrow(at)]))
+    };
+    let cut = bars(900.0);
+    assert_eq!(cut.sentence(), "99 % intervals. Cut: the interval of wide is from 1 to 900.");
+    let width = |bars: &Bars| {
+        let svg = bars.svg(Width::Wide, "f");
+        let bar = svg.split("class=\"bar ").nth(2).unwrap().split("width=\"").nth(1).unwrap();
+        bar.split('"').next().unwrap().parse::<f64>().unwrap()
+    };
+    assert!(width(&cut) > 100.0, "{}", width(&cut));
+    let whole = bars(40.0);
+    assert_eq!(whole.sentence(), "99 % intervals.", "it is not far above the others");
+}

@@ -12,9 +12,26 @@ fn it_says_when_all_was_accepted_and_on_disk_and_who_waited() {
     assert_eq!(
         answer(&two()),
         format!(
-            "afflux: {said}\nlinux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; 4.10 MB read; {waited}"
+            "afflux against linux-6.1: worst fsync of backup about the same, median about the same; all on disk 2 times \
+             earlier.\nafflux: {said}\nlinux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; 4.10 MB read; {waited}"
         )
     );
+}
+
+#[test]
+fn two_policies_get_a_verdict_about_the_same_call_whichever_comes_first() {
+    let mut runs = two();
+    let (own, other) = (1_440_000_000, 12_500_000_000);
+    runs[0].figures.jobs[0].sync.latency.max_ns = own;
+    runs[0].figures.jobs[0].sync.latency.percentiles_ns[0].1 = 72_000_000;
+    runs[1].figures.jobs[0].sync.latency.max_ns = other;
+    let verdict = "afflux against linux-6.1: worst fsync of backup 8.7 times shorter, median 6 times longer; all on disk 2 \
+                   times earlier.\n";
+    assert!(answer(&runs).starts_with(verdict), "{}", answer(&runs));
+    runs.reverse();
+    assert!(answer(&runs).starts_with(verdict), "{}", answer(&runs));
+    runs[0].figures.cut = true;
+    assert!(answer(&runs).starts_with("linux-6.1: "), "a run that was cut is not compared");
 }
 
 #[test]

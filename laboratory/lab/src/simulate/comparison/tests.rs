@@ -36,3 +36,9 @@ fn what_one_run_lacks_is_a_dash() {
     let line = text.lines().find(|line| line.trim_start().starts_with("fsync")).unwrap();
     assert!(line.split_whitespace().eq(["fsync", "calls", "12", "-"]), "{line:?}");
 }
+
+#[test]
+fn units_are_explained_once() {
+    let text = summary(&two(), Terminal::PLAIN);
+    assert_eq!(text.matches("are decimal").count(), 1, "{text}");
+}

@@ -131,3 +131,12 @@ fn one_call_in_a_thousand_is_not_told_of_twelve() {
     assert_eq!(one_in(sync), [2.0, 10.0], "of 12 calls");
     assert_eq!(one_in(write), [2.0, 10.0, 100.0, 1_000.0, 10_000.0], "of 15,259 calls");
 }
+
+#[test]
+fn one_short_peak_of_a_disk_does_not_flatten_its_curve() {
+    let mut run = run();
+    assert!(!page(&run).contains("Cut at the top"));
+    run.figures.devices[0].samples[30].moved_bytes.1 *= 40;
+    let page = page(&run);
+    assert!(page.contains("Cut at the top: the disk wrote up to "), "it says what it leaves out");
+}

@@ -41,3 +41,9 @@ fn a_run_without_anything_is_shown_too() {
     let text = summary(&run, Terminal::PLAIN);
     assert!(text.contains("writers paused") && text.contains("never"), "{text}");
 }
+
+#[test]
+fn units_are_explained_once() {
+    let text = summary(&run(), Terminal::PLAIN);
+    assert_eq!(text.matches("are decimal").count(), 1, "{text}");
+}

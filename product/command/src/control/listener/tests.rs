@@ -16,9 +16,9 @@ impl Responder for Echo {
                 send(Reply::Progress(Progress::default()))?;
                 send(Reply::Drained(Drained::default()))
             }
-            Request::Set { assignment, device } => {
-                send(Reply::Set { knob: assignment, unit: String::new(), value: 1, device })
-            }
+            Request::Set { assignments, device } => assignments
+                .into_iter()
+                .try_for_each(|knob| send(Reply::Set { knob, unit: String::new(), value: 1, device: device.clone() })),
             Request::Stat | Request::Delays | Request::Record { .. } | Request::Trace { .. } => {
                 Err(io::Error::other("no report"))
             }
@@ -56,7 +56,7 @@ fn requests_are_answered_in_order_on_one_connection() {
     let mut stream = scratch.connect();
     stream
         .get_mut()
-        .write_all(b"{\"do\":\"drain\"}\n{\"do\":\"set\",\"assignment\":\"a=1\",\"device\":\"d\"}\n")
+        .write_all(b"{\"do\":\"drain\"}\n{\"do\":\"set\",\"assignments\":[\"a=1\"],\"device\":\"d\"}\n")
         .unwrap();
     assert!(matches!(line(&mut stream), Some(Reply::Progress(_))));
     assert!(matches!(line(&mut stream), Some(Reply::Progress(_))));

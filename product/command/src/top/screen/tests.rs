@@ -68,3 +68,19 @@ fn the_last_line_says_what_was_chosen() {
     choices.typing = Some(String::new());
     assert!(line(&choices).starts_with("/sda_ "), "{}", line(&choices));
 }
+
+#[test]
+fn the_key_for_help_shows_every_key_and_a_busy_row_has_a_colour() {
+    let mut rows = awkward();
+    rows.devices.truncate(1);
+    rows.devices[0].owed_ns = rows.devices[0].budget_ns;
+    let explains = Choices { explains: true, ..Choices::default() };
+    let shown = picture(&rows, &explains, (100, 24));
+    for key in ["q ", "s ", "p ", "/ ", "? ", "yellow ", "owes "] {
+        assert!(shown.iter().any(|line| line.starts_with(key)), "{key}: {shown:#?}");
+    }
+    let mut terminal = Terminal::new(TestBackend::new(100, 24)).unwrap();
+    terminal.draw(|frame| draw(frame, &rows, &Choices::default())).unwrap();
+    let colour = |row: u16| terminal.backend().buffer()[(0, row)].fg;
+    assert_eq!((colour(0), colour(2)), (Color::Reset, Color::Yellow));
+}

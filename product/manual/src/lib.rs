@@ -1,53 +1,48 @@
-//! Manuals and completions from a command's own description.
+//! Manual pages and completions from a command's own description.
 //!
-//! Owns: how a description becomes a manual page; where each file belongs below the top of a system.
-//! Does not own: the description (`args` of each command), the packages (`cargo xtask deb`).
-//! Invariants: each command has a page, and its `--help` stands on it.
+//! Owns: how a description becomes a manual page.
+//! Does not own: the description (`args` of each command), the places of the files (`cargo xtask deb`).
+//! Invariants: each shown command has a page, and its `--help` stands on it.
+#![forbid(unsafe_code)]
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
-use std::process::ExitCode;
 
+use afflux_report::failure::{Failure, Outcome};
 use clap::Command;
-use clap_complete::Shell;
+pub use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
-/// Directories of an installed system, relative to its root.
-const MANUALS: &str = "usr/share/man/man1";
-/// Of each shell: the directory of its completions, and what stands before and after the command's name.
-const COMPLETIONS: [(Shell, &str, &str, &str); 3] = [
-    (Shell::Bash, "usr/share/bash-completion/completions", "", ""),
-    (Shell::Zsh, "usr/share/zsh/vendor-completions", "_", ""),
-    (Shell::Fish, "usr/share/fish/vendor_completions.d", "", ".fish"),
-];
-
-/// Writes the files of a command below the directory that the command line names.
-pub(crate) fn run(described: Command) -> ExitCode {
-    let Some(top) = std::env::args_os().nth(1) else {
-        eprintln!("usage: package_files DIR");
-        return ExitCode::from(2);
-    };
-    match write(described, Path::new(&top)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+/// Prints the completions of a command for a shell.
+pub fn print_completions(mut described: Command, shell: Shell) -> Outcome {
+    let name = described.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut described, name, &mut script);
+    print(&script);
+    Ok(())
 }
 
-fn write(mut command: Command, top: &Path) -> std::io::Result<()> {
-    let name = command.get_name().to_owned();
-    for (shell, directory, before, after) in COMPLETIONS {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut command, &name, &mut script);
-        fs::create_dir_all(top.join(directory))?;
-        fs::write(top.join(directory).join(format!("{before}{name}{after}")), script)?;
-    }
-    fs::create_dir_all(top.join(MANUALS))?;
-    command.build();
-    write_pages(&command, &name, &top.join(MANUALS))
+/// Prints a command's manual page. With a directory, writes it there with the pages of all subcommands.
+///
+/// # Errors
+/// If the directory cannot be made or written.
+pub fn manual(mut described: Command, directory: Option<&Path>) -> Outcome {
+    described.build();
+    let name = described.get_name().to_owned();
+    let Some(directory) = directory else {
+        print(&page(&described, &name).map_err(|error| Failure::failed(error.to_string()))?);
+        return Ok(());
+    };
+    let written = fs::create_dir_all(directory).and_then(|()| write_pages(&described, &name, directory));
+    written.map_err(|error| Failure::failed(format!("{}: {error}", directory.display())))
+}
+
+/// A reader that is gone is no error.
+fn print(bytes: &[u8]) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(bytes).and_then(|()| output.flush());
 }
 
 /// Writes the page of a command and those of its subcommands.
@@ -102,22 +97,29 @@ fn source() -> String {
 }
 
 /// Adds the help text that follows a command's options. An unindented line that ends in a colon and precedes indented
-/// lines is a heading, such as `Examples:`. Indented lines keep their layout.
+/// lines is a heading, such as `Examples:`. Indented lines keep their layout, but a line that is indented more than the
+/// one above is the paragraph of that one.
 fn add_help(page: &mut Roff, help: &str) {
     let lines: Vec<&str> = help.lines().collect();
     let mut is_literal = false;
     for (at, line) in lines.iter().enumerate() {
-        let indented = line.starts_with(' ');
-        let heads = !indented && lines.get(at + 1).is_some_and(|next| next.starts_with(' '));
-        if is_literal != indented {
-            page.control(if indented { "nf" } else { "fi" }, []);
-            is_literal = indented;
+        let next = lines.get(at + 1).map_or(0, |next| indentation(next));
+        let (indented, is_head) = (indentation(line) > 0, next > indentation(line) && indentation(line) > 0);
+        let is_paragraph = indentation(line) > 2;
+        let keeps_layout = indented && !is_head && !is_paragraph;
+        if is_literal != keeps_layout {
+            page.control(if keeps_layout { "nf" } else { "fi" }, []);
+            is_literal = keeps_layout;
         }
-        let heading = line.strip_suffix(':').filter(|heading| heads && !heading.contains(' '));
+        let heading = line.strip_suffix(':').filter(|heading| next > 0 && !indented && !heading.contains(' '));
         if let Some(heading) = heading {
             page.control("SH", [heading.to_uppercase().as_str()]);
+        } else if is_head {
+            page.control("TP", []).text([bold(line.trim())]);
         } else if line.is_empty() {
             page.control("PP", []);
+        } else if is_paragraph {
+            page.text([roman(line.trim())]);
         } else {
             page.text([roman(*line)]);
         }
@@ -126,3 +128,10 @@ fn add_help(page: &mut Roff, help: &str) {
         page.control("fi", []);
     }
 }
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! The cause of slowness, in one sentence: a disk, its budget, memory, the network or the client.
+//!
+//! Owns: the choice, and its words.
+//! Does not own: the reports.
+//! Invariants: a pure function of the reports. The server is blamed only for waits that it measured.
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::control::messages::{DeviceGauges, FigureGauge, Report, WaitGauges};
+use crate::stat;
+use afflux_report::{output, units};
+
+/// Waits below this part of the time do not make anything slow.
+const SMALL_PART: u64 = 20;
+
+/// From this share of the time on, in percent, a disk has no time for more.
+const BUSY_PERCENT: u64 = 80;
+
+/// Calls that change names; each is answered once it is durable.
+const NAME_CALLS: [&str; 8] =
+    ["nfs_create", "nfs_mkdir", "nfs_symlink", "nfs_mknod", "nfs_remove", "nfs_rmdir", "nfs_rename", "nfs_link"];
+
+/// What was seen of a server for a while.
+pub(super) struct Seen {
+    pub(super) before: Report,
+    pub(super) now: Report,
+    /// Looks after the first report.
+    pub(super) looks: u32,
+    /// Those that found a part of a request, a call or an unsent reply in the server.
+    pub(super) on_their_way: u32,
+}
+
+/// The waits for a device in that time, of all calls together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Waited {
+    throttle_ns: u64,
+    read_ns: u64,
+    sync_ns: u64,
+    reclaim_ns: u64,
+}
+
+impl Waited {
+    fn all(self) -> u64 {
+        [self.read_ns, self.sync_ns, self.reclaim_ns].iter().fold(self.throttle_ns, |sum, ns| sum.saturating_add(*ns))
+    }
+}
+
+pub(super) fn sentence(seen: &Seen) -> String {
+    let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
+    let devices = || seen.now.devices.iter();
+    if let Some((device, ns)) = devices().filter_map(|device| Some((device, device.stalled_ns?))).max_by_key(|it| it.1)
+    {
+        let (name, age) = (output::shown(&device.name), units::latency(ns));
+        return format!("The disk {name} is the cause: it hangs, and has completed nothing for {age}.");
+    }
+    let times = devices().map(|device| Times::of(seen, device, time_ns));
+    let worst = times.max_by_key(|times| times.waited.all());
+    match worst.filter(|times| times.waited.all() > time_ns / SMALL_PART) {
+        Some(times) => times.sentence(),
+        None => without_waits(seen, Duration::from_nanos(time_ns)),
+    }
+}
+
+/// A device's figures over the time.
+struct Times<'a> {
+    before: Option<&'a DeviceGauges>,
+    now: &'a DeviceGauges,
+    time_ns: u64,
+    waited: Waited,
+}
+
+impl<'a> Times<'a> {
+    fn of(seen: &'a Seen, now: &'a DeviceGauges, time_ns: u64) -> Self {
+        let before = seen.before.devices.iter().find(|other| other.name == now.name);
+        let earlier = before.map(|before| before.waits.clone()).unwrap_or_default();
+        let WaitGauges { throttle, read, sync, reclaim, .. } = &now.waits;
+        let mut waited = Waited {
+            throttle_ns: throttle.ns.saturating_sub(earlier.throttle.ns),
+            read_ns: read.ns.saturating_sub(earlier.read.ns),
+            sync_ns: sync.ns.saturating_sub(earlier.sync.ns),
+            reclaim_ns: reclaim.ns.saturating_sub(earlier.reclaim.ns),
+        };
+        for waiter in &now.waiting {
+            let ns = waiter.ns.min(time_ns).saturating_mul(waiter.calls);
+            let sum = if waiter.waits_for == "sync" { &mut waited.sync_ns } else { &mut waited.throttle_ns };
+            *sum = sum.saturating_add(ns);
+        }
+        Self { before, now, time_ns, waited }
+    }
+
+    fn sentence(&self) -> String {
+        let Waited { throttle_ns, read_ns, sync_ns, reclaim_ns } = self.waited;
+        let (name, longest) = (output::shown(&self.now.name), throttle_ns.max(read_ns).max(sync_ns).max(reclaim_ns));
+        let waited = format!("calls waited {} in the last {}", units::latency(longest), units::latency(self.time_ns));
+        let busy = format!("busy {} of the time", units::share(self.busy_ns(), self.time_ns));
+        if longest == reclaim_ns {
+            return format!("The cache is the cause: {waited} for free memory; a larger --cache has more.");
+        }
+        if longest == read_ns {
+            let speed = self.rate(|device| device.read_bytes);
+            return format!(
+                "The disk {name} is the cause: {waited} for bytes that are not cached (it reads {speed}, {busy})."
+            );
+        }
+        if longest == sync_ns {
+            return format!(
+                "The disk {name} is the cause: {waited} until their bytes were durable (COMMIT, fsync; {busy})."
+            );
+        }
+        if self.pause_cause() == Some("memory guard") {
+            return format!(
+                "The cache is the cause: {waited}, since dirty pages leave too few frames; a larger --cache has more."
+            );
+        }
+        if self.busy_ns() >= self.time_ns / 100 * BUSY_PERCENT {
+            let speed = self.rate(|device| device.written_bytes);
+            return format!(
+                "The disk {name} is the cause: {waited}, since clients send more than it writes ({speed}, {busy})."
+            );
+        }
+        match (self.figure("owed_ns"), self.figure("budget_in_force_ns")) {
+            (Some(owed), Some(budget)) => format!(
+                "The budget of {name} is the cause: {waited} while it owed {} of {} and was {busy}; a larger budget_ms lets \
+                 them go on.",
+                units::latency(owed),
+                units::latency(budget)
+            ),
+            _ => format!(
+                "The budget of {name} is the cause: {waited} at its dirty limit ({} of {}), while it was {busy}; a larger \
+                 dirty_ratio lets them go on.",
+                units::memory(self.now.dirty_bytes),
+                units::memory(self.now.dirty_limit_bytes)
+            ),
+        }
+    }
+
+    fn moved(&self, value: fn(&DeviceGauges) -> u64) -> u64 {
+        value(self.now).saturating_sub(self.before.map_or(0, value))
+    }
+
+    fn busy_ns(&self) -> u64 {
+        self.moved(|device| device.busy_ns).min(self.time_ns)
+    }
+
+    fn rate(&self, bytes: fn(&DeviceGauges) -> u64) -> String {
+        units::rate(self.moved(bytes), Duration::from_nanos(self.time_ns))
+    }
+
+    /// The cause of most of the pauses that ended, or of one that lasts.
+    fn pause_cause(&self) -> Option<&str> {
+        let earlier = |cause: &str| {
+            let pauses = self.before.map(|before| before.pauses.iter());
+            pauses.into_iter().flatten().find(|pause| pause.cause == cause).map_or(0, |pause| pause.ns)
+        };
+        let ended = self.now.pauses.iter().map(|pause| (pause.ns.saturating_sub(earlier(&pause.cause)), &pause.cause));
+        let longest = ended.filter(|(ns, _)| *ns > 0).max().map(|(_, cause)| cause.as_str());
+        let lasting = || self.now.waiting.iter().map(|waiter| waiter.waits_for.as_str()).find(|cause| *cause != "sync");
+        longest.or_else(lasting)
+    }
+
+    fn figure(&self, name: &str) -> Option<u64> {
+        match self.now.in_force.get(name)? {
+            Some(FigureGauge::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+/// The cause if no call waited for a device.
+fn without_waits(seen: &Seen, time: Duration) -> String {
+    let Seen { before, now, looks, on_their_way } = seen;
+    let calls = stat::calls(now).saturating_sub(stat::calls(before));
+    let bytes = |report: &Report| {
+        report.nfs.clients.values().fold((0, 0), |sum, of| (sum.0 + of.received_bytes, sum.1 + of.sent_bytes))
+    };
+    let (earlier, later) = (bytes(before), bytes(now));
+    let [came, went] =
+        [later.0.saturating_sub(earlier.0), later.1.saturating_sub(earlier.1)].map(|bytes| units::rate(bytes, time));
+    let last = units::latency(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let nothing = format!("Nothing waited in the last {last}");
+    if calls == 0 && later.0 <= earlier.0 {
+        let who = if now.nfs.connections == 0 { "no client is connected" } else { "no client called" };
+        return format!("{nothing}, and {who}: if something is slow, the client or the way to it is the cause.");
+    }
+    if now.nfs.waiting_for_room > 0 {
+        return format!(
+            "Memory for requests is the cause: connections wait for it; a larger nfs_request_bytes_max has more."
+        );
+    }
+    let count = |report: &Report| NAME_CALLS.iter().filter_map(|name| report.nfs.calls.get(*name)).sum::<u64>();
+    let changes = count(now).saturating_sub(count(before));
+    if now.names_durable && changes > calls / 10 {
+        let changes = stat::per_second(changes, time);
+        return format!(
+            "The disk is the cause: clients change {changes} names a second, and each change waits until it is durable; \
+             --async-metadata answers earlier."
+        );
+    }
+    let traffic = format!("{} calls/s, {came} in, {went} out", stat::per_second(calls, time));
+    if on_their_way * 2 > *looks {
+        return format!(
+            "{nothing}, and {on_their_way} of {looks} looks found calls or replies on their way: the network is the cause \
+             ({traffic})."
+        );
+    }
+    let idle = looks - on_their_way;
+    format!(
+        "{nothing}, and {idle} of {looks} looks found no call: the client is the cause, or the delay of the network to it \
+         ({traffic})."
+    )
+}

@@ -1,0 +1,108 @@
+use std::collections::BTreeMap;
+
+use super::{Seen, sentence};
+use crate::control::messages::{FigureGauge, PauseGauges, PeerGauges, Report, TimeGauges, WaiterGauges};
+use crate::stat::tests::report;
+
+const S: u64 = 1_000_000_000;
+
+/// A second of a server, which `change` fills; two of five looks found calls on their way.
+fn told(change: impl FnOnce(&mut Report)) -> String {
+    let (before, mut now) = (report(S), report(2 * S));
+    change(&mut now);
+    sentence(&Seen { before, now, looks: 5, on_their_way: 2 })
+}
+
+fn times(ns: u64) -> TimeGauges {
+    TimeGauges { count: 1, ns, ..TimeGauges::default() }
+}
+
+#[test]
+fn a_disk_that_hangs_comes_first() {
+    let said = told(|now| {
+        now.devices[0].stalled_ns = Some(12 * S);
+        now.devices[0].waits.reclaim = times(5 * S);
+    });
+    assert_eq!(said, "The disk sda1 is the cause: it hangs, and has completed nothing for 12.0 s.");
+}
+
+#[test]
+fn paused_writers_are_due_to_a_busy_disk_or_to_the_budget_of_an_idle_one() {
+    let paused = |busy_ns| {
+        told(|now| {
+            let device = &mut now.devices[0];
+            (device.waits.throttle, device.busy_ns, device.written_bytes) = (times(S / 2), busy_ns, 12_000_000);
+            let figure = |ns| Some(FigureGauge::Number(ns));
+            let figures = [("owed_ns", figure(S)), ("budget_in_force_ns", figure(S))];
+            device.in_force = figures.map(|(name, figure)| (name.to_owned(), figure)).into();
+        })
+    };
+    let said = paused(S);
+    assert!(
+        said.starts_with("The disk sda1 is the cause: calls waited 500 ms") && said.contains("12.0 MB/s"),
+        "{said}"
+    );
+    let said = paused(S / 3);
+    assert!(said.starts_with("The budget of sda1 is the cause:") && said.contains("budget_ms"), "{said}");
+    assert!(said.contains("1.00 s of 1.00 s") && said.contains("busy 33.3 %"), "{said}");
+}
+
+#[test]
+fn the_longest_kind_of_wait_decides_and_one_that_lasts_counts() {
+    let said = told(|now| {
+        (now.devices[0].waits.read, now.devices[0].waits.sync) = (times(S), times(S / 2));
+    });
+    assert!(said.contains("not cached") && said.starts_with("The disk sda1"), "{said}");
+    let said = told(|now| {
+        now.devices[0].waits.read = times(S);
+        let waiter = WaiterGauges { file: "f".into(), client: None, waits_for: "sync".into(), calls: 2, ns: 9 * S };
+        now.devices[0].waiting = vec![waiter];
+    });
+    assert!(said.contains("calls waited 2.00 s") && said.contains("durable"), "{said}");
+    let said = told(|now| now.devices[0].waits.reclaim = times(S));
+    assert!(said.starts_with("The cache is the cause") && said.contains("--cache"), "{said}");
+    let said = told(|now| {
+        now.devices[0].waits.throttle = times(S);
+        let cause = "memory guard".to_owned();
+        now.devices[0].pauses = vec![PauseGauges { cause, waiting: 0, count: 1, ns: S, longest_ns: S }];
+    });
+    assert!(said.starts_with("The cache is the cause"), "{said}");
+}
+
+#[test]
+fn waits_of_the_time_before_and_small_ones_do_not_count() {
+    let (mut before, mut now) = (report(S), report(2 * S));
+    (before.devices[0].waits.sync, now.devices[0].waits.sync) = (times(90 * S), times(90 * S + S / 21));
+    let said = sentence(&Seen { before, now, looks: 5, on_their_way: 0 });
+    assert!(said.starts_with("Nothing waited in the last 1.00 s"), "{said}");
+}
+
+#[test]
+fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
+    let calling = |on_their_way| {
+        let (before, mut now) = (report(S), report(2 * S));
+        now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), 212)]);
+        let peer = PeerGauges { connections: 1, received_bytes: 11_950_000, sent_bytes: 40_000 };
+        now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
+        sentence(&Seen { before, now, looks: 5, on_their_way })
+    };
+    let said = calling(4);
+    assert!(said.contains("4 of 5 looks") && said.contains(": the network is the cause"), "{said}");
+    assert!(said.contains("212 calls/s") && said.contains("12.0 MB/s in"), "{said}");
+    let said = calling(1);
+    assert!(said.contains("4 of 5 looks found no call: the client is the cause"), "{said}");
+    assert!(told(|_| ()).contains("no client called"), "{}", told(|_| ()));
+    assert!(told(|now| now.nfs.connections = 0).contains("no client is connected"));
+}
+
+#[test]
+fn changes_of_names_wait_for_the_disk_unless_they_are_answered_early() {
+    let creating = |names_durable| {
+        told(|now| {
+            now.names_durable = names_durable;
+            now.nfs.calls = BTreeMap::from([("nfs_create".to_owned(), 30), ("nfs_write".to_owned(), 90)]);
+        })
+    };
+    assert!(creating(true).contains("30 names a second") && creating(true).contains("--async-metadata"));
+    assert!(creating(false).contains("the client is the cause"), "{}", creating(false));
+}
