@@ -5,6 +5,8 @@
 //! Invariants: a length is checked against what is there and against its limit before anything is
 //! done with it; reading allocates nothing and never panics, whatever the bytes.
 
+use std::ops::Range;
+
 /// Why bytes are not what a field should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum XdrError {
@@ -59,6 +61,11 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
+    /// Starts at the byte `at`, which is not past the end.
+    pub(crate) fn starting_at(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
     /// Where the next field starts.
     pub(crate) fn position(&self) -> usize {
         self.at
@@ -84,9 +91,18 @@ impl<'a> Reader<'a> {
 
     /// As [`Reader::opaque`], of any length, and as much as there is of one that the record cuts off. Nothing
     /// can be read after it.
-    pub(crate) fn opaque_beginning(&mut self) -> Result<&'a [u8], XdrError> {
+    pub(crate) fn opaque_beginning(&mut self) -> Result<Range<usize>, XdrError> {
         let len = self.u32()? as usize;
-        self.take(len.min(self.bytes.len() - self.at))
+        let at = self.at;
+        self.take(len.min(self.bytes.len() - at))?;
+        Ok(at..self.at)
+    }
+
+    /// As [`Reader::opaque`]: the place of its bytes.
+    pub(crate) fn opaque_place(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
+        let len = self.opaque(max)?.len();
+        let at = self.at - len - padding(len);
+        Ok(at..at + len)
     }
 
     /// An unsigned 32-bit integer.
@@ -152,13 +168,25 @@ impl Writer {
     }
 
     /// Bytes as they are; their number is a multiple of four.
+    #[inline]
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// An unsigned 32-bit integer.
+    #[inline]
     pub(crate) fn u32(&mut self, value: u32) {
         self.raw(&value.to_be_bytes());
+    }
+
+    /// Three of them at once.
+    #[inline]
+    pub(crate) fn three_u32(&mut self, values: [u32; 3]) {
+        let mut bytes = [0; 12];
+        for (place, value) in bytes.chunks_exact_mut(4).zip(values) {
+            place.copy_from_slice(&value.to_be_bytes());
+        }
+        self.raw(&bytes);
     }
 
     /// An unsigned 64-bit integer.
