@@ -2,11 +2,14 @@
 //!
 //! Owns: the check that bytes are arguments of a procedure at all; others are refused as garbage.
 //! Does not own: the meaning of a well-formed call (the procedures).
-//! Invariants: names and data are slices of the received record, never copies. Bytes after the last argument are
-//! ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its data.
+//! Invariants: a call is decoded once. Fields, names and data stay in the received record, and the arguments hold their
+//! places there ([`Field`]). So the arguments go along with the record of a waiting call. Bytes after the last argument
+//! are ignored, as in other servers. A WRITE that was too long to be received whole has only the received part of its
+//! data.
+
+use std::ops::Range;
 
 use afflux_volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
-use bytes::Bytes;
 
 use crate::limits::{HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX};
 use crate::record::RECORD_BYTES_MAX;
@@ -38,58 +41,31 @@ pub(crate) const PROCEDURES: [&str; 22] = [
     "nfs_commit",
 ];
 
-/// GETATTR's number.
-pub(crate) const GETATTR: u32 = 1;
-/// LOOKUP's number.
-pub(crate) const LOOKUP: u32 = 3;
-/// ACCESS's number.
-pub(crate) const ACCESS: u32 = 4;
-/// READ's number.
-pub(crate) const READ: u32 = 6;
-/// WRITE's number.
-pub(crate) const WRITE: u32 = 7;
-/// COMMIT's number.
-pub(crate) const COMMIT: u32 = 21;
+/// A handle, a name or data: its place in the record of the call. Of a handle only the length has been checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    at: u32,
+    len: u32,
+}
 
-/// READDIR's number.
-const LIST: u32 = 16;
-/// READDIRPLUS's number.
-const LIST_PLUS: u32 = 17;
-
-/// Most bytes of data that the reply to a call will have, before its arguments are decoded.
-pub(crate) fn reply_bytes_max(procedure: u32, arguments: &[u8]) -> u32 {
-    match procedure {
-        READ => read_count(arguments).unwrap_or(0).min(READ_BYTES_MAX),
-        LIST | LIST_PLUS => LISTING_BYTES_MAX,
-        _ => 0,
+impl From<Range<usize>> for Field {
+    fn from(range: Range<usize>) -> Self {
+        Self { at: range.start as u32, len: range.len() as u32 }
     }
 }
 
-fn read_count(arguments: &[u8]) -> Result<u32, XdrError> {
-    let mut reader = Reader::new(arguments);
-    reader.opaque(HANDLE_BYTES_MAX)?;
-    reader.u64()?;
-    reader.u32()
-}
-
-/// A file handle as a client sent it; only its length has been checked.
-#[derive(Clone, Copy)]
-pub(crate) struct Handle {
-    bytes: [u8; HANDLE_BYTES_MAX],
-    len: u8,
-}
-
-impl Handle {
-    /// The bytes.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len.into()]
+impl Field {
+    /// The place of its bytes.
+    pub(crate) fn range(self) -> Range<usize> {
+        self.at as usize..self.at as usize + self.len as usize
     }
 }
 
 /// A name in a directory.
+#[derive(Clone, Copy)]
 pub(crate) struct Place {
-    pub(crate) directory: Handle,
-    pub(crate) name: Bytes,
+    pub(crate) directory: Field,
+    pub(crate) name: Field,
 }
 
 /// When the data of a WRITE must be durable; in the order of strength and with the wire's numbers.
@@ -117,7 +93,7 @@ pub(crate) enum Node {
 /// The range of bytes of a READ, WRITE or COMMIT.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
-    pub(crate) object: Handle,
+    pub(crate) object: Field,
     pub(crate) offset: u64,
     pub(crate) count: u32,
 }
@@ -125,7 +101,7 @@ pub(crate) struct Extent {
 /// The request for a listing. Sizes are bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct ListingRequest {
-    pub(crate) directory: Handle,
+    pub(crate) directory: Field,
     pub(crate) cookie: u64,
     /// Most bytes of names, file numbers and cookies.
     pub(crate) directory_bytes_max: u32,
@@ -138,25 +114,25 @@ pub(crate) struct ListingRequest {
 /// A call of NFS.
 pub(crate) enum Arguments {
     Null,
-    GetAttributes { object: Handle },
-    SetAttributes { object: Handle, change: AttributeChange, guard: Option<Timestamp> },
+    GetAttributes { object: Field },
+    SetAttributes { object: Field, change: AttributeChange, guard: Option<Timestamp> },
     Lookup(Place),
-    Access { object: Handle, wanted: u32 },
-    ReadLink { object: Handle },
+    Access { object: Field, wanted: u32 },
+    ReadLink { object: Field },
     Read(Extent),
-    Write { extent: Extent, stability: Stability, data: Bytes },
+    Write { extent: Extent, stability: Stability, data: Field },
     Create { place: Place, creation: Creation },
     MakeDirectory { place: Place, change: AttributeChange },
-    Symlink { place: Place, change: AttributeChange, target: Bytes },
+    Symlink { place: Place, change: AttributeChange, target: Field },
     MakeNode { place: Place, node: Node },
     Remove(Place),
     RemoveDirectory(Place),
     Rename { from: Place, to: Place },
-    Link { object: Handle, place: Place },
+    Link { object: Field, place: Place },
     List(ListingRequest),
-    FileSystemSpace { object: Handle },
-    FileSystemInformation { object: Handle },
-    PathLimits { object: Handle },
+    FileSystemSpace { object: Field },
+    FileSystemInformation { object: Field },
+    PathLimits { object: Field },
     Commit(Extent),
 }
 
@@ -176,6 +152,18 @@ impl Arguments {
             | Self::Rename { .. }
             | Self::Link { .. } => true,
             _ => false,
+        }
+    }
+
+    /// The number of optional attributes in the results of a call that failed before it read any.
+    pub(crate) fn absent_attributes(&self) -> usize {
+        match self {
+            Self::Null | Self::GetAttributes { .. } => 0,
+            Self::Lookup(_) | Self::Access { .. } | Self::ReadLink { .. } | Self::Read(_) | Self::List(_) => 1,
+            Self::FileSystemSpace { .. } | Self::FileSystemInformation { .. } | Self::PathLimits { .. } => 1,
+            Self::Link { .. } => 3,
+            Self::Rename { .. } => 4,
+            _ => 2,
         }
     }
 
@@ -204,8 +192,8 @@ impl Arguments {
     ///
     /// # Panics
     /// When there is no such procedure; the caller must have refused such a call.
-    pub(crate) fn decode(procedure: u32, record: &Bytes, at: usize) -> Result<Self, XdrError> {
-        let fields = &mut Fields { record, reader: Reader::new(&record[at..]) };
+    pub(crate) fn decode(procedure: u32, record: &[u8], at: usize) -> Result<Self, XdrError> {
+        let fields = &mut Fields { reader: Reader::starting_at(record, at), is_whole: record.len() < RECORD_BYTES_MAX };
         Ok(match procedure {
             0 => Self::Null,
             1 => Self::GetAttributes { object: fields.handle()? },
@@ -236,21 +224,19 @@ impl Arguments {
 
 /// Reads the fields of arguments.
 struct Fields<'a> {
-    record: &'a Bytes,
     reader: Reader<'a>,
+    /// The record was received whole.
+    is_whole: bool,
 }
 
 impl Fields<'_> {
-    fn handle(&mut self) -> Result<Handle, XdrError> {
-        let sent = self.reader.opaque(HANDLE_BYTES_MAX)?;
-        let mut handle = Handle { bytes: [0; HANDLE_BYTES_MAX], len: sent.len() as u8 };
-        handle.bytes[..sent.len()].copy_from_slice(sent);
-        Ok(handle)
+    fn handle(&mut self) -> Result<Field, XdrError> {
+        Ok(self.reader.opaque_place(HANDLE_BYTES_MAX)?.into())
     }
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
-    fn rest(&mut self) -> Result<Bytes, XdrError> {
-        Ok(self.record.slice_ref(self.reader.opaque(usize::MAX)?))
+    fn rest(&mut self) -> Result<Field, XdrError> {
+        Ok(self.reader.opaque_place(usize::MAX)?.into())
     }
 
     fn place(&mut self) -> Result<Place, XdrError> {
@@ -305,11 +291,7 @@ impl Fields<'_> {
             2 => Stability::FileSync,
             value => return Err(XdrError::Value { field: "stable_how", value }),
         };
-        let data = if self.record.len() < RECORD_BYTES_MAX {
-            self.rest()?
-        } else {
-            self.record.slice_ref(self.reader.opaque_beginning()?)
-        };
+        let data = if self.is_whole { self.rest()? } else { self.reader.opaque_beginning()?.into() };
         Ok(Arguments::Write { extent, stability, data })
     }
 

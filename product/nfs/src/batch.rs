@@ -17,7 +17,8 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 
 use crate::record::MARK_BYTES;
-use crate::reply::{Data, Reply};
+use crate::reply::{Data, Draft, Reply};
+use crate::status::Status;
 use crate::xdr::Writer;
 
 /// Records of this length or more are handed out as they are; shorter ones are copied into the buffer.
@@ -133,8 +134,28 @@ impl Batch {
         &self.outstanding
     }
 
+    /// Begins a reply to the call `xid`. Until it is ended or given up, nothing else is written.
+    pub(crate) fn draft(&mut self, xid: u32) -> Draft {
+        Draft::after(std::mem::take(&mut self.writer), xid)
+    }
+
+    /// Ends a reply. Returns its status.
+    pub(crate) fn end(&mut self, draft: Draft) -> Status {
+        let (writer, status, data) = draft.end();
+        self.writer = writer;
+        if let Some(data) = data {
+            self.data(data);
+        }
+        status
+    }
+
+    /// Takes back a reply that was begun.
+    pub(crate) fn give_up(&mut self, draft: Draft) {
+        self.writer = draft.given_up();
+    }
+
     /// Appends the data of a READ, and its padding.
-    pub(crate) fn data(&mut self, data: Data) {
+    fn data(&mut self, data: Data) {
         let len = data.len();
         match data {
             Data::Copied(bytes) if len < COPY_BYTES_MAX => self.writer.raw(&bytes),

@@ -26,17 +26,14 @@ use crate::batch::Batch;
 use crate::callers::Callers;
 use crate::calls::{Event, Tally};
 use crate::client_share::Share;
-use crate::limits::{
-    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
-};
-use crate::procedures::{self, OnBehalf};
+use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
+use crate::procedures::{self, OnBehalf, Waiting};
 use crate::reply::{Draft, Reply};
 use crate::reply_cache::{KeptReply, Key, SharedCall, Whose};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
 use crate::workers::{Free, Work, Workers};
-use crate::xdr::{Reader, XdrError};
 use crate::{mount, record};
 
 const NFS: u32 = 100_003;
@@ -208,26 +205,10 @@ impl<P: Platform> Connection<P> {
     /// Starts or refuses the call in a record. `first` is true for the first of a poll. False if the call has to wait.
     fn start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
-        let waiting = chunk.left() + record.len();
         match rpc::parse(bytes) {
             Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
-                Ok((caller, program)) => {
-                    let wanted = match program {
-                        NFS => arguments::reply_bytes_max(call.procedure, &bytes[call.arguments_at..]),
-                        _ => mount::reply_bytes_max(call.procedure),
-                    };
-                    let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
-                    if self.records_calls && program == NFS {
-                        self.recorded.extend(recorded(call.procedure, &bytes[call.arguments_at..]));
-                    }
-                    let may_answer = program == NFS && reply_bytes_max == wanted;
-                    if may_answer && self.try_answer(&call, caller, bytes) {
-                        return true;
-                    }
-                    if self.start_slowly(&call, (caller, program), chunk, record, reply_bytes_max).is_err() {
-                        self.refuse(call.xid, Refusal::GarbageArguments);
-                    }
-                }
+                Ok((caller, NFS)) => return self.start_nfs(&call, caller, chunk, record, first),
+                Ok((caller, _)) => return self.start_mount(&call, caller, chunk, record, first),
                 Err(refusal) => self.refuse(call.xid, refusal),
             },
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
@@ -265,70 +246,81 @@ impl<P: Platform> Connection<P> {
         self.batch.writer.refuse(xid, refusal);
     }
 
-    /// Answers calls of the most important procedures, if their data is cached.
-    fn try_answer(&mut self, call: &Call, caller: usize, record: &[u8]) -> bool {
-        let (volume, batch, caller) = (&self.server.volume, &mut self.batch, &self.callers.get(caller).caller);
-        let bytes = &record[call.arguments_at..];
-        let answered = match call.procedure {
-            arguments::GETATTR => procedures::try_get_attributes(volume, call.xid, bytes, batch),
-            arguments::LOOKUP => procedures::try_lookup(volume, caller, call.xid, bytes, batch),
-            arguments::ACCESS => procedures::try_access(volume, caller, call.xid, bytes, batch),
-            arguments::READ => procedures::try_read(volume, caller, call.xid, bytes, batch),
-            arguments::WRITE => procedures::try_write(volume, caller, call.xid, bytes, batch),
-            _ => None,
-        };
-        if answered.is_some() {
-            self.tally.count(Event::Nfs(call.procedure));
-        }
-        answered.is_some()
-    }
-
-    fn start_slowly(
+    fn start_nfs(
         &mut self,
         call: &Call,
-        (caller, program): (usize, u32),
+        caller: usize,
         chunk: &record::Chunk,
         record: Range<usize>,
-        reply_bytes_max: u32,
-    ) -> Result<(), XdrError> {
-        if program == MOUNT {
-            let bytes = &chunk.bytes(record)[call.arguments_at..];
-            let arguments = mount::Arguments::decode(call.procedure, bytes)?;
-            self.tally.count(Event::Mount(call.procedure));
-            let draft = Draft::accepted(call.xid, Vec::new());
-            let by = self.callers.get(caller).caller.clone();
-            let bytes_max = reply_bytes_max as usize;
-            let answer = mount::answer(Arc::clone(&self.server), self.peer, by, draft, arguments, bytes_max);
-            let worker = self.running.take();
-            self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(reply_bytes_max));
-            return Ok(());
-        }
-        let mut worker = self.running.take();
-        let record = chunk.keep(record, &mut worker.record);
-        let mut arguments = match Arguments::decode(call.procedure, &record, call.arguments_at) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                self.running.give_back(worker);
-                return Err(error);
-            }
+        first: bool,
+    ) -> bool {
+        let bytes = chunk.bytes(record.clone());
+        let Ok(mut arguments) = Arguments::decode(call.procedure, bytes, call.arguments_at) else {
+            self.refuse(call.xid, Refusal::GarbageArguments);
+            return true;
         };
-        if arguments.reply_bytes_max() > reply_bytes_max {
-            arguments.shorten(reply_bytes_max);
+        let (wanted, waiting) = (arguments.reply_bytes_max(), chunk.left() + record.len());
+        let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+        if self.records_calls {
+            self.recorded.extend(recorded(&arguments, bytes));
         }
         self.tally.count(Event::Nfs(call.procedure));
+        if reply_bytes_max < wanted {
+            arguments.shorten(reply_bytes_max);
+        } else {
+            let (volume, caller) = (&self.server.volume, &self.callers.get(caller).caller);
+            let answered = procedures::try_answer(volume, caller, (call.xid, bytes), &arguments, &mut self.batch);
+            if let Some(status) = answered {
+                self.tally.ended(status);
+                return true;
+            }
+        }
+        self.let_wait(call.xid, caller, chunk, record, arguments);
+        true
+    }
+
+    /// Has a call carried out that may wait.
+    fn let_wait(&mut self, xid: u32, caller: usize, chunk: &record::Chunk, record: Range<usize>, arguments: Arguments) {
+        let mut worker = self.running.take();
+        let record = chunk.keep(record, &mut worker.record);
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         let known = self.callers.get(caller);
-        let on_behalf = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
+        let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.changes_once() {
             self.running.give_back(worker);
             let whose = Whose { party: self.origin.party(), user: known.uid() };
-            let key = self.server.replies.key(self.peer, whose, call.xid, &record);
-            self.run_once(key, call.xid, on_behalf, arguments, charge);
+            let key = self.server.replies.key(self.peer, whose, xid, &record);
+            let draft = Draft::accepted(xid, Vec::new());
+            self.run_once(key, Waiting { by, record, arguments, draft }, charge);
         } else {
-            let draft = Draft::accepted(call.xid, std::mem::take(&mut worker.draft));
-            self.run(worker, Work::Call(on_behalf, draft, arguments), charge);
+            let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
+            self.run(worker, Work::Call(Waiting { by, record, arguments, draft }), charge);
         }
-        Ok(())
+    }
+
+    fn start_mount(
+        &mut self,
+        call: &Call,
+        caller: usize,
+        chunk: &record::Chunk,
+        record: Range<usize>,
+        first: bool,
+    ) -> bool {
+        let (wanted, waiting) = (mount::reply_bytes_max(call.procedure), chunk.left() + record.len());
+        let Some(bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+        let bytes = &chunk.bytes(record)[call.arguments_at..];
+        let Ok(arguments) = mount::Arguments::decode(call.procedure, bytes) else {
+            self.refuse(call.xid, Refusal::GarbageArguments);
+            return true;
+        };
+        self.tally.count(Event::Mount(call.procedure));
+        let draft = Draft::accepted(call.xid, Vec::new());
+        let by = self.callers.get(caller).caller.clone();
+        let server = Arc::clone(&self.server);
+        let answer = mount::answer(server, self.peer, by, draft, arguments, bytes_max as usize);
+        let worker = self.running.take();
+        self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(bytes_max));
+        true
     }
 
     fn run(&mut self, worker: Free, work: Work, charge: u64) {
@@ -337,13 +329,12 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Runs a call unless it is running or has run; then it gets that call's reply.
-    fn run_once(&mut self, key: Key, xid: u32, on_behalf: OnBehalf, arguments: Arguments, charge: u64) {
+    fn run_once(&mut self, key: Key, call: Waiting, charge: u64) {
         let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
-            let draft = Draft::accepted(xid, Vec::new());
             Box::pin(async move {
-                let reply = procedures::carry_out(volume, on_behalf, draft, arguments).await;
+                let reply = procedures::carry_out(&volume, call).await;
                 let Reply { record, status, data: _ } = reply;
                 KeptReply { record: record.into(), status }
             })
@@ -459,18 +450,15 @@ impl<P: Platform> Machine for Connection<P> {
 }
 
 /// The recorded form of a call that moves bytes or asks for a sync.
-fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
-    let operation = match procedure {
-        arguments::READ => RecordedOperation::Read,
-        arguments::WRITE => RecordedOperation::Write,
-        arguments::COMMIT => RecordedOperation::Sync,
+fn recorded(arguments: &Arguments, record: &[u8]) -> Option<RecordedCall> {
+    let (operation, extent, bytes) = match arguments {
+        Arguments::Read(extent) => (RecordedOperation::Read, extent, extent.count),
+        Arguments::Write { extent, .. } => (RecordedOperation::Write, extent, extent.count),
+        Arguments::Commit(extent) => (RecordedOperation::Sync, extent, 0),
         _ => return None,
     };
-    let mut reader = Reader::new(arguments);
-    let file = afflux_volume::handle_number(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
-    let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
-    let bytes = if operation == RecordedOperation::Sync { 0 } else { u64::from(count) };
-    Some(RecordedCall { operation, file, offset, bytes })
+    let file = afflux_volume::handle_number(&record[extent.object.range()])?;
+    Some(RecordedCall { operation, file, offset: extent.offset, bytes: bytes.into() })
 }
 
 impl<P: Platform> Drop for Connection<P> {

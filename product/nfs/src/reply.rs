@@ -54,10 +54,13 @@ pub(crate) struct Reply {
     pub(crate) status: Status,
 }
 
-/// A reply being written, outside of a batch.
+/// A reply being written.
 pub(crate) struct Draft {
     pub(crate) writer: Writer,
+    /// Where it starts: others of a batch may be before it.
+    start: usize,
     status: Status,
+    data: Option<Data>,
 }
 
 impl Draft {
@@ -65,11 +68,19 @@ impl Draft {
     pub(crate) fn accepted(xid: u32, buffer: Vec<u8>) -> Self {
         let mut writer = Writer::reusing(buffer);
         writer.reserve(REPLY_BYTES_USUAL);
-        writer.accept(xid);
-        Self { writer, status: Status::Ok }
+        Self::after(writer, xid)
     }
 
-    /// Writes the status, which starts the results of every NFS procedure except NULL.
+    /// As [`Draft::accepted`], after the replies written before.
+    #[inline]
+    pub(crate) fn after(mut writer: Writer, xid: u32) -> Self {
+        let start = writer.len();
+        writer.accept(xid);
+        Self { writer, start, status: Status::Ok, data: None }
+    }
+
+    /// Writes the status, which every NFS procedure's results but those of NULL start with.
+    #[inline]
     pub(crate) fn status(&mut self, status: Status) -> &mut Writer {
         self.status = status;
         self.writer.u32(status.code());
@@ -81,32 +92,47 @@ impl Draft {
         self.status = status;
     }
 
-    /// The reply, without data after it.
-    pub(crate) fn finish(self) -> Reply {
-        self.finish_with(None)
+    /// Puts `data`, whose length has been written, after the results.
+    #[inline]
+    pub(crate) fn data(&mut self, data: Data) {
+        self.data = Some(data);
     }
 
-    /// The reply, followed by `data`; the length of `data` has been written.
-    pub(crate) fn finish_with(mut self, data: Option<Data>) -> Reply {
-        self.writer.end_record(0, data.as_ref().map_or(0, Data::len));
-        Reply { record: self.writer.into_bytes(), data, status: self.status }
-    }
-
-    /// The reply to a failed call whose results have only `flags` absent attributes.
-    pub(crate) fn failed(mut self, status: Status, flags: usize) -> Reply {
+    /// Writes the results of a call that failed with nothing to add but absent attributes: `flags` of them.
+    pub(crate) fn failed(&mut self, status: Status, flags: usize) {
         let writer = self.status(status);
         for _ in 0..flags {
             writer.bool(false);
         }
-        self.finish()
+    }
+
+    /// The reply, and the data that follow it.
+    pub(crate) fn finish(self) -> Reply {
+        let (writer, status, data) = self.end();
+        Reply { record: writer.into_bytes(), data, status }
+    }
+
+    /// The writer with the reply's mark, the status, and the data that follow.
+    #[inline]
+    pub(crate) fn end(mut self) -> (Writer, Status, Option<Data>) {
+        self.writer.end_record(self.start, self.data.as_ref().map_or(0, Data::len));
+        (self.writer, self.status, self.data)
+    }
+
+    /// Takes back the reply; returns the writer with the replies before it.
+    pub(crate) fn given_up(mut self) -> Writer {
+        self.writer.truncate(self.start);
+        self.writer
     }
 }
 
 impl Writer {
     /// Starts a record with the header of an accepted call's reply.
+    #[inline]
     pub(crate) fn accept(&mut self, xid: u32) {
-        self.u32(0);
-        rpc::write_accepted(self, xid);
+        let mut bytes = [0; record::MARK_BYTES + rpc::ACCEPTED_BYTES];
+        bytes[record::MARK_BYTES..].copy_from_slice(&rpc::accepted(xid));
+        self.raw(&bytes);
     }
 
     /// Writes the whole record that refuses a call.

@@ -144,16 +144,16 @@ fn parse_user(credential: &[u8]) -> Result<Claim, XdrError> {
     Ok(Claim::User { uid, gid, groups, group_count: group_count as u8 })
 }
 
-/// Writes the header of a reply whose results follow.
-pub(crate) fn write_accepted(writer: &mut Writer, xid: u32) {
-    const REST: [u8; 20] = {
-        let mut rest = [0; 20];
-        rest[3] = REPLY as u8;
-        rest
-    };
-    writer.u32(xid);
+/// Bytes of the header of a reply whose results follow.
+pub(crate) const ACCEPTED_BYTES: usize = 24;
+
+/// The header of a reply whose results follow.
+pub(crate) fn accepted(xid: u32) -> [u8; ACCEPTED_BYTES] {
     // Accepted, a verifier of AUTH_NONE without bytes, success: all zero.
-    writer.raw(&REST);
+    let mut header = [0; ACCEPTED_BYTES];
+    header[..4].copy_from_slice(&xid.to_be_bytes());
+    header[7] = REPLY as u8;
+    header
 }
 
 /// Writes a whole reply with the reason why a call is not run.

@@ -103,6 +103,12 @@ impl From<VolumeError> for Status {
     }
 }
 
+impl From<Result<(), VolumeError>> for Status {
+    fn from(result: Result<(), VolumeError>) -> Self {
+        result.map_or_else(Self::from, |()| Self::Ok)
+    }
+}
+
 impl Status {
     /// The nearest code of MOUNT; codes that both have share their number.
     pub(crate) fn mount_code(self) -> u32 {

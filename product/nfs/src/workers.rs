@@ -16,11 +16,11 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use afflux_volume::{Platform, Volume};
 use bytes::BytesMut;
+use futures_util::future::BoxFuture;
 use futures_util::task::AtomicWaker;
 
-use crate::arguments::Arguments;
-use crate::procedures::{self, OnBehalf, Running};
-use crate::reply::{Draft, Reply};
+use crate::procedures::{self, Waiting};
+use crate::reply::Reply;
 
 /// Idle workers that stay: each takes some 11 KiB.
 const KEPT: usize = 8;
@@ -48,9 +48,9 @@ impl Spares {
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
 pub(crate) enum Work {
     /// A call of NFS.
-    Call(OnBehalf, Draft, Arguments),
+    Call(Waiting),
     /// Anything else.
-    Other(Running),
+    Other(BoxFuture<'static, Reply>),
 }
 
 /// An idle worker, and the memory of its last call.
@@ -216,7 +216,7 @@ async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk>) {
     loop {
         let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
         let reply = match work {
-            Work::Call(by, draft, call) => procedures::carry_out(Arc::clone(&volume), by, draft, call).await,
+            Work::Call(call) => procedures::carry_out(&volume, call).await,
             Work::Other(call) => call.await,
         };
         desk.lock().1 = Some(reply);

@@ -5,7 +5,9 @@
 //! Invariants: a length is checked against the record and against its limit before its use; reading allocates nothing
 //! and never panics, for any bytes.
 
-/// Why bytes are not a valid field.
+use std::ops::Range;
+
+/// Why bytes are not what a field should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum XdrError {
     /// The record ends inside a field.
@@ -59,7 +61,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The position of the next field.
+    /// Starts at the byte `at`, which is not past the end.
+    pub(crate) fn starting_at(bytes: &'a [u8], at: usize) -> Self {
+        Self { bytes, at }
+    }
+
+    /// Where the next field starts.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
@@ -82,11 +89,20 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// As [`Reader::opaque`], but of any length, and cut if the record ends before it does. Nothing can be read after
-    /// it.
-    pub(crate) fn opaque_beginning(&mut self) -> Result<&'a [u8], XdrError> {
+    /// As [`Reader::opaque`], of any length, and as much as there is of one that the record cuts off. Nothing
+    /// can be read after it.
+    pub(crate) fn opaque_beginning(&mut self) -> Result<Range<usize>, XdrError> {
         let len = self.u32()? as usize;
-        self.take(len.min(self.bytes.len() - self.at))
+        let at = self.at;
+        self.take(len.min(self.bytes.len() - at))?;
+        Ok(at..self.at)
+    }
+
+    /// As [`Reader::opaque`]: the place of its bytes.
+    pub(crate) fn opaque_place(&mut self, max: usize) -> Result<Range<usize>, XdrError> {
+        let len = self.opaque(max)?.len();
+        let at = self.at - len - padding(len);
+        Ok(at..at + len)
     }
 
     /// An unsigned 32-bit integer.
@@ -151,14 +167,26 @@ impl Writer {
         self.bytes
     }
 
-    /// Writes bytes as they are; their number is a multiple of four.
+    /// Bytes as they are; their number is a multiple of four.
+    #[inline]
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
     /// An unsigned 32-bit integer.
+    #[inline]
     pub(crate) fn u32(&mut self, value: u32) {
         self.raw(&value.to_be_bytes());
+    }
+
+    /// Three of them at once.
+    #[inline]
+    pub(crate) fn three_u32(&mut self, values: [u32; 3]) {
+        let mut bytes = [0; 12];
+        for (place, value) in bytes.chunks_exact_mut(4).zip(values) {
+            place.copy_from_slice(&value.to_be_bytes());
+        }
+        self.raw(&bytes);
     }
 
     /// An unsigned 64-bit integer.

@@ -158,6 +158,18 @@ struct Entry {
     standing: Arc<Standing>,
     /// Absent until its task has been polled.
     waker: Option<Waker>,
+    looked: Looked,
+}
+
+/// The findings of the looks at a connection.
+#[derive(Default)]
+struct Looked {
+    /// Bytes received and sent until the last look.
+    moved: u64,
+    /// The number of looks in a row that found too little added.
+    stalls: u8,
+    /// It was told to keep no more buffer than it needs, and has moved nothing since.
+    rests: bool,
 }
 
 /// A connection's state, for others to see.
@@ -178,22 +190,10 @@ struct Standing {
     /// Bytes received and sent. Only the connection writes them.
     received: AtomicU64,
     sent: AtomicU64,
-    /// The sum of both at the last look, and the number of looks in a row that found too little added.
-    seen: AtomicU64,
-    stalls: AtomicU8,
     /// It was told to keep no more buffer than it needs.
     shrinks: AtomicBool,
-    /// It has been told so since it last moved anything.
-    rests: AtomicBool,
     /// Since when nothing is received from it for want of room; 0 while it is read. Only the connection writes it.
     unread_since_ns: AtomicU64,
-}
-
-impl Standing {
-    fn moved_since_seen(&self) -> u64 {
-        let moved = self.received.load(Ordering::Relaxed) + self.sent.load(Ordering::Relaxed);
-        moved - self.seen.swap(moved, Ordering::Relaxed)
-    }
 }
 
 /// Why a connection is told to go.
@@ -472,20 +472,19 @@ impl Service {
     fn make_room(&self) {
         let wanted = self.room.waiters() > 0;
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
-        for (&number, entry) in &self.lock().connections {
-            let standing = &entry.standing;
-            let moved = standing.moved_since_seen();
+        for (&number, Entry { standing, looked, .. }) in &mut self.lock().connections {
+            let sum = standing.received.load(Ordering::Relaxed) + standing.sent.load(Ordering::Relaxed);
+            let moved = sum - std::mem::replace(&mut looked.moved, sum);
             let more = standing.share.held() > UNIT_BYTES;
-            let stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
-                true => standing.stalls.load(Ordering::Relaxed).saturating_add(1),
+            looked.stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
+                true => looked.stalls.saturating_add(1),
                 false => 0,
             };
-            standing.stalls.store(stalls, Ordering::Relaxed);
-            if wanted && stalls >= STALLS_MAX {
+            if wanted && looked.stalls >= STALLS_MAX {
                 stalled.push(number);
             } else if moved > 0 {
-                standing.rests.store(false, Ordering::Relaxed);
-            } else if !standing.rests.swap(true, Ordering::Relaxed) || more {
+                looked.rests = false;
+            } else if !std::mem::replace(&mut looked.rests, true) || more {
                 large.push(number);
             }
         }
@@ -523,13 +522,10 @@ impl Service {
             peer: peer.address.to_canonical(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
-            seen: AtomicU64::new(0),
-            stalls: AtomicU8::new(0),
             shrinks: AtomicBool::new(false),
-            rests: AtomicBool::new(false),
             unread_since_ns: AtomicU64::new(0),
         });
-        let entry = Entry { standing: Arc::clone(&standing), waker: None };
+        let entry = Entry { standing: Arc::clone(&standing), waker: None, looked: Looked::default() };
         self.lock().connections.insert(number, entry);
         if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
             // The search for silent connections has waited for the first one.

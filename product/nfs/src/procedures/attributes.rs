@@ -4,56 +4,40 @@
 //! Does not own: the figures (the volume), the sizes announced (`limits`).
 //! Invariants: ACCESS grants only rights that the client asked for.
 
-use std::sync::Arc;
+use afflux_volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp};
 
-use afflux_volume::{AttributeChange, Caller, FILE_BYTES_MAX, Kind, Platform, Timestamp, Volume};
-
-use super::{attributes_now, check_regular, consistency_now, resolve};
-use crate::arguments::Handle;
-use crate::batch::Batch;
-use crate::limits::{
-    DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX,
-};
-use crate::reply::{Draft, Reply};
+use super::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
+use super::{check_regular, failed};
+use crate::arguments::Field;
+use crate::limits::{DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::reply::Draft;
 use crate::status::Status;
-use crate::xdr::Reader;
 
-pub(super) async fn get<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
-    let attributes = match resolve(&volume, &object).await {
-        Err(status) => Err(status),
-        Ok(inode) => volume.attributes(&inode).await.map_err(Status::from),
-    };
-    match attributes {
-        Err(status) => draft.failed(status, 0),
-        Ok(attributes) => {
-            draft.status(Status::Ok).attributes(&attributes);
-            draft.finish()
-        }
-    }
+pub(super) async fn get<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, object: Field) -> Ended {
+    let inode = on.resolve(object).await?;
+    let attributes = on.attributes(&inode).await?;
+    draft.status(Status::Ok).attributes(&attributes);
+    Ok(())
 }
 
 pub(super) async fn set<P: Platform>(
-    volume: Arc<Volume<P>>,
-    caller: Caller,
-    mut draft: Draft,
-    object: Handle,
+    on: &Task<'_, P>,
+    draft: &mut Draft,
+    object: Field,
     change: AttributeChange,
     guard: Option<Timestamp>,
-) -> Reply {
-    let inode = match resolve(&volume, &object).await {
-        Ok(inode) => inode,
-        Err(status) => return draft.failed(status, 2),
-    };
+) -> Ended {
+    let inode = on.resolve(object).await?;
     let (status, consistency) = match check_size(change.size, inode.kind()) {
         Err(status) => (status, Default::default()),
         Ok(()) => {
-            let outcome = volume.set_attributes_by(&caller, &inode, change, guard).await;
-            (outcome.result.map_or_else(Status::from, |()| Status::Ok), outcome.consistency)
+            let outcome = on.volume.set_attributes_by(on.caller, &inode, change, guard).await;
+            (outcome.result.into(), outcome.consistency)
         }
     };
-    let consistency = consistency_now(&volume, &inode, consistency).await;
+    let consistency = consistency_now(on, &inode, consistency).await?;
     draft.status(status).consistency(&consistency);
-    draft.finish()
+    Ok(())
 }
 
 fn check_size(size: Option<u64>, kind: Kind) -> Result<(), Status> {
@@ -89,85 +73,46 @@ fn allowed(kind: Kind, granted: u8) -> u32 {
     }
 }
 
-/// Answers an ACCESS into `batch` if that takes no waiting; otherwise does nothing.
-pub(crate) fn try_access<P: Platform>(
-    volume: &Volume<P>,
-    caller: &Caller,
-    xid: u32,
-    arguments: &[u8],
-    batch: &mut Batch,
-) -> Option<()> {
-    let mut reader = Reader::new(arguments);
-    let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
-    let wanted = reader.u32().ok()?;
-    let (granted, attributes) = volume.try_access(&inode, caller)?;
-    let start = batch.writer.len();
-    batch.writer.accept(xid);
-    batch.writer.u32(Status::Ok.code());
-    batch.writer.post_op(Some(&attributes));
-    batch.writer.u32(wanted & allowed(inode.kind(), granted));
-    batch.writer.end_record(start, 0);
-    Some(())
-}
-
 pub(super) async fn access<P: Platform>(
-    volume: Arc<Volume<P>>,
-    caller: Caller,
-    mut draft: Draft,
-    object: Handle,
+    on: &impl Operations<P>,
+    draft: &mut Draft,
+    object: Field,
     wanted: u32,
-) -> Reply {
-    let inode = match resolve(&volume, &object).await {
-        Ok(inode) => inode,
-        Err(status) => return draft.failed(status, 1),
+) -> Ended {
+    let inode = on.resolve(object).await?;
+    let (granted, attributes) = match on.access(&inode).await {
+        Ok(found) => found,
+        Err(stop) => return failed(on, draft, &inode, stop).await,
     };
-    match volume.access_by(&caller, &inode).await {
-        Ok((granted, attributes)) => {
-            let writer = draft.status(Status::Ok);
-            writer.post_op(Some(&attributes));
-            writer.u32(wanted & allowed(inode.kind(), granted));
-        }
-        Err(error) => {
-            let attributes = attributes_now(&volume, &inode).await;
-            draft.status(error.into()).post_op(attributes.as_ref());
-        }
-    }
-    draft.finish()
+    let writer = draft.status(Status::Ok);
+    writer.post_op(Some(&attributes));
+    writer.u32(wanted & allowed(inode.kind(), granted));
+    Ok(())
 }
 
-pub(super) async fn space<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
-    let inode = match resolve(&volume, &object).await {
-        Ok(inode) => inode,
-        Err(status) => return draft.failed(status, 1),
+pub(super) async fn space<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field) -> Ended {
+    let inode = on.resolve(object).await?;
+    let (space, attributes) = match on.volume.space(&inode).await {
+        Ok(found) => found,
+        Err(error) => return failed(on, draft, &inode, error.into()).await,
     };
-    match volume.space(&inode).await {
-        Ok((space, attributes)) => {
-            let writer = draft.status(Status::Ok);
-            writer.post_op(Some(&attributes));
-            let bytes = [space.total_bytes, space.free_bytes, space.available_bytes];
-            let files = [space.total_files, space.free_files, space.available_files];
-            bytes.iter().chain(&files).for_each(|&figure| writer.u64(figure));
-            // Seconds for which the figures are expected to stay the same: none.
-            writer.u32(0);
-        }
-        Err(error) => {
-            let attributes = attributes_now(&volume, &inode).await;
-            draft.status(error.into()).post_op(attributes.as_ref());
-        }
-    }
-    draft.finish()
+    let writer = draft.status(Status::Ok);
+    writer.post_op(Some(&attributes));
+    let bytes = [space.total_bytes, space.free_bytes, space.available_bytes];
+    let files = [space.total_files, space.free_files, space.available_files];
+    bytes.iter().chain(&files).for_each(|&figure| writer.u64(figure));
+    // Seconds for which this is not expected to change: none.
+    writer.u32(0);
+    Ok(())
 }
 
-pub(super) async fn information<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
+pub(super) async fn information<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field) -> Ended {
     const LINK: u32 = 0x01;
     const SYMLINK: u32 = 0x02;
     const HOMOGENEOUS: u32 = 0x08;
     const CAN_SET_TIME: u32 = 0x10;
-    let inode = match resolve(&volume, &object).await {
-        Ok(inode) => inode,
-        Err(status) => return draft.failed(status, 1),
-    };
-    let attributes = attributes_now(&volume, &inode).await;
+    let inode = on.resolve(object).await?;
+    let attributes = attributes_if_any(on, &inode).await?;
     let writer = draft.status(Status::Ok);
     writer.post_op(attributes.as_ref());
     let sizes = [
@@ -180,37 +125,30 @@ pub(super) async fn information<P: Platform>(volume: Arc<Volume<P>>, mut draft: 
         LISTING_BYTES_MAX,
     ];
     sizes.iter().for_each(|&size| writer.u32(size));
-    writer.u64(volume.file_bytes_max(&inode).min(FILE_BYTES_MAX));
-    // Resolution of times: 0 seconds and 1 nanosecond.
+    writer.u64(on.volume.file_bytes_max(&inode).min(FILE_BYTES_MAX));
+    // Times are kept to 0 seconds and 1 nanosecond.
     writer.u32(0);
     writer.u32(1);
     writer.u32(LINK | SYMLINK | HOMOGENEOUS | CAN_SET_TIME);
-    draft.finish()
+    Ok(())
 }
 
-pub(super) async fn path_limits<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
-    let inode = match resolve(&volume, &object).await {
-        Ok(inode) => inode,
-        Err(status) => return draft.failed(status, 1),
+pub(super) async fn path_limits<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field) -> Ended {
+    let inode = on.resolve(object).await?;
+    let (limits, attributes) = match on.volume.path_limits(&inode).await {
+        Ok(found) => found,
+        Err(error) => return failed(on, draft, &inode, error.into()).await,
     };
-    match volume.path_limits(&inode).await {
-        Ok((limits, attributes)) => {
-            let writer = draft.status(Status::Ok);
-            writer.post_op(Some(&attributes));
-            writer.u32(limits.links_max);
-            writer.u32(limits.name_max);
-            writer.bool(limits.no_trunc);
-            // Only a privileged user may give a file away.
-            writer.bool(true);
-            writer.bool(limits.case_insensitive);
-            writer.bool(limits.case_preserving);
-        }
-        Err(error) => {
-            let attributes = attributes_now(&volume, &inode).await;
-            draft.status(error.into()).post_op(attributes.as_ref());
-        }
-    }
-    draft.finish()
+    let writer = draft.status(Status::Ok);
+    writer.post_op(Some(&attributes));
+    writer.u32(limits.links_max);
+    writer.u32(limits.name_max);
+    writer.bool(limits.no_trunc);
+    // Only a privileged user may give a file away.
+    writer.bool(true);
+    writer.bool(limits.case_insensitive);
+    writer.bool(limits.case_preserving);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@
 //! Invariants: a listing is never longer than requested, and never empty before the end: if not one entry fits, the
 //! reply is an error. The cookie verifier is constant, since cookies stay valid.
 
-use std::sync::Arc;
+use afflux_volume::{DirectoryEntry, Listing, Platform};
 
-use afflux_volume::{Caller, DirectoryEntry, Listing, Platform, Volume};
-
-use super::{attributes_now, resolve};
+use super::failed;
+use super::operations::{Ended, Operations, Task};
 use crate::arguments::ListingRequest;
-use crate::reply::{Draft, POST_OP_BYTES, Reply};
+use crate::reply::{Draft, POST_OP_BYTES};
 use crate::status::Status;
 use crate::xdr::{Writer, opaque_bytes};
 
@@ -40,31 +39,18 @@ fn entries_max(request: &ListingRequest) -> usize {
     (room / entry).min(by_names).max(1)
 }
 
-pub(super) async fn list<P: Platform>(
-    volume: Arc<Volume<P>>,
-    caller: Caller,
-    mut draft: Draft,
-    request: ListingRequest,
-) -> Reply {
-    let volume = &*volume;
-    let directory = match resolve(volume, &request.directory).await {
-        Ok(directory) => directory,
-        Err(status) => return draft.failed(status, 1),
-    };
+pub(super) async fn list<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, request: ListingRequest) -> Ended {
+    let directory = on.resolve(request.directory).await?;
     let most = entries_max(&request);
-    let listed = volume.list_by(&caller, &directory, request.cookie, most, request.with_attributes).await;
-    let status = match &listed {
-        Err(error) => Err(Status::from(error)),
-        Ok(listing) => fill(&mut draft, &request, listing),
+    let listed = on.volume.list_by(on.caller, &directory, request.cookie, most, request.with_attributes).await;
+    let listing = match listed {
+        Ok(listing) => listing,
+        Err(error) => return failed(on, draft, &directory, error.into()).await,
     };
-    if let Err(status) = status {
-        let attributes = match listed {
-            Ok(listing) => Some(listing.directory),
-            Err(_) => attributes_now(volume, &directory).await,
-        };
-        draft.status(status).post_op(attributes.as_ref());
+    if let Err(status) = fill(draft, &request, &listing) {
+        draft.status(status).post_op(Some(&listing.directory));
     }
-    draft.finish()
+    Ok(())
 }
 
 /// Writes status and results; an error if not one entry fits.

@@ -8,25 +8,21 @@ mod attributes;
 mod data;
 mod listing;
 mod names;
+mod operations;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use afflux_volume::{Attributes, Caller, Client, Consistency, Inode, Kind, Platform, Volume};
+use afflux_volume::{Caller, Client, Inode, Kind, Platform, Volume};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
 
-use crate::arguments::{Arguments, Handle};
+use self::operations::{AtOnce, Ended, Operations, Stop, Task, attributes_if_any};
+use crate::arguments::Arguments;
+use crate::batch::Batch;
 use crate::reply::{Draft, Reply};
 use crate::status::Status;
 
-pub(crate) use attributes::try_access;
-pub(crate) use data::{try_get_attributes, try_read, try_write};
-pub(crate) use names::try_lookup;
-
-/// A running call; dropping it cancels it.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
-/// The originator of a call.
+/// The caller of a call.
 pub(crate) struct OnBehalf {
     /// The user that it is carried out as.
     pub(crate) caller: Caller,
@@ -34,78 +30,98 @@ pub(crate) struct OnBehalf {
     pub(crate) client: Client,
 }
 
-/// Carries out a call. READ, WRITE and COMMIT allocate nothing, since they must go on when the host has no memory;
-/// other procedures have boxed futures.
-pub(crate) async fn carry_out<P: Platform>(
-    volume: Arc<Volume<P>>,
-    by: OnBehalf,
-    draft: Draft,
-    call: Arguments,
-) -> Reply {
-    match call {
-        Arguments::Read(extent) => data::read(volume, by, draft, extent).await,
-        Arguments::Write { extent, stability, data } => data::write(volume, by, draft, extent, stability, data).await,
-        Arguments::Commit(extent) => data::commit(volume, by, draft, extent).await,
-        call => other(volume, by.caller, draft, call).await,
-    }
+/// A call with all that it needs to wait, and the beginning of its reply.
+pub(crate) struct Waiting {
+    pub(crate) by: OnBehalf,
+    pub(crate) record: Bytes,
+    pub(crate) arguments: Arguments,
+    pub(crate) draft: Draft,
 }
 
-fn other<P: Platform>(volume: Arc<Volume<P>>, caller: Caller, draft: Draft, call: Arguments) -> Running {
+/// Carries out a call and answers it into `batch` if that takes no waiting; otherwise does nothing. The calls that
+/// matter most are tried.
+pub(crate) fn try_answer<P: Platform>(
+    volume: &Volume<P>,
+    caller: &Caller,
+    (xid, record): (u32, &[u8]),
+    arguments: &Arguments,
+    batch: &mut Batch,
+) -> Option<Status> {
+    let on = AtOnce { volume, caller, record };
+    let mut draft = batch.draft(xid);
+    let done = match *arguments {
+        Arguments::GetAttributes { object } => attributes::get(&on, &mut draft, object).now_or_never(),
+        Arguments::Lookup(place) => names::lookup(&on, &mut draft, place).now_or_never(),
+        Arguments::Access { object, wanted } => attributes::access(&on, &mut draft, object, wanted).now_or_never(),
+        Arguments::Read(extent) => data::read(&on, &mut draft, extent).now_or_never(),
+        Arguments::Write { extent, stability, data } => {
+            data::write(&on, &mut draft, extent, stability, data).now_or_never()
+        }
+        _ => None,
+    };
+    match done {
+        Some(Ok(())) => {}
+        Some(Err(Stop::Failed(status))) => draft.failed(status, arguments.absent_attributes()),
+        Some(Err(Stop::WouldWait)) | None => {
+            batch.give_up(draft);
+            return None;
+        }
+    }
+    Some(batch.end(draft))
+}
+
+/// Carries out a call that may wait. READ, WRITE and COMMIT, which have to go on where the host has no memory to give,
+/// take none for themselves; others have futures of their own.
+pub(crate) async fn carry_out<P: Platform>(volume: &Volume<P>, call: Waiting) -> Reply {
+    let Waiting { by: OnBehalf { caller, client }, record, arguments, mut draft } = call;
+    let on = Task { volume, caller: &caller, client: &client, record: &record };
+    let absent_attributes = arguments.absent_attributes();
+    let done = match arguments {
+        Arguments::Read(extent) => data::read(&on, &mut draft, extent).await,
+        Arguments::Write { extent, stability, data } => data::write(&on, &mut draft, extent, stability, data).await,
+        Arguments::Commit(extent) => data::commit(&on, &mut draft, extent).await,
+        call => other(&on, &mut draft, call).await,
+    };
+    match done {
+        Ok(()) => {}
+        Err(Stop::Failed(status)) => draft.failed(status, absent_attributes),
+        Err(Stop::WouldWait) => unreachable!("a call that may wait has stopped instead"),
+    }
+    draft.finish()
+}
+
+fn other<'a, P: Platform>(on: &'a Task<'a, P>, draft: &'a mut Draft, call: Arguments) -> BoxFuture<'a, Ended> {
     match call {
         Arguments::Read(_) | Arguments::Write { .. } | Arguments::Commit(_) => unreachable!("carried out before"),
-        Arguments::Null => Box::pin(std::future::ready(draft.finish())),
-        Arguments::GetAttributes { object } => Box::pin(attributes::get(volume, draft, object)),
+        Arguments::Null => Box::pin(std::future::ready(Ok(()))),
+        Arguments::GetAttributes { object } => Box::pin(attributes::get(on, draft, object)),
         Arguments::SetAttributes { object, change, guard } => {
-            Box::pin(attributes::set(volume, caller, draft, object, change, guard))
+            Box::pin(attributes::set(on, draft, object, change, guard))
         }
-        Arguments::Lookup(place) => Box::pin(names::lookup(volume, caller, draft, place)),
-        Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, caller, draft, object, wanted)),
-        Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
-        Arguments::Create { place, creation } => Box::pin(names::create(volume, caller, draft, place, creation)),
-        Arguments::MakeDirectory { place, change } => {
-            Box::pin(names::make_directory(volume, caller, draft, place, change))
-        }
-        Arguments::Symlink { place, change, target } => {
-            Box::pin(names::symlink(volume, caller, draft, place, change, target))
-        }
-        Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, caller, draft, place, node)),
-        Arguments::Remove(place) => Box::pin(names::remove(volume, caller, draft, place)),
-        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, caller, draft, place)),
-        Arguments::Rename { from, to } => Box::pin(names::rename(volume, caller, draft, from, to)),
-        Arguments::Link { object, place } => Box::pin(names::link(volume, caller, draft, object, place)),
-        Arguments::List(request) => Box::pin(listing::list(volume, caller, draft, request)),
-        Arguments::FileSystemSpace { object } => Box::pin(attributes::space(volume, draft, object)),
-        Arguments::FileSystemInformation { object } => Box::pin(attributes::information(volume, draft, object)),
-        Arguments::PathLimits { object } => Box::pin(attributes::path_limits(volume, draft, object)),
+        Arguments::Lookup(place) => Box::pin(names::lookup(on, draft, place)),
+        Arguments::Access { object, wanted } => Box::pin(attributes::access(on, draft, object, wanted)),
+        Arguments::ReadLink { object } => Box::pin(names::read_link(on, draft, object)),
+        Arguments::Create { place, creation } => Box::pin(names::create(on, draft, place, creation)),
+        Arguments::MakeDirectory { place, change } => Box::pin(names::make_directory(on, draft, place, change)),
+        Arguments::Symlink { place, change, target } => Box::pin(names::symlink(on, draft, place, change, target)),
+        Arguments::MakeNode { place, node } => Box::pin(names::make_node(on, draft, place, node)),
+        Arguments::Remove(place) => Box::pin(names::remove(on, draft, place)),
+        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(on, draft, place)),
+        Arguments::Rename { from, to } => Box::pin(names::rename(on, draft, from, to)),
+        Arguments::Link { object, place } => Box::pin(names::link(on, draft, object, place)),
+        Arguments::List(request) => Box::pin(listing::list(on, draft, request)),
+        Arguments::FileSystemSpace { object } => Box::pin(attributes::space(on, draft, object)),
+        Arguments::FileSystemInformation { object } => Box::pin(attributes::information(on, draft, object)),
+        Arguments::PathLimits { object } => Box::pin(attributes::path_limits(on, draft, object)),
     }
 }
 
-/// The object of a handle.
-async fn resolve<P: Platform>(volume: &Volume<P>, handle: &Handle) -> Result<Arc<Inode<P>>, Status> {
-    if handle.as_bytes().is_empty() {
-        return Err(Status::BadHandle);
-    }
-    match volume.try_resolve(handle.as_bytes()) {
-        Some(inode) => Ok(inode),
-        None => Ok(volume.resolve(handle.as_bytes()).await?),
-    }
-}
-
-/// Attributes for a reply that may go without them.
-async fn attributes_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>) -> Option<Attributes> {
-    match volume.try_attributes(inode) {
-        Some(attributes) => Some(attributes),
-        None => volume.attributes(inode).await.ok(),
-    }
-}
-
-/// The consistency data of an operation; if it has none, with the current attributes.
-async fn consistency_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>, from: Consistency) -> Consistency {
-    match from.after {
-        Some(_) => from,
-        // A "before" would not match: changes by others until now would lie in between.
-        None => Consistency { before: None, after: attributes_now(volume, inode).await },
-    }
+/// Writes the results of a call that failed and has an object's attributes for that.
+async fn failed<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, inode: &Arc<Inode<P>>, stop: Stop) -> Ended {
+    let Stop::Failed(status) = stop else { return Err(stop) };
+    let attributes = attributes_if_any(on, inode).await?;
+    draft.status(status).post_op(attributes.as_ref());
+    Ok(())
 }
 
 /// Refuses data operations on objects that are not regular files, as Linux servers do.

@@ -231,6 +231,9 @@ fn data_is_for_regular_files() {
             WRITE3res::Ok(_) => panic!(),
         }
     }
+    // Whether they were answered at once or after waiting.
+    let counted = |name: &str| world.server.calls().into_iter().find(|(row, _)| *row == name).unwrap().1;
+    assert_eq!(["nfs_read", "nfs_write", "nfserr_isdir", "nfserr_inval"].map(counted), [2; 4]);
 }
 
 #[test]

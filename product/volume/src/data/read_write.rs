@@ -145,7 +145,7 @@ impl<P: Platform> Volume<P> {
     /// Writes all of `data`, or fails (a beginning may have been written). Waits while the device has too much
     /// unwritten data. Not durable: see [`Volume::sync`].
     pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
-        self.write_by(&Caller::SERVER, None, inode, offset, data).await
+        self.write_by(&Caller::SERVER, None, inode, offset, &data).await
     }
 
     /// [`Volume::write`] by a caller and for a client, as in [`Engine::write_for`](afflux_engine::Engine::write_for).
@@ -155,9 +155,9 @@ impl<P: Platform> Volume<P> {
         client: Option<&Client>,
         inode: &Arc<Inode<P>>,
         offset: u64,
-        data: Bytes,
+        data: &[u8],
     ) -> Outcome<()> {
-        match self.write_bytes((caller, client), inode, offset, &data).await {
+        match self.write_bytes((caller, client), inode, offset, data).await {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             // If a beginning was written, the times already show it, also in the attributes before.
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },

@@ -559,7 +559,7 @@ fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, bits | 0o777);
         assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
         // Writes of root clear them, too.
-        lab.run(volume.write_by(&root_user, None, &file, 0, page(3))).result.unwrap();
+        lab.run(volume.write_by(&root_user, None, &file, 0, &page(3))).result.unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, 0o777);
         assert!(volume.try_write(&file, 0, &page(4)).is_some(), "nothing is to be waited for");
     }

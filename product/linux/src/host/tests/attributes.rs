@@ -337,7 +337,7 @@ fn writes_take_the_rights_to_act_as_others_whoever_calls() {
                 }
                 None => {
                     let data = Bytes::from_static(b"bytes");
-                    world.run(world.volume.write_by(&caller, None, &file, 0, data)).result
+                    world.run(world.volume.write_by(&caller, None, &file, 0, &data)).result
                 }
             };
             assert_eq!(done, Ok(()), "{uid} {mode:o}");

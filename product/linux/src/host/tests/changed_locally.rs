@@ -140,7 +140,7 @@ fn a_changed_owner_counts_while_the_file_stays_dirty() {
     assert_eq!(world.attributes(&file).uid, OWNER);
     let write = |offset| {
         let bytes = Bytes::from_static(b"mine");
-        world.run(world.volume.write_by(&owner, None, &file, offset, bytes)).result
+        world.run(world.volume.write_by(&owner, None, &file, offset, &bytes)).result
     };
     write(0).unwrap();
     chown(world.host("file"), Some(0), Some(0)).unwrap();

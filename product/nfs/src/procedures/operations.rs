@@ -1,0 +1,219 @@
+//! The volume's operations for one call, with waiting or without.
+//!
+//! Owns: the way in which each operation is tried without a wait.
+//! Does not own: the operations (the volume), their use (the procedures).
+//! Invariants: a call that must not wait asks the host nothing, and stops where the operation would. Until then it has
+//! changed nothing except the beginning of a WRITE, which the call writes again when it may wait.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use afflux_volume::{
+    Attributes, Caller, Client, Consistency, Inode, NAME_BYTES_MAX, Outcome, Platform, ReadResult, Use, Volume,
+};
+
+use crate::arguments::{Field, Stability};
+use crate::status::Status;
+
+/// Why a procedure ends without results.
+pub(super) enum Stop {
+    Failed(Status),
+    WouldWait,
+}
+
+/// The result of an operation or a procedure.
+pub(super) type Ended<T = ()> = Result<T, Stop>;
+
+impl<S: Into<Status>> From<S> for Stop {
+    fn from(status: S) -> Self {
+        Self::Failed(status.into())
+    }
+}
+
+/// The volume's operations for one call.
+pub(super) trait Operations<P: Platform>: Sync {
+    fn volume(&self) -> &Volume<P>;
+
+    /// The bytes of a field of the call.
+    fn bytes(&self, field: Field) -> &[u8];
+
+    /// The object of a handle.
+    fn resolve(&self, handle: Field) -> impl Future<Output = Ended<Arc<Inode<P>>>> + Send;
+
+    fn attributes(&self, inode: &Arc<Inode<P>>) -> impl Future<Output = Ended<Attributes>> + Send;
+
+    /// Refuses a use without the right to it.
+    fn permit(&self, inode: &Arc<Inode<P>>, wanted: Use) -> impl Future<Output = Ended> + Send;
+
+    /// The caller's rights, and the attributes.
+    fn access(&self, inode: &Arc<Inode<P>>) -> impl Future<Output = Ended<(u8, Attributes)>> + Send;
+
+    /// The object of a name, and its attributes.
+    fn lookup(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: Field,
+    ) -> impl Future<Output = Ended<(Arc<Inode<P>>, Attributes)>> + Send;
+
+    /// Reads `count` bytes from `offset`, at least one.
+    fn read(&self, inode: &Arc<Inode<P>>, offset: u64, count: u32) -> impl Future<Output = Ended<ReadResult>> + Send;
+
+    /// Writes `data`, at least a byte, as durably as wanted.
+    fn write(
+        &self,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+        stability: Stability,
+    ) -> impl Future<Output = Ended<(Status, Consistency)>> + Send;
+}
+
+/// Those of a call that must not wait.
+pub(super) struct AtOnce<'a, P: Platform> {
+    pub(super) volume: &'a Volume<P>,
+    pub(super) caller: &'a Caller,
+    pub(super) record: &'a [u8],
+}
+
+impl<P: Platform> AtOnce<'_, P> {
+    fn check_allowed(&self, inode: &Arc<Inode<P>>, wanted: Use) -> Ended {
+        if self.volume.allows(inode, self.caller, wanted) == Some(true) { Ok(()) } else { Err(Stop::WouldWait) }
+    }
+}
+
+impl<P: Platform> Operations<P> for AtOnce<'_, P> {
+    fn volume(&self) -> &Volume<P> {
+        self.volume
+    }
+
+    fn bytes(&self, field: Field) -> &[u8] {
+        &self.record[field.range()]
+    }
+
+    async fn resolve(&self, handle: Field) -> Ended<Arc<Inode<P>>> {
+        self.volume.try_resolve(self.bytes(handle)).ok_or(Stop::WouldWait)
+    }
+
+    async fn attributes(&self, inode: &Arc<Inode<P>>) -> Ended<Attributes> {
+        self.volume.try_attributes(inode).ok_or(Stop::WouldWait)
+    }
+
+    async fn permit(&self, inode: &Arc<Inode<P>>, wanted: Use) -> Ended {
+        self.check_allowed(inode, wanted)
+    }
+
+    async fn access(&self, inode: &Arc<Inode<P>>) -> Ended<(u8, Attributes)> {
+        self.volume.try_access(inode, self.caller).ok_or(Stop::WouldWait)
+    }
+
+    async fn lookup(&self, directory: &Arc<Inode<P>>, name: Field) -> Ended<(Arc<Inode<P>>, Attributes)> {
+        self.check_allowed(directory, Use::Search)?;
+        let name = self.bytes(name);
+        let found = if name.len() <= NAME_BYTES_MAX { self.volume.try_lookup(directory, name) } else { None };
+        found.ok_or(Stop::WouldWait)
+    }
+
+    async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, count: u32) -> Ended<ReadResult> {
+        self.check_allowed(inode, Use::Read)?;
+        self.volume.try_read(inode, offset, count).ok_or(Stop::WouldWait)
+    }
+
+    async fn write(
+        &self,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+        stability: Stability,
+    ) -> Ended<(Status, Consistency)> {
+        self.check_allowed(inode, Use::Write)?;
+        if stability != Stability::Unstable {
+            return Err(Stop::WouldWait);
+        }
+        Ok((Status::Ok, self.volume.try_write(inode, offset, data).ok_or(Stop::WouldWait)?))
+    }
+}
+
+/// The operations of a call that may wait. It was tried without waiting, so nothing is tried again.
+pub(super) struct Task<'a, P: Platform> {
+    pub(super) volume: &'a Volume<P>,
+    pub(super) caller: &'a Caller,
+    /// The client whose reads and writes these are.
+    pub(super) client: &'a Client,
+    pub(super) record: &'a [u8],
+}
+
+impl<P: Platform> Operations<P> for Task<'_, P> {
+    fn volume(&self) -> &Volume<P> {
+        self.volume
+    }
+
+    fn bytes(&self, field: Field) -> &[u8] {
+        &self.record[field.range()]
+    }
+
+    async fn resolve(&self, handle: Field) -> Ended<Arc<Inode<P>>> {
+        Ok(self.volume.resolve(self.bytes(handle)).await?)
+    }
+
+    async fn attributes(&self, inode: &Arc<Inode<P>>) -> Ended<Attributes> {
+        Ok(self.volume.attributes(inode).await?)
+    }
+
+    async fn permit(&self, inode: &Arc<Inode<P>>, wanted: Use) -> Ended {
+        Ok(self.volume.permit(inode, self.caller, wanted).await?)
+    }
+
+    async fn access(&self, inode: &Arc<Inode<P>>) -> Ended<(u8, Attributes)> {
+        Ok(self.volume.access_by(self.caller, inode).await?)
+    }
+
+    async fn lookup(&self, directory: &Arc<Inode<P>>, name: Field) -> Ended<(Arc<Inode<P>>, Attributes)> {
+        Ok(self.volume.lookup_by(self.caller, directory, self.bytes(name)).await?)
+    }
+
+    async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, count: u32) -> Ended<ReadResult> {
+        Ok(self.volume.read_by(self.caller, Some(self.client), inode, offset, count).await?)
+    }
+
+    async fn write(
+        &self,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+        stability: Stability,
+    ) -> Ended<(Status, Consistency)> {
+        let client = Some(self.client);
+        // The consistency data are from the moment of the write. Other callers may write while it is made durable. A
+        // client that found such a change between its own before and after would not notice it.
+        let written = self.volume.write_by(self.caller, client, inode, offset, data).await;
+        let Outcome { mut result, consistency } = written;
+        if result.is_ok() && stability != Stability::Unstable {
+            result = self.volume.sync_for(client, inode, offset, data.len() as u64).await.result;
+        }
+        Ok((result.into(), consistency))
+    }
+}
+
+/// Attributes for a reply that may go without them.
+pub(super) async fn attributes_if_any<P: Platform>(
+    on: &impl Operations<P>,
+    inode: &Arc<Inode<P>>,
+) -> Ended<Option<Attributes>> {
+    match on.attributes(inode).await {
+        Err(Stop::Failed(_)) => Ok(None),
+        attributes => attributes.map(Some),
+    }
+}
+
+/// The consistency data of an operation, its attributes asked for now if it brought none.
+pub(super) async fn consistency_now<P: Platform>(
+    on: &impl Operations<P>,
+    inode: &Arc<Inode<P>>,
+    from: Consistency,
+) -> Ended<Consistency> {
+    match from.after {
+        Some(_) => Ok(from),
+        // A before would hide the changes of other callers since then.
+        None => Ok(Consistency { before: None, after: attributes_if_any(on, inode).await? }),
+    }
+}
