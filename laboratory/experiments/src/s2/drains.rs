@@ -1,11 +1,11 @@
 //! The drain vectors: lists of given contents, drained, and what that examined.
 //!
 //! Owns: the contents with the counts that kernels' sources give, reading others, a row for each drain.
-//! Does not own: the drains (`afflux_frames::linux`). Invariants: every count comes from a drain that was done.
+//! Does not own: the drains (`afflux_kernel_frames`). Invariants: every count comes from a drain that was done.
 
-use afflux_frames::Mobility;
-use afflux_frames::linux::{
-    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables, drained,
+use afflux_kernel_frames::{
+    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
+    drained,
 };
 use afflux_report::{Fields, Row, Source};
 

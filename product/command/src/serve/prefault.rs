@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use afflux_engine::Engine;
-use afflux_frames::Order;
+use afflux_frames::HUGE_FRAMES;
 use afflux_linux::LinuxPlatform;
 use rustix::process::nice;
 use tracing::info;
@@ -21,7 +21,7 @@ use tracing::info;
 use afflux_linux::HostMemory;
 
 /// At a time: one large page.
-const STEP_FRAMES: u32 = Order::PAGEBLOCK.frames();
+const STEP_FRAMES: u32 = HUGE_FRAMES;
 
 /// Of the host's memory this part is left available.
 const LEFT_PART: u64 = 16;

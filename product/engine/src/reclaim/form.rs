@@ -5,7 +5,7 @@
 //! Invariants: a reclaim ends, whatever the form says: with nothing left to look at, or after as many looks as go
 //! round all pages twice. Without a form nothing here runs.
 
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 use super::{BATCH, Reclaim};
 use crate::platform::{Nanos, Platform};

@@ -5,7 +5,7 @@
 //! Invariants: no step decides anything: each does what it is told, and says what came of it.
 
 use afflux_engine::Nanos;
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 /// A list of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
