@@ -9,6 +9,7 @@
 //! and without the grant 4 KiB pages serve instead. A memory file would get only those (`shmem_enabled` is `never` on
 //! most hosts).
 
+use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -22,7 +23,9 @@ use crate::{FRAME_BYTES, FrameId};
 #[cfg(test)]
 mod tests;
 
-const HUGE_BYTES: usize = 2 << 20;
+/// Frames of one 2 MiB page.
+pub const HUGE_FRAMES: u32 = 512;
+const HUGE_BYTES: usize = HUGE_FRAMES as usize * FRAME_BYTES;
 const GUARD_BYTES: usize = HUGE_BYTES;
 
 /// Fewest bytes an arena may have: 64 frames.
@@ -44,9 +47,9 @@ pub enum ArenaError {
     Size {
         /// The requested size.
         bytes: u64,
-        /// The smallest size that the allocator can keep.
+        /// The smallest size.
         min: u64,
-        /// The largest size that it can keep, or all of the machine's memory.
+        /// The largest size: [`ARENA_BYTES_MAX`], or all of the machine's memory.
         max: u64,
     },
     /// The kernel refused the mapping.
@@ -59,24 +62,26 @@ pub enum ArenaError {
     },
 }
 
-/// The kind of pages behind the arena, as far as the host granted the request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageBacking {
-    /// Transparent 2 MiB pages were requested and the request was accepted.
-    Huge,
-    /// The host has only its base pages for us.
-    Base,
+/// The whole mapping, with the guards.
+struct Mapping {
+    start: *mut c_void,
+    bytes: usize,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and each user of its frames held a reference to the arena.
+        let _ = unsafe { munmap(self.start, self.bytes) };
+    }
 }
 
 /// A mapped range of frames.
 pub struct Arena {
-    mapping: NonNull<u8>,
-    mapping_bytes: usize,
+    _mapping: Mapping,
     first_frame: NonNull<u8>,
     frames: u32,
     /// Bytes of memory behind each frame, and the distance to the next frame's memory.
     kept_bytes: usize,
-    backing: PageBacking,
 }
 
 // SAFETY: the arena is a fixed range of memory that it owns until drop; it has no thread affinity.
@@ -85,21 +90,10 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `bytes` (a multiple of 4096) of zeroed memory. Pages are touched on first use, or ahead of
-    /// it by [`Arena::prefault`].
-    pub fn new(bytes: u64) -> Result<Self, ArenaError> {
-        Self::within(bytes, ARENA_BYTES_MIN, ARENA_BYTES_MAX, FRAME_BYTES)
-    }
-
-    /// An arena for simulations of much memory: it has only the first [`STAMP_BYTES`] of each frame. `bytes` is the
-    /// size that the frames stand for; it may exceed the machine's memory.
-    pub fn new_stamped(bytes: u64) -> Result<Self, ArenaError> {
-        Self::within(bytes, ARENA_BYTES_MIN, ARENA_BYTES_MAX, STAMP_BYTES)
-    }
-
-    /// As [`Arena::new`], with an allocator's limits; the machine's memory is a further limit.
-    pub(crate) fn within(bytes: u64, min: u64, max: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
-        let max = max.min(memory_bytes().saturating_mul((FRAME_BYTES / kept_bytes) as u64));
+    /// Maps `bytes` (a multiple of 4096) of zeroed memory, or a part of it: the first `kept_bytes` of each frame.
+    pub(crate) fn new(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
+        let min = ARENA_BYTES_MIN;
+        let max = ARENA_BYTES_MAX.min(memory_bytes().saturating_mul((FRAME_BYTES / kept_bytes) as u64));
         if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(ArenaError::Size { bytes, min, max });
         }
@@ -107,49 +101,23 @@ impl Arena {
         let frames = bytes as usize / FRAME_BYTES;
         let usable = (frames * kept_bytes).next_multiple_of(FRAME_BYTES);
         let mapping_bytes = usable + 2 * GUARD_BYTES + HUGE_BYTES;
+        let (null, flags) = (std::ptr::null_mut(), MapFlags::PRIVATE | MapFlags::NORESERVE);
         // SAFETY: a fresh private anonymous mapping aliases nothing.
-        let mapping = unsafe {
-            mmap_anonymous(
-                std::ptr::null_mut(),
-                mapping_bytes,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(refused)?;
-        let start = (mapping as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - mapping as usize;
-        let first_frame = mapping.cast::<u8>().wrapping_add(start);
-        let unmap = |error| {
-            // SAFETY: the mapping was made above and nothing refers to it yet.
-            let _ = unsafe { munmap(mapping, mapping_bytes) };
-            refused(error)
-        };
+        let start = unsafe { mmap_anonymous(null, mapping_bytes, ProtFlags::empty(), flags) }.map_err(refused)?;
+        let mapping = Mapping { start, bytes: mapping_bytes };
+        let before = (start as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - start as usize;
+        let first_frame = start.cast::<u8>().wrapping_add(before);
         // SAFETY: the range lies inside the mapping made above, and no other code has its address yet.
-        unsafe { mprotect(first_frame.cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(unmap)?;
-        // SAFETY: as above; the advice changes page sizes, not contents.
-        let backing = match unsafe { madvise(first_frame.cast(), usable, Advice::LinuxHugepage) } {
-            Ok(()) => PageBacking::Huge,
-            Err(_) => PageBacking::Base,
-        };
-        let non_null = |pointer: *mut u8| NonNull::new(pointer).ok_or_else(|| unmap(rustix::io::Errno::NOMEM));
-        Ok(Self {
-            mapping: non_null(mapping.cast())?,
-            mapping_bytes,
-            first_frame: non_null(first_frame)?,
-            frames: frames as u32,
-            kept_bytes,
-            backing,
-        })
+        unsafe { mprotect(first_frame.cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(refused)?;
+        // Without the grant base pages serve. SAFETY: as above; the advice changes page sizes, not contents.
+        let _ = unsafe { madvise(first_frame.cast(), usable, Advice::LinuxHugepage) };
+        let first_frame = NonNull::new(first_frame).ok_or(rustix::io::Errno::NOMEM).map_err(refused)?;
+        Ok(Self { _mapping: mapping, first_frame, frames: frames as u32, kept_bytes })
     }
 
     /// The number of frames in the arena.
     pub fn frames(&self) -> u32 {
         self.frames
-    }
-
-    /// The host's pages behind the arena.
-    pub fn backing(&self) -> PageBacking {
-        self.backing
     }
 
     /// Puts memory behind the frames of `range` that have none yet, so that their first use costs no fault. Contents
@@ -241,31 +209,21 @@ pub struct Resident {
 impl Resident {
     /// Sums the mappings of `/proc/self/smaps` that begin inside `range`.
     fn in_smaps(smaps: &str, range: Range<u64>) -> Self {
-        let mut resident = Self::default();
-        let mut inside = false;
+        let (mut all, mut huge_bytes, mut inside) = (0_u64, 0, false);
         for line in smaps.lines() {
             let mut words = line.split_whitespace();
-            let Some(first) = words.next() else { continue };
-            if let Some(name) = first.strip_suffix(':') {
-                let kib: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-                match name {
-                    "Rss" if inside => resident.base_bytes += kib << 10,
-                    "AnonHugePages" if inside => resident.huge_bytes += kib << 10,
-                    _ => {}
+            let name = words.next().unwrap_or_default();
+            let mut bytes = || words.next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10;
+            match name {
+                "Rss:" if inside => all += bytes(),
+                "AnonHugePages:" if inside => huge_bytes += bytes(),
+                _ if name.ends_with(':') => {}
+                _ => {
+                    let start = name.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
+                    inside = start.is_some_and(|start| range.contains(&start));
                 }
-            } else {
-                let start = first.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
-                inside = start.is_some_and(|start| range.contains(&start));
             }
         }
-        resident.base_bytes -= resident.huge_bytes.min(resident.base_bytes);
-        resident
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and each user of its frames held a reference to the arena.
-        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+        Self { huge_bytes, base_bytes: all.saturating_sub(huge_bytes) }
     }
 }

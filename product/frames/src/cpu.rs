@@ -16,8 +16,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The number of slots: more threads than this share them.
 pub(crate) const SLOTS: usize = 32;
 
+/// Set in a place that other threads may use at the same time.
+const SHARED: u32 = 1 << 8;
+/// The thread has no place yet.
 const UNSET: u32 = u32::MAX;
-const EXCLUSIVE: u32 = 1 << 8;
 
 /// One bit a slot, set while a thread has it.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -31,19 +33,14 @@ thread_local! {
     static OWN: Own = const { Own(Cell::new(UNSET)) };
 }
 
-/// The location of a thread's lists.
+/// The location of a thread's lists: a slot that only the caller uses, or one that others may use, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(u32);
+pub(crate) struct Place(pub(crate) u32);
 
 impl Place {
     /// A slot that other threads may use at the same time.
     pub(crate) const fn shared(slot: usize) -> Self {
-        Self((slot % SLOTS) as u32)
-    }
-
-    /// A slot that only the caller uses.
-    pub(crate) const fn exclusive(slot: usize) -> Self {
-        Self((slot % SLOTS) as u32 | EXCLUSIVE)
+        Self((slot % SLOTS) as u32 | SHARED)
     }
 
     #[inline]
@@ -51,19 +48,23 @@ impl Place {
         self.0 as usize % SLOTS
     }
 
+    /// The slot that only the caller uses; otherwise a number above all slots.
     #[inline]
-    pub(crate) const fn is_exclusive(self) -> bool {
-        self.0 & EXCLUSIVE != 0
+    pub(crate) const fn own_slot(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The place itself, or a new one if the thread has none yet.
+    #[inline]
+    pub(crate) fn or_settle(self) -> Self {
+        if self.0 == UNSET { settle() } else { self }
     }
 }
 
-/// The calling thread's place.
+/// The calling thread's place, or none. One load.
 #[inline]
 pub(crate) fn place() -> Place {
-    match PLACE.get() {
-        UNSET => settle(),
-        place => Place(place),
-    }
+    Place(PLACE.get())
 }
 
 /// Makes the calling thread use the lists of this CPU until the next call; `None` restores its own. For simulators: the
@@ -77,43 +78,27 @@ pub fn run_as_cpu(cpu: Option<u32>) {
 
 #[cold]
 fn settle() -> Place {
-    let place = match OWN.try_with(|own| own.0.set(claim_any().map_or(UNSET, |slot| Place::exclusive(slot).0))) {
-        Ok(()) => OWN.with(|own| own.0.get()),
-        Err(_) => UNSET,
-    };
-    let place = match place {
-        UNSET => Place::shared(SHARERS.fetch_add(1, Ordering::Relaxed) as usize),
-        place => Place(place),
-    };
+    // A thread at its end has no slot of its own any more.
+    let own = OWN.try_with(|own| {
+        let slot = (0..SLOTS).find(|slot| claim(*slot))?;
+        own.0.set(slot as u32);
+        Some(Place(slot as u32))
+    });
+    let sharing = || Place::shared(SHARERS.fetch_add(1, Ordering::Relaxed) as usize);
+    let place = own.ok().flatten().unwrap_or_else(sharing);
     PLACE.set(place.0);
     place
-}
-
-fn claim_any() -> Option<usize> {
-    (0..SLOTS).find(|slot| claim(*slot))
 }
 
 pub(crate) fn claim(slot: usize) -> bool {
     TAKEN.fetch_or(1 << slot, Ordering::Acquire) & 1 << slot == 0
 }
 
-fn release(slot: usize) {
-    TAKEN.fetch_and(!(1 << slot), Ordering::Release);
-}
-
 /// Runs `body` as the owner of a slot, if no thread owns it.
 pub(crate) fn while_unowned(slot: usize, body: impl FnOnce()) {
     if claim(slot) {
-        let _release = Claimed(slot);
         body();
-    }
-}
-
-struct Claimed(usize);
-
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        release(self.0);
+        TAKEN.fetch_and(!(1 << slot), Ordering::Release);
     }
 }
 
@@ -124,8 +109,8 @@ impl Drop for Own {
         let own = self.0.replace(UNSET);
         if own != UNSET {
             // Later destructors that free frames use the slot as a shared one.
-            PLACE.set(Place(own).slot() as u32);
-            release(Place(own).slot());
+            PLACE.set(Place::shared(own as usize).0);
+            TAKEN.fetch_and(!(1 << own), Ordering::Release);
         }
     }
 }

@@ -1,35 +1,26 @@
-//! The page-frame arena and its allocator.
+//! The page-frame arena and its free frames.
 //!
 //! Owns: the memory of file pages, and which frames of it are free.
 //! Does not own: a frame's contents, its pins, its eviction (the engine's frame table).
 //! Invariants: a frame is either free or handed out, never both. A free of a free frame, or of a frame outside the
 //! arena, aborts. No path makes a system call or allocates after start.
-//!
-//! The default allocator is Afflux's own (`magazines`); those of seed S2 (`linux`) stand behind the
-//! same interface, chosen by type, to be measured beside it.
 
-mod allocator;
 mod arena;
-mod bad_free;
-mod block;
 mod cpu;
 mod frames;
-pub mod linux;
 mod magazines;
 mod sync;
-pub mod watermarks;
+mod watermarks;
 mod zeroed;
 
 #[cfg(test)]
 mod tests;
 
-pub use allocator::Allocator;
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking, Resident, STAMP_BYTES};
-pub use bad_free::BadFree;
-pub use block::{Effort, Mobility, Order};
+pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, HUGE_FRAMES, Resident, STAMP_BYTES};
 pub use cpu::run_as_cpu;
 pub use frames::Frames;
-pub use magazines::Magazines;
+pub use sync::{SpinGuard, SpinLock};
+pub use watermarks::{Effort, Watermarks};
 pub use zeroed::{Zeroed, zeroed};
 
 /// Bytes in one frame. The cache's page size.

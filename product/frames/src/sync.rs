@@ -4,11 +4,10 @@
 //! Does not own: any protocol; its model is in `loom_models.rs`.
 //! Invariants: a lock is held for a bounded number of steps, never over a call of foreign code.
 
-#[cfg(not(all(test, loom)))]
-pub(crate) use std::sync::atomic;
-
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::atomic;
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::sync::atomic;
 
 #[cfg(not(all(test, loom)))]
 pub(crate) use crate::zeroed::zeroed as zeros;
@@ -19,11 +18,13 @@ pub(crate) fn zeros<T: Default>(len: usize) -> Box<[T]> {
     (0..len).map(|_| T::default()).collect()
 }
 
+#[cfg(all(test, loom))]
+pub use loom_lock::{SpinGuard, SpinLock};
 #[cfg(not(all(test, loom)))]
-pub(crate) use spin::{SpinGuard, SpinLock};
+pub use spin::{SpinGuard, SpinLock};
 
 #[cfg(all(test, loom))]
-pub(crate) use modelled::{SpinGuard, SpinLock};
+pub(crate) mod loom_lock;
 
 mod spin {
     use std::cell::UnsafeCell;
@@ -35,10 +36,10 @@ mod spin {
     const SPINS_MAX: u32 = 1 << 10;
 
     /// A lock for a few dozen instructions. A waiter spins; it yields only if the holder was switched out in the
-    /// middle.
+    /// middle. Public for allocators of other crates, so that all are measured with one lock.
     #[derive(Debug)]
     #[repr(align(128))]
-    pub(crate) struct SpinLock<T> {
+    pub struct SpinLock<T> {
         held: AtomicBool,
         value: UnsafeCell<T>,
     }
@@ -48,12 +49,14 @@ mod spin {
 
     #[allow(dead_code, reason = "a model of the allocators has loom's lock instead")]
     impl<T> SpinLock<T> {
-        pub(crate) fn new(value: T) -> Self {
+        /// A free lock.
+        pub fn new(value: T) -> Self {
             Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 
+        /// Waits for the lock.
         #[inline]
-        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
+        pub fn lock(&self) -> SpinGuard<'_, T> {
             if self.held.swap(true, Ordering::Acquire) {
                 self.wait();
             }
@@ -76,7 +79,7 @@ mod spin {
     }
 
     /// The lock, held.
-    pub(crate) struct SpinGuard<'a, T> {
+    pub struct SpinGuard<'a, T> {
         lock: &'a SpinLock<T>,
         /// The guard counts as the value itself: threads may share the guard only if they may share the value. By the
         /// lock alone, it would suffice that the value can be sent.
@@ -110,33 +113,4 @@ mod spin {
 
     #[cfg(test)]
     mod tests;
-}
-
-/// A model cannot follow a spinning thread, so it has loom's lock.
-#[cfg(all(test, loom))]
-mod modelled {
-    use std::sync::PoisonError;
-
-    #[derive(Debug)]
-    pub(crate) struct SpinLock<T>(loom::sync::Mutex<T>);
-
-    pub(crate) type SpinGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
-
-    impl<T> SpinLock<T> {
-        pub(crate) fn new(value: T) -> Self {
-            Self(loom::sync::Mutex::new(value))
-        }
-
-        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-    }
-}
-
-/// Runs a model with at most three involuntary switches of thread (or `LOOM_MAX_PREEMPTIONS`).
-#[cfg(all(test, loom))]
-pub(crate) fn model(body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(3));
-    builder.check(body);
 }

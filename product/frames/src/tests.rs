@@ -1,6 +1,5 @@
 use std::collections::HashSet;
 
-use super::linux::{SingleList, Zone};
 use super::*;
 
 /// Steps of each thread of a multi-threaded test: `few`, or the environment's number for a soak.
@@ -19,32 +18,30 @@ fn sizes_outside_the_limits_name_the_limits() {
         let error = Frames::new(bytes).err().expect("refused").to_string();
         assert!(error.contains(&bytes.to_string()) && error.contains("262144"), "{error}");
     }
-    let error = Frames::<Zone<SingleList>>::with_allocator(1 << 20).err().expect("below the smallest zone").to_string();
-    assert!(error.contains("between 4194304 and"), "{error}");
 }
 
 #[test]
 fn every_frame_is_handed_out_once_and_exhaustion_is_a_value() {
     let frames = small();
     let mut seen = HashSet::new();
-    while let Some(frame) = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Reserve) {
+    while let Some(frame) = frames.allocate(Effort::Reserve) {
         assert!(seen.insert(frame));
     }
     assert_eq!(seen.len() as u32, frames.total());
     assert_eq!(frames.free_count(), 0);
     for frame in &seen {
-        frames.free(*frame, Order::SINGLE);
+        frames.free(*frame);
     }
     assert_eq!(frames.free_count(), frames.total());
-    assert!(frames.allocate(Order::SINGLE, Mobility::Movable, Effort::NoRetry).is_some());
+    assert!(frames.allocate(Effort::NoRetry).is_some());
 }
 
 #[test]
 fn effort_decides_how_deep_an_allocation_may_dig() {
     let frames = small();
-    let take_all = |effort| frames.allocate_bulk(u32::MAX, Mobility::Movable, effort, |_| {});
+    let take_all = |effort| frames.allocate_bulk(u32::MAX, effort, |_| {});
     take_all(Effort::NoRetry);
-    assert_eq!(frames.free_count(), frames.low_watermark());
+    assert_eq!(frames.free_count(), frames.watermarks().low);
     assert!(take_all(Effort::Normal) > 0);
     assert!(frames.free_count() > 0);
     assert!(take_all(Effort::Reserve) > 0);
@@ -52,25 +49,10 @@ fn effort_decides_how_deep_an_allocation_may_dig() {
 }
 
 #[test]
-fn blocks_are_aligned_contiguous_and_return_to_singles() {
-    let frames = small();
-    let order = Order::new(5).expect("order 5");
-    let block = frames.allocate(order, Mobility::Movable, Effort::Normal).expect("a block");
-    assert_eq!(block.raw() % order.frames(), 0);
-    let mut singles = HashSet::new();
-    frames.allocate_bulk(u32::MAX, Mobility::Movable, Effort::Reserve, |frame| {
-        assert!(singles.insert(frame.raw()));
-    });
-    assert!((block.raw()..block.raw() + 32).all(|index| !singles.contains(&index)));
-    frames.free(block, order);
-    assert_eq!(frames.free_count(), 32);
-}
-
-#[test]
 fn frames_are_distinct_writable_memory() {
     let frames = small();
     let mut taken = Vec::new();
-    frames.allocate_bulk(64, Mobility::Movable, Effort::Normal, |frame| taken.push(frame));
+    frames.allocate_bulk(64, Effort::Normal, |frame| taken.push(frame));
     for frame in &taken {
         // SAFETY: the frame was just handed to us and is 4096 bytes long.
         unsafe { std::ptr::write_bytes(frames.address(*frame).as_ptr(), frame.raw() as u8, FRAME_BYTES) };
@@ -88,9 +70,9 @@ fn a_double_free_aborts_with_the_frames_last_events() {
     const TOLD: &str = "AFFLUX_TEST_FREES_TWICE";
     if std::env::var_os(TOLD).is_some() {
         let frames = small();
-        let frame = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal).unwrap();
-        frames.free(frame, Order::SINGLE);
-        frames.free(frame, Order::SINGLE);
+        let frame = frames.allocate(Effort::Normal).unwrap();
+        frames.free(frame);
+        frames.free(frame);
         return;
     }
     let name = "tests::a_double_free_aborts_with_the_frames_last_events";
@@ -99,7 +81,7 @@ fn a_double_free_aborts_with_the_frames_last_events() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), None, "ended by a signal: {said}");
     assert!(said.contains("afflux: frame ") && said.contains("is free already"), "{said}");
-    assert!(said.contains("its last events: allocated as order 0 in slot"), "{said}");
+    assert!(said.contains("its last events: allocated in slot"), "{said}");
 }
 
 #[test]

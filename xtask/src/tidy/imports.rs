@@ -139,6 +139,7 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
+    Row { name: "kernel-frames", ours: &["frames"], ours_in_tests: &[], others: Some(&[]) },
     Row {
         name: "report",
         ours: &[],
@@ -151,6 +152,7 @@ const OPTIONAL: &[Row] = &[
             "engine",
             "frames",
             "frontend",
+            "kernel-frames",
             "nfs",
             "govern",
             "linux-policies",

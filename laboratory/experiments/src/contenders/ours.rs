@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use afflux_engine::{Backing, DeviceId, Engine, File};
-use afflux_frames::{Frames, Order};
+use afflux_frames::{Frames, HUGE_FRAMES};
 use afflux_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
 use afflux_simulator::{OWN_POLICY, Setup};
 use serde_json::Value;
@@ -82,9 +82,8 @@ impl Ours {
 
 fn prefault(engine: &Engine<LinuxPlatform>) -> Result<(), String> {
     let frames = engine.frames();
-    let step = Order::PAGEBLOCK.frames();
-    for first in (0..frames.total()).step_by(step as usize) {
-        let some = first..first.saturating_add(step);
+    for first in (0..frames.total()).step_by(HUGE_FRAMES as usize) {
+        let some = first..first.saturating_add(HUGE_FRAMES);
         frames.arena().prefault(some).map_err(|error| said("memory of the cache", error))?;
     }
     Ok(())

@@ -1,11 +1,11 @@
 //! The drain vectors: drains of lists with given contents, and the counts of examined list heads.
 //!
 //! Owns: the contents with the counts from kernels' sources, reading other contents, a row for each drain.
-//! Does not own: the drains (`afflux_frames::linux`). Invariants: every count comes from a real drain.
+//! Does not own: the drains (`afflux_kernel_frames`). Invariants: every count comes from a real drain.
 
-use afflux_frames::Mobility;
-use afflux_frames::linux::{
-    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables, drained,
+use afflux_kernel_frames::{
+    BatchedDrain, Drained, EmptyFirstDrain, Form, ListPerClass, Mobility, ShortcutDrain, SingleList, ZoneTunables,
+    drained,
 };
 use afflux_report::{Fields, Row, Source};
 

@@ -113,7 +113,7 @@ fn drain_table(drained: &[Drain]) -> Table {
     table.note(
         "U/R/M: how many pages of the list are unmovable, reclaimable and movable; in the order each letter is a page.",
     );
-    table.note("Not in the list: afflux. Its magazines are one a class, and the one that overflows gives a batch.");
+    table.note("Not in the list: afflux. It has one magazine, and gives a batch of it.");
     table
 }
 
@@ -140,11 +140,15 @@ fn loop_table(measured: &[Measured], repetition: Repetition, machine: &str) -> T
             let text = format!("{:.1} ±{:.1}{gain}", estimate.mean, estimate.half_width);
             cells.push(if estimate.is_within(repetition.within) { text.into() } else { Cell::flagged(text) });
         }
+        cells.resize(2 + VARIANTS.len(), String::new().into());
         table.row(cells);
     }
     let within = repetition.within * 100.0;
     let rounds = repetition.rounds_max;
     table.note("n.s.: no significant difference, the intervals overlap. A gain is of throughput.");
+    if measured.iter().any(|one| !one.work.asks_single_frames()) {
+        table.note("afflux hands out single frames, so it has no figure where a loop asks for larger blocks.");
+    }
     if measured.iter().any(|one| !one.sure) {
         table.note(format!("*: the interval was still wider than {within} % after {rounds} rounds, the bound."));
     }
@@ -157,7 +161,8 @@ fn instruction_table(measured: &[Measured]) -> Table {
     columns.extend(VARIANTS.iter().map(|variant| (variant.name, Align::Right)));
     let mut table = Table::new("Instructions of an operation, one thread, the loop's own included", &columns);
     for one in measured.iter().filter(|one| one.threads == 1) {
-        let counts = one.instructions.iter().map(|count| count.map_or(String::new(), |count| format!("{count:.1}")));
+        let text = |variant| one.instructions.get(variant).copied().flatten().map(|count| format!("{count:.1}"));
+        let counts = (0..VARIANTS.len()).map(|variant| text(variant).unwrap_or_default());
         table.row([one.work.name()].into_iter().chain(counts));
     }
     table
@@ -233,7 +238,8 @@ fn bars(measured: &[Measured], threads: usize, name: &str) -> Option<afflux_repo
             let (mean, half) = (estimate.mean * 1e-9, estimate.half_width * 1e-9);
             Some(Bar::new(mean).within((mean - half).max(0.0), mean + half))
         };
-        bars = bars.group(one.work.name(), one.estimates.iter().map(bar).collect());
+        let of = |variant| one.estimates.get(variant).and_then(bar);
+        bars = bars.group(one.work.name(), (0..VARIANTS.len()).map(of).collect());
     }
     any.then(|| bars.into())
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::loops::{Load, Work};
-use super::variants::VARIANTS;
+use super::variants::variants_of;
 use crate::experiment::OptionInfo;
 use crate::options::{self, TypedOption};
 
@@ -33,13 +33,16 @@ const MANY: u64 = 8;
 
 /// Reads `LOOP:VARIANT:N`; a loop is named as in the tables.
 fn read_load(text: &str) -> Result<(Load, usize), String> {
-    let wrong =
-        || format!("'{text}' is not LOOP:VARIANT:N with a loop, an allocator and 1 to {OPERATIONS_MAX} operations");
+    let wrong = || {
+        format!(
+            "'{text}' is not LOOP:VARIANT:N with a loop, an allocator that can run it and 1 to {OPERATIONS_MAX} operations"
+        )
+    };
     let parts: Vec<&str> = text.split(':').collect();
     let [work, variant, operations] = parts[..] else { return Err(wrong()) };
     let works = Work::named("all")?;
     let work = works.into_iter().find(|one| one.name().replace(' ', "-") == work).ok_or_else(wrong)?;
-    let variant = VARIANTS.iter().position(|one| one.name == variant).ok_or_else(wrong)?;
+    let variant = variants_of(work).iter().position(|one| one.name == variant).ok_or_else(wrong)?;
     let operations = operations.parse().ok().filter(|n| (1..=OPERATIONS_MAX).contains(n)).ok_or_else(wrong)?;
     Ok((Load { work, threads: 1, operations, timed: false }, variant))
 }

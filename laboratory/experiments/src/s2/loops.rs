@@ -10,7 +10,7 @@ mod user;
 
 use std::sync::{Barrier, Mutex, PoisonError};
 
-use afflux_frames::{Allocator, Mobility};
+use afflux_kernel_frames::{Allocator, Mobility};
 use rustix::time::{ClockId, clock_gettime};
 
 use exchange::{Mailboxes, Ring};
@@ -86,6 +86,11 @@ impl Work {
             Self::Netperf { kib } => format!("netperf {}", kib * 1024),
             other => other.loop_name().to_owned(),
         }
+    }
+
+    /// Whether it asks for single frames alone, so that an allocator of single frames can take part.
+    pub(super) fn asks_single_frames(self) -> bool {
+        !matches!(self, Self::Netperf { kib: 5.. } | Self::Kernbench)
     }
 
     /// Operations of a sample: some ten milliseconds of work.

@@ -3,7 +3,8 @@
 //! Owns: the options, the order of the parts.
 //! Does not own: the list of allocators (`variants`), the number of repetitions (`statistics`).
 //! Invariants: every variant runs the same loops over the same memory, compiled from one source. A gain is against the
-//! single list, and there is none if the intervals overlap.
+//! single list, and there is none if the intervals overlap. Afflux hands out single frames, so it takes part where a loop requests
+//! nothing larger.
 //!
 //! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
 //! (S2's figures), `found` (tables, bars, sentences).
@@ -25,7 +26,7 @@ use crate::statistics::{Repetition, compare};
 use drains::Contents;
 use instructions::COUNT;
 use loops::{Load, Memory, Work};
-use variants::{Measured, VARIANTS};
+use variants::{Measured, VARIANTS, variants_of};
 
 const CONTENTS: TypedOption<Contents> = options::parsed(
     OptionInfo {
@@ -145,7 +146,7 @@ impl Experiment for S2 {
                 let load =
                     Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
                 let one = measure(load, repetition, &memory, &mut counter)?;
-                (0..VARIANTS.len()).for_each(|variant| watch.row(&row(&one, variant)));
+                (0..one.estimates.len()).for_each(|variant| watch.row(&row(&one, variant)));
                 measured.push(one);
             }
         }
@@ -160,9 +161,10 @@ fn measure(
     counter: &mut instructions::Counter,
 ) -> Result<Measured, LabError> {
     let mut failure = None;
-    let compared = compare(VARIANTS.len(), repetition, |variant| {
-        (VARIANTS[variant].run)(&load, memory).unwrap_or_else(|why| {
-            failure = Some(format!("{} with {}: {why}", load.work.name(), VARIANTS[variant].name));
+    let variants = variants_of(load.work);
+    let compared = compare(variants.len(), repetition, |variant| {
+        (variants[variant].run)(&load, memory).unwrap_or_else(|why| {
+            failure = Some(format!("{} with {}: {why}", load.work.name(), variants[variant].name));
             0.0
         })
     });
@@ -170,9 +172,9 @@ fn measure(
         return Err(LabError::Failed(why));
     }
     let instructions = if load.threads == 1 {
-        VARIANTS.iter().map(|variant| counter.per_operation(load.work, variant.name)).collect()
+        variants.iter().map(|variant| counter.per_operation(load.work, variant.name)).collect()
     } else {
-        vec![None; VARIANTS.len()]
+        vec![None; variants.len()]
     };
     let estimates = compared.variants.iter().map(|samples| samples.estimate()).collect();
     Ok(Measured { work: load.work, threads: load.threads, estimates, sure: compared.sure, instructions })

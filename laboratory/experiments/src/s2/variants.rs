@@ -1,11 +1,14 @@
 //! The allocators under test, and the results of a loop with each.
 //!
 //! Owns: the list of allocators, the definition of a gain.
-//! Does not own: the allocators (`frames`), the loops (`loops`).
-//! Invariants: gains are against the first allocator; there is no gain if the intervals overlap.
+//! Does not own: the allocators (`afflux_frames`, `afflux_kernel_frames`), the loops (`loops`).
+//! Invariants: gains are against the first allocator; there is no gain if the intervals overlap. The last allocator hands out
+//! single frames only.
 
-use afflux_frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
-use afflux_frames::{Allocator, Magazines};
+use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames};
+use afflux_kernel_frames::{
+    Allocator, BadFree, BatchedDrain, Form, ListPerClass, Mobility, Order, SingleList, Zone, ZoneTunables,
+};
 
 use super::loops::{self, Load, Memory, Work};
 use crate::statistics::Estimate;
@@ -18,21 +21,47 @@ pub(super) struct Variant {
 
 /// All allocators; gains are against the first.
 pub(super) const VARIANTS: [Variant; 5] = [
-    Variant { name: "SingleList", run: run::<Zone<SingleList>> },
-    Variant { name: "ListPerClass", run: run::<Zone<ListPerClass>> },
-    Variant { name: "BatchedDrain", run: run::<Zone<BatchedDrain>> },
-    Variant { name: "ZoneTunables", run: run::<Zone<ZoneTunables>> },
-    Variant { name: "afflux", run: run::<Magazines> },
+    Variant { name: "SingleList", run: run::<SingleList> },
+    Variant { name: "ListPerClass", run: run::<ListPerClass> },
+    Variant { name: "BatchedDrain", run: run::<BatchedDrain> },
+    Variant { name: "ZoneTunables", run: run::<ZoneTunables> },
+    Variant { name: "afflux", run: run_ours },
 ];
+
+/// The allocators that can run a loop.
+pub(super) fn variants_of(work: Work) -> &'static [Variant] {
+    if work.asks_single_frames() { &VARIANTS } else { &VARIANTS[..VARIANTS.len() - 1] }
+}
 
 /// 512 MiB: from that size on, `batch` and `high` have the published vectors' values, 31 and 186.
 const FRAMES: u32 = 1 << 17;
 
-fn run<A: Allocator>(load: &Load, memory: &Memory) -> Result<f64, String> {
-    loops::run(&A::new(FRAMES), load, memory)
+fn run<F: Form>(load: &Load, memory: &Memory) -> Result<f64, String> {
+    loops::run(&Zone::<F>::new(FRAMES), load, memory)
 }
 
-/// The results of a loop, by variant.
+fn run_ours(load: &Load, memory: &Memory) -> Result<f64, String> {
+    let frames = Frames::new(u64::from(FRAMES) * FRAME_BYTES as u64).map_err(|error| error.to_string())?;
+    loops::run(&SingleFrames(frames), load, memory)
+}
+
+/// The product's frames. They have no classes, and a bad free aborts.
+struct SingleFrames(Frames);
+
+impl Allocator for SingleFrames {
+    #[inline]
+    fn allocate(&self, order: Order, _: Mobility, effort: Effort) -> Option<u32> {
+        if order == Order::SINGLE { self.0.allocate(effort).map(FrameId::raw) } else { None }
+    }
+
+    #[inline]
+    fn free(&self, frame: u32, _: Order) -> Result<(), BadFree> {
+        self.0.free(FrameId::new(frame));
+        Ok(())
+    }
+}
+
+/// The results of a loop, by variant of those that can run it.
 pub(super) struct Measured {
     pub(super) work: Work,
     pub(super) threads: usize,

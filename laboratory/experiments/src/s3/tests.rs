@@ -220,7 +220,7 @@ fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
 #[test]
 fn the_lag_of_free_counts_is_what_the_kernels_formula_gives() {
     let all = (MEMORY_BYTES / afflux_frames::FRAME_BYTES as u64) as u32;
-    assert_eq!(kernel::DRIFT_FRAMES, afflux_frames::linux::drift_threshold(published::CPUS as u32, all));
+    assert_eq!(kernel::DRIFT_FRAMES, afflux_kernel_frames::drift_threshold(published::CPUS as u32, all));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use afflux_engine::Engine;
-use afflux_frames::Order;
+use afflux_frames::HUGE_FRAMES;
 use afflux_linux::LinuxPlatform;
 use rustix::process::nice;
 use tracing::info;
@@ -22,7 +22,7 @@ use tracing::info;
 use afflux_linux::HostMemory;
 
 /// One step: a large page.
-const STEP_FRAMES: u32 = Order::PAGEBLOCK.frames();
+const STEP_FRAMES: u32 = HUGE_FRAMES;
 
 /// This fraction of the host's memory stays available.
 const LEFT_PART: u64 = 16;

@@ -19,7 +19,7 @@ pub(crate) mod witness;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{FrameId, Frames, Order};
+use afflux_frames::{FrameId, Frames};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
@@ -157,14 +157,14 @@ impl Cache {
     pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
         let released = self.pages.release(frame);
         if released {
-            self.frames.free(frame, Order::SINGLE);
+            self.frames.free(frame);
         }
         released
     }
 
     /// Gives back a frame that was never put in an index, or was released.
     pub(crate) fn free_frame(&self, frame: FrameId) {
-        self.frames.free(frame, Order::SINGLE);
+        self.frames.free(frame);
         self.memory_queue.wake_all();
     }
 

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use afflux_frames::{FRAME_BYTES, FrameId, Frames, Order};
+use afflux_frames::{FRAME_BYTES, FrameId, Frames};
 
 use crate::memory::copy;
 use crate::page::about_to_fill;
@@ -282,7 +282,7 @@ impl Nodes {
             if arena.kept_bytes() == FRAME_BYTES {
                 self.table[place as usize].store(std::ptr::null_mut(), Ordering::Release);
             }
-            arena.free(frame, Order::SINGLE);
+            arena.free(frame);
         }
     }
 

@@ -212,7 +212,7 @@ impl Devices {
         let writeback = self.totals.writeback();
         GlobalCounts {
             free,
-            reserve: u64::from(self.cache.frames.low_watermark()),
+            reserve: u64::from(self.cache.frames.watermarks().low),
             inactive_file: self.cache.total_pages().saturating_sub(free),
             dirty: self.totals.held().saturating_sub(writeback),
             writeback,

@@ -9,7 +9,7 @@ pub(crate) mod copy;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames, Mobility, Order};
+use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames};
 
 /// A piece of one frame.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ impl FrameMemory {
         let skip = (offset % FRAME_BYTES as u64) as usize;
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
         let mut done = 0;
-        frames.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
+        frames.allocate_bulk(count, Effort::Normal, |frame| {
             // A frame keeps its page's first bytes, so a piece has the same place in the frame as in its page.
             let start = if done == 0 { skip } else { 0 };
             let here = (len - done).min(FRAME_BYTES - start);
@@ -105,7 +105,7 @@ impl FrameMemory {
     /// Gives the frames of [`FrameMemory::allocate`] back.
     pub(crate) fn free(self) {
         for piece in &*self.pieces {
-            self.frames.free(piece.frame, Order::SINGLE);
+            self.frames.free(piece.frame);
         }
     }
 

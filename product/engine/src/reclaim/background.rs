@@ -49,7 +49,7 @@ impl<P: Platform> Reclaim<P> {
     pub(crate) fn look_ahead(self: &Arc<Self>) {
         let Background { is_on, runs, .. } = &self.background;
         let frames = &self.base.cache.frames;
-        let is_enough = || frames.shared_free_count() >= frames.low_watermark();
+        let is_enough = || frames.shared_free_count() >= frames.watermarks().low;
         if !is_on || is_enough() || runs.load(Ordering::Relaxed) {
             return;
         }

@@ -5,7 +5,7 @@
 //! Invariants: a reclaim ends under any form: with nothing left to look at, or after looks that go round all pages
 //! twice. Without a form nothing here runs.
 
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 use super::{BATCH, Reclaim};
 use crate::platform::{Nanos, Platform};

@@ -4,7 +4,7 @@
 //! Does not own: the wait for one (`reclaim`).
 //! Invariants: none is lost: unused frames go back on drop.
 
-use afflux_frames::{Effort, FrameId, Mobility, Order};
+use afflux_frames::{Effort, FrameId};
 
 use crate::cache::Cache;
 use crate::rare::Rare;
@@ -41,7 +41,7 @@ impl<'a> Spare<'a> {
     /// A frame for nodes of an index. Takes a free frame first, so that the frames taken for pages stay for pages.
     /// Without a free frame one of the taken frames serves.
     pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
-        let free = || self.cache.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal);
+        let free = || self.cache.frames.allocate(Effort::Normal);
         let found = if self.cache.rare.fails_allocation(Rare::NoFrame) { None } else { free() };
         found.or_else(|| self.take())
     }
@@ -67,12 +67,12 @@ impl<'a> Spare<'a> {
         let Self { cache, only, more } = self;
         if count == 1 {
             // Mostly the frame is in the thread's own hand.
-            *only = cache.frames.allocate(Order::SINGLE, Mobility::Movable, effort);
+            *only = cache.frames.allocate(effort);
             return;
         }
         more.reserve(count - more.len());
         more.extend(only.take());
-        cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| more.push(frame));
+        cache.frames.allocate_bulk(lacking, effort, |frame| more.push(frame));
         more.sort_unstable_by(|one, other| other.cmp(one));
     }
 }
@@ -83,7 +83,7 @@ impl Drop for Spare<'_> {
             return;
         }
         for frame in self.only.take().into_iter().chain(self.more.drain(..)) {
-            self.cache.frames.free(frame, Order::SINGLE);
+            self.cache.frames.free(frame);
         }
         self.cache.memory_queue.wake_all();
     }

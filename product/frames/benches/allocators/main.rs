@@ -1,4 +1,4 @@
-//! Nanoseconds an allocation and a free cost, for each allocator, the sides alternating.
+//! Nanoseconds an allocation and a free of one frame cost.
 //!
 //! `cargo bench -p afflux-frames -- [MiB ...]`: arenas of these sizes, 2048 if none is given.
 
@@ -6,44 +6,31 @@
 
 mod shapes;
 
-use afflux_frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
-use afflux_frames::{Allocator, Effort, Magazines, Mobility, Order};
+use afflux_frames::{Effort, FrameId, Frames};
 use shapes::{Cost, Shape, Subject};
 
 const ROUNDS: usize = 7;
 
-struct Measured<A>(A);
+struct Measured(Frames);
 
-impl<A: Allocator> Subject for Measured<A> {
+impl Subject for Measured {
     #[inline]
-    fn get(&self, _core: usize, order: u8) -> Option<u32> {
-        self.0.allocate(Order::new(order)?, Mobility::Movable, Effort::Reserve)
+    fn get(&self, _core: usize, _order: u8) -> Option<u32> {
+        self.0.allocate(Effort::Reserve).map(FrameId::raw)
     }
 
     #[inline]
-    fn put(&self, _core: usize, first: u32, order: u8) {
-        if let Some(order) = Order::new(order) {
-            self.0.free(first, order).expect("a block that was taken");
-        }
+    fn put(&self, _core: usize, frame: u32, _order: u8) {
+        self.0.free(FrameId::new(frame));
     }
 }
 
-type Run = fn(Shape, u32, u8, usize) -> Cost;
-
-fn run<A: Allocator>(shape: Shape, frames: u32, order: u8, threads: usize) -> Cost {
-    let subject = Measured(A::new(frames));
+fn run(shape: Shape, frames: u32, threads: usize) -> Cost {
+    let subject = Measured(Frames::new(u64::from(frames) << 12).unwrap());
     // One unmeasured run: memory that was not touched lately costs more.
-    shapes::run(&subject, Shape::Bulk, frames, order, threads);
-    shapes::run(&subject, shape, frames, order, threads)
+    shapes::run(&subject, Shape::Bulk, frames, 0, threads);
+    shapes::run(&subject, shape, frames, 0, threads)
 }
-
-const SIDES: [(&str, Run); 5] = [
-    (Magazines::NAME, run::<Magazines>),
-    (<Zone<SingleList> as Allocator>::NAME, run::<Zone<SingleList>>),
-    (<Zone<ListPerClass> as Allocator>::NAME, run::<Zone<ListPerClass>>),
-    (<Zone<BatchedDrain> as Allocator>::NAME, run::<Zone<BatchedDrain>>),
-    (<Zone<ZoneTunables> as Allocator>::NAME, run::<Zone<ZoneTunables>>),
-];
 
 fn main() {
     let mut sizes: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
@@ -54,26 +41,12 @@ fn main() {
     println!("ns: lowest, median, highest of {ROUNDS} runs; repeat and full: allocation and free together");
     for mib in sizes {
         for shape in [Shape::Bulk, Shape::Repeat, Shape::Random, Shape::Full] {
-            for order in if shape == Shape::Full { &[0][..] } else { &[0, 9] } {
-                for threads in 1..=cpus.min(2) {
-                    table(mib, shape, *order, threads);
-                }
+            for threads in 1..=cpus.min(2) {
+                let costs: Vec<Cost> = (0..ROUNDS).map(|_| run(shape, mib * 256, threads)).collect();
+                let (get, put) = (spread(&costs, |cost| cost.get_ns), spread(&costs, |cost| cost.put_ns));
+                println!("{mib:5} MiB {shape:?} threads {threads} get {get} put {put}");
             }
         }
-    }
-}
-
-fn table(mib: u32, shape: Shape, order: u8, threads: usize) {
-    let mut costs: Vec<Vec<Cost>> = SIDES.iter().map(|_| Vec::new()).collect();
-    for _ in 0..ROUNDS {
-        for ((_, run), costs) in SIDES.iter().zip(&mut costs) {
-            costs.push(run(shape, mib * 256, order, threads));
-        }
-    }
-    for ((name, _), costs) in SIDES.iter().zip(&costs) {
-        let get = spread(costs, |cost| cost.get_ns);
-        let put = spread(costs, |cost| cost.put_ns);
-        println!("{mib:5} MiB {shape:?} order {order} threads {threads} {name:13} get {get} put {put}");
     }
 }
 

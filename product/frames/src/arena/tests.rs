@@ -6,7 +6,7 @@ const MIB: u64 = 1 << 20;
 fn limits_are_said() {
     let memory = memory_bytes();
     for bytes in [0, 4096, ARENA_BYTES_MIN - 1, ARENA_BYTES_MIN + 1, memory + 4096, u64::MAX] {
-        let error = Arena::new(bytes).err().expect("refused").to_string();
+        let error = Arena::new(bytes, FRAME_BYTES).err().expect("refused").to_string();
         let range = format!("between {ARENA_BYTES_MIN} and {}", memory.min(ARENA_BYTES_MAX));
         assert!(error.contains(&range) && error.contains(&bytes.to_string()), "{error}");
     }
@@ -14,7 +14,7 @@ fn limits_are_said() {
 
 #[test]
 fn prefault_puts_memory_behind_frames_and_keeps_what_they_hold() {
-    let arena = Arena::new(8 * MIB).unwrap();
+    let arena = Arena::new(8 * MIB, FRAME_BYTES).unwrap();
     let byte = arena.address(FrameId::new(700)).as_ptr();
     // SAFETY: the frame is the arena's, and no other code uses it here.
     unsafe { byte.write(7) };
@@ -33,7 +33,7 @@ fn prefault_puts_memory_behind_frames_and_keeps_what_they_hold() {
 
 #[test]
 fn prefault_runs_beside_users() {
-    let arena = Arena::new(16 * MIB).unwrap();
+    let arena = Arena::new(16 * MIB, FRAME_BYTES).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| (0..4096).step_by(64).for_each(|first| arena.prefault(first..first + 64).unwrap()));
         for round in 0..4_u8 {
@@ -69,7 +69,7 @@ Rss:                1024 kB
 
 #[test]
 fn guards_stand_at_both_ends() {
-    let arena = Arena::new(MIB).unwrap();
+    let arena = Arena::new(MIB, FRAME_BYTES).unwrap();
     let start = arena.address(FrameId::new(0)).as_ptr() as u64;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let ours = format!("{start:x}-{:x} rw-p", start + MIB);

@@ -5,74 +5,56 @@
 //! Invariants: only the slot's owner writes to it. Other threads may read the number of frames, and may take the frames
 //! once they own the slot. Relaxed plain loads and stores; no locked instruction.
 
-use crate::Mobility;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Most frames in a hand: with their number they fill a cache line.
-pub(super) const HAND_FRAMES: usize = 15;
+const HAND_FRAMES: usize = 15;
 /// The number of frames that move to or from the magazine at a time.
 pub(super) const HAND_BATCH: usize = 8;
 
-/// One slot's hands.
 #[repr(align(128))]
-pub(super) struct Hands([Hand; Mobility::COUNT]);
-
-#[repr(align(64))]
 pub(super) struct Hand {
     len: AtomicU32,
     frames: [AtomicU32; HAND_FRAMES],
 }
 
-impl Hands {
-    pub(super) fn new() -> Self {
-        let hand = || Hand { len: AtomicU32::new(0), frames: [(); HAND_FRAMES].map(|()| AtomicU32::new(0)) };
-        Self([(); Mobility::COUNT].map(|()| hand()))
-    }
-
-    #[inline]
-    pub(super) fn of(&self, class: Mobility) -> &Hand {
-        &self.0[class.index()]
-    }
-
-    /// The number of frames in them.
-    pub(super) fn len(&self) -> usize {
-        self.0.iter().map(Hand::len).sum()
-    }
-}
-
 impl Hand {
+    pub(super) fn new() -> Self {
+        Self { len: AtomicU32::new(0), frames: [(); HAND_FRAMES].map(|()| AtomicU32::new(0)) }
+    }
+
     #[inline]
     pub(super) fn len(&self) -> usize {
-        (self.len.load(Ordering::Relaxed) as usize).min(HAND_FRAMES)
+        self.len.load(Ordering::Relaxed) as usize
     }
 
     #[inline]
     pub(super) fn pop(&self) -> Option<u32> {
-        let last = self.len().checked_sub(1)?;
+        let last = self.len().wrapping_sub(1);
+        let frame = self.frames.get(last)?.load(Ordering::Relaxed);
         self.len.store(last as u32, Ordering::Relaxed);
-        Some(self.frames[last].load(Ordering::Relaxed))
+        Some(frame)
     }
 
     /// Adds a frame if there is room.
     #[inline]
     pub(super) fn push(&self, frame: u32) -> bool {
         let len = self.len();
-        if len == HAND_FRAMES {
-            return false;
-        }
-        self.frames[len].store(frame, Ordering::Relaxed);
+        let Some(place) = self.frames.get(len) else { return false };
+        place.store(frame, Ordering::Relaxed);
         self.len.store(len as u32 + 1, Ordering::Relaxed);
         true
     }
 
-    /// Takes the frames that have been there longest.
-    pub(super) fn take_oldest(&self) -> [u32; HAND_BATCH] {
-        let oldest = std::array::from_fn(|at| self.frames[at].load(Ordering::Relaxed));
-        let len = self.len();
-        for at in HAND_BATCH..len {
-            self.frames[at - HAND_BATCH].store(self.frames[at].load(Ordering::Relaxed), Ordering::Relaxed);
+    /// Adds a frame to a full hand, and takes the frames out that have been there longest.
+    pub(super) fn push_full(&self, frame: u32) -> [u32; HAND_BATCH] {
+        let get = |at: usize| self.frames[at].load(Ordering::Relaxed);
+        let oldest = std::array::from_fn(get);
+        for at in HAND_BATCH..HAND_FRAMES {
+            self.frames[at - HAND_BATCH].store(get(at), Ordering::Relaxed);
         }
-        self.len.store((len - HAND_BATCH) as u32, Ordering::Relaxed);
+        self.len.store((HAND_FRAMES - HAND_BATCH) as u32, Ordering::Relaxed);
+        self.push(frame);
         oldest
     }
 }

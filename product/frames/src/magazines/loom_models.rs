@@ -9,36 +9,37 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::*;
+use crate::Watermarks;
 use crate::cpu::claim;
-use crate::sync::model;
+use crate::sync::loom_lock::model;
 
 /// The fewest frames and slots that show everything: magazines of two, moved one at a time.
 fn tiny(frames: u32, hands: bool) -> Magazines {
     // No thread of this program may count as the owner of a slot that a model uses.
     let _ = (claim(0), claim(1));
-    let mut magazines = Magazines::with_slots(frames, 2, Sizes { hands, magazine: 2, batch: 1, huge: 0 });
-    magazines.marks = Watermarks { min: 0, low: 0, high: 0 };
+    let mut magazines = Magazines::with_slots(frames, 2, if hands { 2 } else { 0 }, 2);
+    magazines.shared.marks = Watermarks { min: 0, low: 0, high: 0 };
     magazines
 }
 
 fn take(magazines: &Magazines, place: Place) -> Option<u32> {
-    magazines.allocate_at(place, Order::SINGLE, Mobility::Movable, Effort::Normal)
+    magazines.allocate(place, Effort::Normal)
 }
 
 fn give(magazines: &Magazines, place: Place, frame: u32) -> Result<(), BadFree> {
-    magazines.free_at(place, frame, Order::SINGLE)
+    magazines.free(place, frame)
 }
 
 #[test]
 fn of_two_who_free_one_frame_one_is_told() {
     model(|| {
         let magazines = Arc::new(tiny(2, true));
-        let frame = take(&magazines, Place::exclusive(0)).unwrap();
+        let frame = take(&magazines, Place(0)).unwrap();
         let other = {
             let magazines = Arc::clone(&magazines);
-            thread::spawn(move || give(&magazines, Place::exclusive(1), frame).is_ok())
+            thread::spawn(move || give(&magazines, Place(1), frame).is_ok())
         };
-        let here = give(&magazines, Place::exclusive(0), frame).is_ok();
+        let here = give(&magazines, Place(0), frame).is_ok();
         assert!(here ^ other.join().unwrap(), "one of the two, and only one, is right");
         assert_eq!(magazines.free_count(), 2);
     });
@@ -91,20 +92,20 @@ fn two_in_one_slot_share_it() {
 fn a_frame_freed_while_another_thread_searches_is_not_lost() {
     model(|| {
         let magazines = Arc::new(tiny(1, true));
-        let frame = take(&magazines, Place::exclusive(0)).unwrap();
+        let frame = take(&magazines, Place(0)).unwrap();
         let other = {
             let magazines = Arc::clone(&magazines);
-            thread::spawn(move || take(&magazines, Place::exclusive(1)))
+            thread::spawn(move || take(&magazines, Place(1)))
         };
-        give(&magazines, Place::exclusive(0), frame).unwrap();
+        give(&magazines, Place(0), frame).unwrap();
         match other.join().unwrap() {
             Some(found) => assert_eq!((found, magazines.free_count()), (frame, 0)),
             None => {
                 // The frame may be in the first thread's hand, until that thread's next call gives
                 // it up.
-                assert_eq!(take(&magazines, Place::exclusive(0)), Some(frame));
-                give(&magazines, Place::exclusive(0), frame).unwrap();
-                assert_eq!(take(&magazines, Place::exclusive(1)), Some(frame));
+                assert_eq!(take(&magazines, Place(0)), Some(frame));
+                give(&magazines, Place(0), frame).unwrap();
+                assert_eq!(take(&magazines, Place(1)), Some(frame));
             }
         }
     });

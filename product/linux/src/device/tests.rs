@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Backing, Platform};
-use afflux_frames::{Effort, Frames, Mobility, Order};
+use afflux_frames::{Effort, Frames};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::flight::UNCACHED_BYTES_MAX;
@@ -442,12 +442,12 @@ fn memory_in_more_pieces_than_one_call_takes() {
     for rig in Rig::all() {
         // Every second frame is taken, so that no two pieces of a request are adjacent.
         let mut taken = Vec::new();
-        while let Some(frame) = rig.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal) {
+        while let Some(frame) = rig.frames.allocate(Effort::Normal) {
             taken.push(frame);
         }
         taken.sort_unstable();
         for frame in taken.iter().step_by(2) {
-            rig.frames.free(*frame, Order::SINGLE);
+            rig.frames.free(*frame);
         }
         let (_, backing) = rig.file("pieces");
         let bytes = pattern(9, 2_500 * 4096 + 77);

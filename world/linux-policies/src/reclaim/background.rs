@@ -9,7 +9,7 @@
 //! Invariants: it never ends. Each round scans or sleeps.
 
 use afflux_engine::Nanos;
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 use super::mechanisms::{Event, Mechanisms, Scanner};
 use super::pass::{BATCH_PAGES, PRIORITY_START, scan_pass};

@@ -5,7 +5,7 @@
 //! Invariants: a mechanism decides nothing: it does its step, and returns the result.
 
 use afflux_engine::Nanos;
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 /// A list of pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 //! Invariants: no early stop before the smallest target, 32 pages, is met.
 
 use afflux_engine::Nanos;
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 use crate::jiffies::TickRate;
 
@@ -152,9 +152,9 @@ impl ReclaimPolicy {
         CLUSTER_PAGES.max(wanted.into())
     }
 
-    /// The mark for the try after a reclaim.
+    /// The mark at which the try after a reclaim stops: `min`, or a quarter less for callers that cannot wait.
     pub const fn retry_mark(&self, marks: &Watermarks) -> u32 {
-        marks.kernel_min(false, self.dips)
+        if self.dips { marks.min - marks.min / 4 } else { marks.min }
     }
 
     /// Whether a direct reclaim has done enough. Times are compared in whole ticks, and a time limit ends the reclaim

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use afflux_engine::{Nanos, Passes, ReclaimForm};
-use afflux_frames::watermarks::Watermarks;
+use afflux_frames::Watermarks;
 
 use super::*;
 

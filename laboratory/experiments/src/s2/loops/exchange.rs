@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use afflux_frames::{Allocator, Mobility};
+use afflux_kernel_frames::{Allocator, Mobility};
 
 use super::user::User;
 

@@ -1,56 +1,29 @@
-use afflux_frames::linux::{ShortcutDrain, Zone};
-use afflux_frames::watermarks::Watermarks;
-use afflux_frames::{BadFree, Effort, Order};
+use afflux_frames::Effort;
+use afflux_kernel_frames::{BadFree, Order, ShortcutDrain, Zone};
 
 use super::*;
 
-type Inner = Zone<ShortcutDrain>;
-
 /// A zone that records its requests.
 struct Noting {
-    zone: Inner,
+    zone: Zone<ShortcutDrain>,
     asked: Mutex<Vec<(Mobility, u8)>>,
 }
 
 impl Allocator for Noting {
-    const NAME: &'static str = Inner::NAME;
-    const FRAMES_MIN: u32 = Inner::FRAMES_MIN;
-    const FRAMES_MAX: u32 = Inner::FRAMES_MAX;
-
-    fn new(frames: u32) -> Self {
-        Self { zone: Inner::new(frames), asked: Mutex::default() }
-    }
-
     fn allocate(&self, order: Order, mobility: Mobility, effort: Effort) -> Option<u32> {
         self.asked.lock().unwrap().push((mobility, order.get()));
         self.zone.allocate(order, mobility, effort)
     }
 
-    fn allocate_bulk(&self, count: u32, mobility: Mobility, effort: Effort, take: impl FnMut(u32)) -> u32 {
-        self.zone.allocate_bulk(count, mobility, effort, take)
-    }
-
     fn free(&self, first: u32, order: Order) -> Result<(), BadFree> {
         self.zone.free(first, order)
-    }
-
-    fn free_count(&self) -> u32 {
-        self.zone.free_count()
-    }
-
-    fn shared_free_count(&self) -> u32 {
-        self.zone.shared_free_count()
-    }
-
-    fn watermarks(&self) -> Watermarks {
-        self.zone.watermarks()
     }
 }
 
 fn asked(work: Work, operations: u64) -> Vec<(Mobility, u8)> {
-    let noting = Noting::new(1 << 15);
+    let noting = Noting { zone: Zone::new(1 << 15), asked: Mutex::default() };
     run(&noting, &Load { work, threads: 1, operations, timed: false }, &Memory::new()).unwrap();
-    assert_eq!(noting.free_count(), 1 << 15, "all of it is given back");
+    assert_eq!(noting.zone.free_count(), 1 << 15, "all of it is given back");
     noting.asked.into_inner().unwrap()
 }
 
@@ -80,5 +53,13 @@ fn the_other_loops_ask_for_single_frames_of_the_class_that_they_stand_for() {
     for (number, (class, order)) in messages.into_iter().enumerate() {
         let expected = if number % 8 == 0 { Mobility::Reclaimable } else { Mobility::Unmovable };
         assert_eq!((class, order), single(expected), "message {number}");
+    }
+}
+
+#[test]
+fn the_loops_of_single_frames_ask_for_nothing_larger() {
+    for work in Work::named("all").unwrap() {
+        let largest = asked(work, 10_000).into_iter().map(|(_, order)| order).max();
+        assert_eq!(work.asks_single_frames(), largest == Some(0), "{}", work.name());
     }
 }

@@ -6,7 +6,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use afflux_frames::{Allocator, Effort, Mobility, Order};
+use afflux_frames::Effort;
+use afflux_kernel_frames::{Allocator, Mobility, Order};
 
 /// Stands for the frames' memory: 32 MiB, so frames that are far from each other share it.
 pub(in crate::s2) struct Memory(Box<[AtomicU64]>);

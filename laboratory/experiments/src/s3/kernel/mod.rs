@@ -3,7 +3,7 @@
 //!
 //! Owns: the mechanisms below `afflux_linux_policies::reclaim`, their costs, their counts.
 //! Does not own: the order of scans and the reaction to a failure (`afflux_linux_policies::reclaim`), free frames
-//! (`afflux_frames::linux`), CPUs (`simulator`), the tasks (`tasks`), the pages (`lists`).
+//! (`afflux_kernel_frames`), CPUs (`simulator`), the tasks (`tasks`), the pages (`lists`).
 //! Invariants: CPU time is charged to the task that uses it, and a task can lose its CPU within each batch of a scan.
 
 mod lists;
@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frames::linux::{ShortcutDrain, Temperature, Zone};
-use afflux_frames::watermarks::Watermarks;
-use afflux_frames::{Mobility, Order};
+use afflux_frames::Watermarks;
+use afflux_kernel_frames::watermarks::linux_2009;
+use afflux_kernel_frames::{Mobility, Order, ShortcutDrain, Temperature, Zone};
 use afflux_linux_policies::reclaim::{Event, List, Mechanisms, Scanned, Scanner, Sizes};
 use afflux_simulator::SimPlatform;
 
@@ -105,7 +105,7 @@ impl Kernel {
     fn new(platform: Arc<SimPlatform>, load: &Load) -> Self {
         let all = (load.memory_bytes / afflux_frames::FRAME_BYTES as u64).min(u32::MAX.into());
         let pages = page_frames(load.memory_bytes);
-        let marks = Watermarks::linux_2009(all, all);
+        let marks = linux_2009(all, all);
         let zone = Zone::with(pages, load.cpus, None, Some(marks)).with_drift(load.drift_frames);
         Self {
             platform,
@@ -151,7 +151,7 @@ impl Mechanisms for Task {
     }
 
     fn marks(&self) -> Watermarks {
-        afflux_frames::Allocator::watermarks(&self.kernel.zone)
+        self.kernel.zone.watermarks()
     }
 
     fn free(&self) -> u32 {

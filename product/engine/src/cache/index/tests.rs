@@ -146,9 +146,7 @@ fn nodes_come_from_the_arena_and_go_back() {
     let (nodes, index) = (Nodes::new(std::sync::Arc::clone(&arena)), Index::new());
     let all = arena.free_count();
     assert!(index.room_for(&nodes, 64, || None).is_none(), "there is no memory for its nodes");
-    let take = || {
-        arena.allocate(afflux_frames::Order::SINGLE, afflux_frames::Mobility::Movable, afflux_frames::Effort::Reserve)
-    };
+    let take = || arena.allocate(afflux_frames::Effort::Reserve);
     let mut pages = Vec::new();
     while let Some(room) = index.room_for(&nodes, (pages.len() as u64 + 1) << 12, take) {
         let page = (pages.len() as u64 + 1) << 12;

@@ -14,89 +14,79 @@ impl Random {
     }
 }
 
-/// Random allocations and frees of all orders; some blocks are passed to other threads, which free
-/// them.
-pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mutex<Vec<(u32, Order)>>) {
+/// Random allocations and frees; some frames are passed to other threads, which free them.
+pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mutex<Vec<u32>>) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let mut held: Vec<(u32, Order)> = Vec::new();
+    let mut held: Vec<u32> = Vec::new();
     for _ in 0..steps {
         match random.below(12) {
             0..6 => {
-                let order = order([0, 0, 0, 0, 0, 1, 2, 3, 5, 6, 8, 9, 10][random.below(13)]);
-                let class = Mobility::ALL[random.below(3)];
                 let effort = [Effort::Normal, Effort::NoRetry, Effort::Reserve][random.below(3)];
-                held.extend(magazines.allocate(order, class, effort).map(|first| (first, order)));
+                held.extend((0..1 + random.below(20)).map_while(|_| take(magazines, effort)));
             }
             6 => {
                 let count = random.below(150) as u32;
-                magazines.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
-                    held.push((frame, Order::SINGLE));
-                });
+                magazines.allocate_bulk(cpu::place(), count, Effort::Normal, |frame| held.push(frame));
             }
             7 if !held.is_empty() => {
-                let block = held.swap_remove(random.below(held.len()));
-                passed.lock().expect("no panic").push(block);
+                let frame = held.swap_remove(random.below(held.len()));
+                passed.lock().expect("no panic").push(frame);
             }
             8 => {
                 let others: Vec<_> = passed.lock().expect("no panic").drain(..).collect();
-                others.iter().for_each(|(first, order)| magazines.free(*first, *order).expect("ours"));
+                others.iter().for_each(|frame| give(magazines, *frame).expect("ours"));
             }
             _ => {
                 for _ in 0..1 + random.below(1 + held.len() / 4) {
                     if !held.is_empty() {
-                        let (first, order) = held.swap_remove(random.below(held.len()));
-                        magazines.free(first, order).expect("ours");
+                        give(magazines, held.swap_remove(random.below(held.len()))).expect("ours");
                     }
                 }
             }
         }
     }
-    held.iter().for_each(|(first, order)| magazines.free(*first, *order).expect("ours"));
+    held.iter().for_each(|frame| give(magazines, *frame).expect("ours"));
 }
 
-/// One thread acts as four CPUs, against a set of free frames. Every allocated block is aligned and
-/// was free. A failure for want of frames is exact to the frame, and the counts agree after every
-/// step.
+/// One thread acts as four CPUs, against a set of free frames. Every allocated frame was free. A failure for want of
+/// frames is exact to the frame, and the counts agree after every step.
 #[test]
 fn behaves_as_a_set_of_free_frames() {
     for seed in 1..=40_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let frames = [64, 200, 1024, 3000, 20_000][random.below(5)];
-        let magazines = <Magazines as Allocator>::new(frames);
-        let marks = magazines.watermarks();
+        let magazines = Magazines::new(frames);
+        let marks = magazines.shared.marks;
         let mut free = vec![true; frames as usize];
         let mut count = frames;
-        let mut held: Vec<(u32, Order)> = Vec::new();
-        for step in 0..3000 {
+        let mut held: Vec<u32> = Vec::new();
+        for step in 0..6000 {
             crate::run_as_cpu((random.below(5) > 0).then_some(random.below(4) as u32));
-            if random.below(100) < if step / 500 % 2 == 0 { 60 } else { 40 } {
-                let order = order([0, 0, 0, 0, 0, 1, 3, 6, 9, 10][random.below(10)]);
+            if random.below(100) < if step / 500 % 2 == 0 { 70 } else { 30 } {
                 let effort = [Effort::Normal, Effort::NoRetry, Effort::Reserve][random.below(3)];
-                let class = Mobility::ALL[random.below(3)];
-                let above_mark = count >= order.frames() + marks.floor(effort);
-                match magazines.allocate(order, class, effort) {
-                    Some(first) => {
-                        assert!(above_mark, "seed {seed} step {step}: {effort:?} left less than its mark");
-                        assert_eq!(first % order.frames(), 0, "seed {seed} step {step}");
-                        for frame in &mut free[first as usize..(first + order.frames()) as usize] {
-                            assert!(std::mem::replace(frame, false), "seed {seed} step {step}");
-                        }
-                        count -= order.frames();
-                        held.push((first, order));
-                    }
-                    None => {
-                        let must = order == Order::SINGLE && above_mark && effort != Effort::NoRetry;
+                // By one, or so many that the marks are met in the large arenas, too.
+                for _ in 0..[1, 1, 1, 40][random.below(4)] {
+                    let above_mark = count > marks.floor(effort);
+                    let Some(frame) = take(&magazines, effort) else {
                         // A given CPU cannot reach the frames in this thread's own hand.
-                        let hands: usize = magazines.hands.iter().map(Hands::len).sum();
+                        let hands: usize = magazines.hands.iter().map(Hand::len).sum();
                         let reachable = count - hands as u32 > marks.floor(effort);
-                        assert!(!(must && reachable), "seed {seed} step {step}: {count} of {frames} free");
-                    }
+                        let must = above_mark && effort != Effort::NoRetry && reachable;
+                        assert!(!must, "seed {seed} step {step}: {count} of {frames} free");
+                        break;
+                    };
+                    assert!(above_mark, "seed {seed} step {step}: {effort:?} left less than its mark");
+                    assert!(std::mem::replace(&mut free[frame as usize], false), "seed {seed} step {step}");
+                    count -= 1;
+                    held.push(frame);
                 }
-            } else if !held.is_empty() {
-                let (first, order) = held.swap_remove(random.below(held.len()));
-                magazines.free(first, order).unwrap();
-                free[first as usize..(first + order.frames()) as usize].fill(true);
-                count += order.frames();
+            } else {
+                for _ in 0..[1, 1, 1, 40][random.below(4)].min(held.len()) {
+                    let frame = held.swap_remove(random.below(held.len()));
+                    give(&magazines, frame).unwrap();
+                    free[frame as usize] = true;
+                    count += 1;
+                }
             }
             assert_eq!(magazines.free_count(), count, "seed {seed} step {step}");
         }

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::{BatchedDrain, EmptyFirstDrain, ListPerClass, ShortcutDrain, SingleList, ZoneTunables};
 
 const MIB: u32 = 256;
 
@@ -82,7 +83,7 @@ fn every_frame_is_handed_out_once_and_all_merge_again() {
 fn efforts_stop_at_their_marks() {
     in_every_form(|zone| {
         let zone = zone(64 * MIB);
-        let marks = Watermarks::linux_2009(u64::from(64 * MIB), u64::from(64 * MIB));
+        let marks = linux_2009(u64::from(64 * MIB), u64::from(64 * MIB));
         for (effort, mark) in [(Effort::NoRetry, marks.low), (Effort::Normal, marks.min), (Effort::Reserve, 0)] {
             while zone.take(0, 0, Mobility::Movable, effort).is_some() {}
             assert_eq!(zone.in_buddy(), mark, "{effort:?}");
@@ -218,7 +219,7 @@ fn threads_conserve_frames() {
                 scope.spawn(move || {
                     let mut random = 0x9E37_79B9_7F4A_7C15_u64 + cpu as u64;
                     let mut held = Vec::new();
-                    for _ in 0..crate::tests::soak_steps(20_000) {
+                    for _ in 0..20_000 {
                         random ^= random << 13;
                         random ^= random >> 7;
                         random ^= random << 17;

@@ -25,14 +25,14 @@ pub fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
     (2 * bits(cpus) * (1 + bits(zone_frames >> UNIT_BITS))).min(THRESHOLD_MAX)
 }
 
-pub(super) struct DriftingCount {
+pub(crate) struct DriftingCount {
     told: AtomicI64,
     untold: Box<[AtomicI32]>,
     threshold: i32,
 }
 
 impl DriftingCount {
-    pub(super) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
+    pub(crate) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
         Self {
             told: AtomicI64::new(frames.into()),
             untold: (0..cpus).map(|_| AtomicI32::new(0)).collect(),
@@ -41,7 +41,7 @@ impl DriftingCount {
     }
 
     /// Adds this CPU's change of the lists. Called with the zone's lock held.
-    pub(super) fn add(&self, cpu: usize, frames: i64) {
+    pub(crate) fn add(&self, cpu: usize, frames: i64) {
         let untold = &self.untold[cpu % self.untold.len()];
         let now = i64::from(untold.load(Ordering::Relaxed)) + frames;
         if now.abs() > i64::from(self.threshold) {
@@ -53,7 +53,7 @@ impl DriftingCount {
     }
 
     /// The count that all tasks see.
-    pub(super) fn seen(&self) -> u32 {
+    pub(crate) fn seen(&self) -> u32 {
         self.told.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
     }
 }

@@ -1,4 +1,4 @@
-//! An allocation request: its size, its use, its effort.
+//! An allocation request: its size and its use.
 //!
 //! Owns: the closed sets of a request's values.
 //! Does not own: frames.
@@ -73,15 +73,4 @@ impl Mobility {
             Self::Movable => [Self::Reclaimable, Self::Unmovable],
         }
     }
-}
-
-/// How hard an allocation may try.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Effort {
-    /// May use the reserve, since progress of writeback depends on it.
-    Reserve,
-    /// For a demand read or a write.
-    Normal,
-    /// Fails at once when frames are short: readahead.
-    NoRetry,
 }

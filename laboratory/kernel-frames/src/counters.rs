@@ -44,7 +44,7 @@ pub struct Counters {
 }
 
 impl ListCounters {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.elements_searched += other.elements_searched;
         self.lists_examined += other.lists_examined;
         self.inner_checks += other.inner_checks;

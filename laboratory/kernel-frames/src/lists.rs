@@ -6,10 +6,10 @@
 
 use std::marker::PhantomData;
 
-use super::counters::ListCounters;
-use super::form::{Drain, Form};
-use super::table::{End, FrameTable, List, Place, Tag};
 use crate::Mobility;
+use crate::counters::ListCounters;
+use crate::form::{Drain, Form};
+use crate::table::{End, FrameTable, List, Place, Tag};
 
 #[cfg(test)]
 mod tests;
@@ -23,23 +23,23 @@ pub struct Tunables {
     pub batch: u32,
 }
 
-pub(super) struct CpuLists<F> {
+pub(crate) struct CpuLists<F> {
     /// By class; a form with one list uses the first only.
     lists: [List; Mobility::COUNT],
     count: u32,
     /// The copy that forms without tunables in the zone use.
-    pub(super) tunables: Tunables,
-    pub(super) counters: ListCounters,
+    pub(crate) tunables: Tunables,
+    pub(crate) counters: ListCounters,
     form: PhantomData<F>,
 }
 
 impl<F: Form> CpuLists<F> {
-    pub(super) fn new(tunables: Tunables) -> Self {
+    pub(crate) fn new(tunables: Tunables) -> Self {
         let counters = ListCounters::default();
         Self { lists: [List::EMPTY; Mobility::COUNT], count: 0, tunables, counters, form: PhantomData }
     }
 
-    pub(super) fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
@@ -49,7 +49,7 @@ impl<F: Form> CpuLists<F> {
 
     /// Takes a frame of that class. With a list a class, it takes the first frame from `end`; with one list, the first
     /// frame of the class from `end`.
-    pub(super) fn take(&mut self, table: &FrameTable, class: Mobility, end: End) -> Option<u32> {
+    pub(crate) fn take(&mut self, table: &FrameTable, class: Mobility, end: End) -> Option<u32> {
         let frame = if F::LIST_PER_CLASS {
             let list = self.list(class);
             match end {
@@ -67,7 +67,7 @@ impl<F: Form> CpuLists<F> {
         Some(frame)
     }
 
-    pub(super) fn put(&mut self, table: &FrameTable, frame: u32, class: Mobility, end: End) {
+    pub(crate) fn put(&mut self, table: &FrameTable, frame: u32, class: Mobility, end: End) {
         table.set_tag(frame, Tag::new(Place::PerCpu, 0, class));
         let list = self.list(class);
         match end {
@@ -78,7 +78,7 @@ impl<F: Form> CpuLists<F> {
     }
 
     /// Adds frames from the buddy lists at the head, in the order in which they came.
-    pub(super) fn refill(&mut self, table: &FrameTable, class: Mobility, frames: &[u32]) {
+    pub(crate) fn refill(&mut self, table: &FrameTable, class: Mobility, frames: &[u32]) {
         self.counters.refills += 1;
         for frame in frames.iter().rev() {
             self.put(table, *frame, class, End::Head);
@@ -86,7 +86,7 @@ impl<F: Form> CpuLists<F> {
     }
 
     /// Takes `count` frames from the tails, in the form's order. `last` is the class of the last free.
-    pub(super) fn drain(&mut self, table: &FrameTable, count: u32, last: Mobility, give: impl FnMut(u32)) {
+    pub(crate) fn drain(&mut self, table: &FrameTable, count: u32, last: Mobility, give: impl FnMut(u32)) {
         let count = count.min(self.count);
         self.counters.drains += 1;
         self.count -= count;

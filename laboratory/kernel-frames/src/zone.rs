@@ -6,34 +6,24 @@
 //! source and differ only in `form`.
 //!
 //! A CPU's lock stands for the kernel's disabled interrupts: S2's measurements never wait for it. A double free is
-//! found unless two threads make it at the same moment; the default allocator finds that case, too.
+//! found unless two threads make it at the same moment; the product's frames find that case, too.
 
-mod buddy;
-mod counters;
-mod drift;
-mod form;
-mod lists;
-mod table;
 #[cfg(test)]
 mod tests;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use counters::{Counters, ListCounters, ZoneCounters};
-pub use drift::drift_threshold;
-pub use form::{BatchedDrain, Drain, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables};
-pub use lists::{Drained, Tunables, drained};
+use afflux_frames::{Effort, SpinGuard, SpinLock, Watermarks};
 
-use crate::allocator::Allocator;
-use crate::bad_free::{BadFree, Event, Fault};
-use crate::cpu;
-use crate::sync::{SpinGuard, SpinLock};
-use crate::watermarks::{Watermarks, batch_2009, high_2009};
-use crate::{Effort, Mobility, Order};
-use buddy::{Buddy, Ground, Pageblocks};
-use drift::DriftingCount;
-use lists::CpuLists;
-use table::{End, FrameTable, Place, Tag};
+use crate::bad_free::{Event, Fault};
+use crate::buddy::{Buddy, Ground, Pageblocks};
+use crate::counters::{Counters, ZoneCounters};
+use crate::drift::DriftingCount;
+use crate::form::Form;
+use crate::lists::{CpuLists, Tunables};
+use crate::table::{self, End, FrameTable, Place, Tag};
+use crate::watermarks::{batch_2009, high_2009, linux_2009};
+use crate::{Allocator, BadFree, Mobility, Order, slot};
 
 /// Most frames brought in at a time, even if the tunables allow more.
 const REFILL_MAX: usize = 256;
@@ -76,8 +66,14 @@ pub struct Zone<F> {
 }
 
 impl<F: Form> Zone<F> {
+    /// `frames` free ones, with lists for as many CPUs as threads can have.
+    pub fn new(frames: u32) -> Self {
+        Self::with(frames, slot::SLOTS, None, None)
+    }
+
     /// `frames` free ones, lists for `cpus`; by default the tunables and watermarks of 2009.
     pub fn with(frames: u32, cpus: usize, tunables: Option<Tunables>, watermarks: Option<Watermarks>) -> Self {
+        assert!(frames < table::NIL, "a zone of {frames} frames: the links have room for {}", table::NIL);
         let batch = batch_2009(frames.into()).max(1);
         let tunables = tunables.unwrap_or(Tunables { high: high_2009(batch), batch });
         let tunables = Tunables { high: tunables.high.max(1), batch: tunables.batch.clamp(1, REFILL_MAX as u32) };
@@ -86,7 +82,7 @@ impl<F: Form> Zone<F> {
         Self {
             table,
             pageblocks,
-            watermarks: watermarks.unwrap_or_else(|| Watermarks::linux_2009(frames.into(), frames.into())),
+            watermarks: watermarks.unwrap_or_else(|| linux_2009(frames.into(), frames.into())),
             tunables,
             cpus: (0..cpus.max(1)).map(|_| SpinLock::new(CpuLists::new(tunables))).collect(),
             free: SpinLock::new(Free { buddy, counters: ZoneCounters::default() }),
@@ -96,7 +92,7 @@ impl<F: Form> Zone<F> {
     }
 
     /// The same with a drifting free count: each CPU adds its changes only when they pass `threshold`
-    /// ([`drift_threshold`] is the kernel's).
+    /// ([`drift_threshold`](crate::drift_threshold) is the kernel's).
     #[must_use]
     pub fn with_drift(mut self, threshold: u32) -> Self {
         self.seen = DriftingCount::new(self.buddy_frames(), self.cpus.len(), threshold);
@@ -198,6 +194,17 @@ impl<F: Form> Zone<F> {
         self.free.lock().buddy.blocks(order.get())
     }
 
+    /// The number of free frames, those in per-CPU lists too.
+    pub fn free_count(&self) -> u32 {
+        let listed: u32 = (0..self.cpus.len()).map(|cpu| self.cpu(cpu).count()).sum();
+        listed + self.buddy_frames()
+    }
+
+    /// The watermarks that bound each effort.
+    pub fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+
     /// Frames in the buddy lists, without those in per-CPU lists.
     pub fn buddy_frames(&self) -> u32 {
         self.free_frames.load(Ordering::Relaxed)
@@ -246,18 +253,18 @@ impl<F: Form> Zone<F> {
     }
 
     fn check_free(&self, first: u32, order: Order) -> Result<(), BadFree> {
-        let bad = |fault, last| BadFree { frame: first, order: order.get(), fault, events: [last, None] };
+        let bad = |fault, last| BadFree { frame: first, order: order.get(), fault, last };
         let total = self.table.len();
         if first.checked_add(order.frames()).is_none_or(|end| end > total) {
             return Err(bad(Fault::Foreign { total }, None));
         }
         let tag = self.table.tag(first);
         if tag.place != Place::Used {
-            let last = (tag.place != Place::Inside).then_some(Event::Freed { slot: None });
+            let last = (tag.place != Place::Inside).then_some(Event::Freed);
             return Err(bad(Fault::NotAllocated, last));
         }
         if tag.order != order.get() {
-            let last = Event::Allocated { order: tag.order, slot: None };
+            let last = Event::Allocated { order: tag.order };
             return Err(bad(Fault::OtherOrder { allocated: tag.order }, Some(last)));
         }
         Ok(())
@@ -265,18 +272,9 @@ impl<F: Form> Zone<F> {
 }
 
 impl<F: Form> Allocator for Zone<F> {
-    const NAME: &'static str = F::NAME;
-    /// One block of the largest order: with fewer frames the watermarks leave almost nothing.
-    const FRAMES_MIN: u32 = 1 << Order::MAX;
-    const FRAMES_MAX: u32 = table::NIL;
-
-    fn new(frames: u32) -> Self {
-        Self::with(frames, cpu::SLOTS, None, None)
-    }
-
     #[inline]
     fn allocate(&self, order: Order, mobility: Mobility, effort: Effort) -> Option<u32> {
-        let cpu = cpu::place().slot();
+        let cpu = slot::own();
         let first = self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
         if first.is_none() {
             // The kernel's direct reclaim does the same before it gives up, also for efforts that may not retry.
@@ -286,29 +284,8 @@ impl<F: Form> Allocator for Zone<F> {
         first
     }
 
-    fn allocate_bulk(&self, count: u32, mobility: Mobility, effort: Effort, mut take: impl FnMut(u32)) -> u32 {
-        for taken in 0..count {
-            let Some(frame) = self.allocate(Order::SINGLE, mobility, effort) else { return taken };
-            take(frame);
-        }
-        count
-    }
-
     #[inline]
     fn free(&self, first: u32, order: Order) -> Result<(), BadFree> {
-        self.free_on(cpu::place().slot(), first, order, Temperature::Hot)
-    }
-
-    fn free_count(&self) -> u32 {
-        let listed: u32 = (0..self.cpus.len()).map(|cpu| self.cpu(cpu).count()).sum();
-        listed + self.buddy_frames()
-    }
-
-    fn shared_free_count(&self) -> u32 {
-        self.buddy_frames()
-    }
-
-    fn watermarks(&self) -> Watermarks {
-        self.watermarks
+        self.free_on(slot::own(), first, order, Temperature::Hot)
     }
 }

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Mobility;
 
 /// The link at either end of a list.
-pub(super) const NIL: u32 = (1 << 28) - 1;
+pub(crate) const NIL: u32 = (1 << 28) - 1;
 
 /// The place of the block that starts at a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// No block starts here.
     Inside = 0,
     /// In a buddy list.
@@ -28,14 +28,14 @@ pub(super) enum Place {
 
 /// The parts of a frame's word besides the links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tag {
-    pub(super) place: Place,
-    pub(super) order: u8,
-    pub(super) class: Mobility,
+pub(crate) struct Tag {
+    pub(crate) place: Place,
+    pub(crate) order: u8,
+    pub(crate) class: Mobility,
 }
 
 impl Tag {
-    pub(super) const fn new(place: Place, order: u8, class: Mobility) -> Self {
+    pub(crate) const fn new(place: Place, order: u8, class: Mobility) -> Self {
         Self { place, order, class }
     }
 
@@ -56,26 +56,26 @@ impl Tag {
 
 /// A word a frame. Relaxed: a frame's word is written under the lock of its list, or by its holder. A reader of
 /// another's word sees a place that cannot be its own.
-pub(super) struct FrameTable(Box<[AtomicU64]>);
+pub(crate) struct FrameTable(Box<[AtomicU64]>);
 
 const TAG_BITS: u32 = 8;
 const LINK_BITS: u32 = 28;
 const LINK: u64 = NIL as u64;
 
 impl FrameTable {
-    pub(super) fn new(frames: u32) -> Self {
-        Self(crate::zeroed(frames as usize))
+    pub(crate) fn new(frames: u32) -> Self {
+        Self((0..frames).map(|_| AtomicU64::new(0)).collect())
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.0.len() as u32
     }
 
-    pub(super) fn tag(&self, frame: u32) -> Tag {
+    pub(crate) fn tag(&self, frame: u32) -> Tag {
         Tag::unpack(self.0[frame as usize].load(Ordering::Relaxed))
     }
 
-    pub(super) fn set_tag(&self, frame: u32, tag: Tag) {
+    pub(crate) fn set_tag(&self, frame: u32, tag: Tag) {
         let word = &self.0[frame as usize];
         let links = word.load(Ordering::Relaxed) >> TAG_BITS << TAG_BITS;
         word.store(links | tag.pack(), Ordering::Relaxed);
@@ -106,28 +106,28 @@ impl FrameTable {
 
 /// A list of blocks, by their first frames.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List {
+pub(crate) struct List {
     head: u32,
     tail: u32,
     len: u32,
 }
 
 impl List {
-    pub(super) const EMPTY: Self = Self { head: NIL, tail: NIL, len: 0 };
+    pub(crate) const EMPTY: Self = Self { head: NIL, tail: NIL, len: 0 };
 
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.len
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub(super) fn head(&self) -> Option<u32> {
+    pub(crate) fn head(&self) -> Option<u32> {
         (self.head != NIL).then_some(self.head)
     }
 
-    pub(super) fn push_head(&mut self, table: &FrameTable, frame: u32) {
+    pub(crate) fn push_head(&mut self, table: &FrameTable, frame: u32) {
         table.set_next(frame, self.head);
         table.set_previous(frame, NIL);
         match self.head {
@@ -138,7 +138,7 @@ impl List {
         self.len += 1;
     }
 
-    pub(super) fn push_tail(&mut self, table: &FrameTable, frame: u32) {
+    pub(crate) fn push_tail(&mut self, table: &FrameTable, frame: u32) {
         table.set_next(frame, NIL);
         table.set_previous(frame, self.tail);
         match self.tail {
@@ -149,7 +149,7 @@ impl List {
         self.len += 1;
     }
 
-    pub(super) fn remove(&mut self, table: &FrameTable, frame: u32) {
+    pub(crate) fn remove(&mut self, table: &FrameTable, frame: u32) {
         let (previous, next) = (table.previous(frame), table.next(frame));
         match previous {
             NIL => self.head = next,
@@ -162,20 +162,20 @@ impl List {
         self.len -= 1;
     }
 
-    pub(super) fn pop_head(&mut self, table: &FrameTable) -> Option<u32> {
+    pub(crate) fn pop_head(&mut self, table: &FrameTable) -> Option<u32> {
         let frame = self.head()?;
         self.remove(table, frame);
         Some(frame)
     }
 
-    pub(super) fn pop_tail(&mut self, table: &FrameTable) -> Option<u32> {
+    pub(crate) fn pop_tail(&mut self, table: &FrameTable) -> Option<u32> {
         let frame = (self.tail != NIL).then_some(self.tail)?;
         self.remove(table, frame);
         Some(frame)
     }
 
     /// The first block from that end with a fitting class, and the number of blocks examined.
-    pub(super) fn search(&self, table: &FrameTable, from: End, class: Mobility) -> (Option<u32>, u64) {
+    pub(crate) fn search(&self, table: &FrameTable, from: End, class: Mobility) -> (Option<u32>, u64) {
         let mut searched = 0;
         let mut at = if from == End::Head { self.head } else { self.tail };
         while at != NIL {
@@ -191,7 +191,7 @@ impl List {
 
 /// An end of a list: the head has the block used last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Head,
     Tail,
 }

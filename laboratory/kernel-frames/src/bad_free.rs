@@ -1,7 +1,7 @@
 //! The message about a frame that must not be freed.
 //!
-//! Owns: the message. Does not own: the detection (the allocators), the abort (`Frames::free`).
-//! Invariants: names the frame, the request, and the last events of the frame.
+//! Owns: the message. Does not own: the detection (`zone`).
+//! Invariants: names the frame, the request, and the last event of the frame.
 
 use std::fmt;
 
@@ -11,8 +11,7 @@ pub struct BadFree {
     pub(crate) frame: u32,
     pub(crate) order: u8,
     pub(crate) fault: Fault,
-    /// The last event is first.
-    pub(crate) events: [Option<Event>; 2],
+    pub(crate) last: Option<Event>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,11 +24,11 @@ pub(crate) enum Fault {
     OtherOrder { allocated: u8 },
 }
 
-/// An event of a frame, with its slot if that is recorded.
+/// An event of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    Allocated { order: u8, slot: Option<u8> },
-    Freed { slot: Option<u8> },
+    Allocated { order: u8 },
+    Freed,
 }
 
 impl fmt::Display for BadFree {
@@ -40,21 +39,10 @@ impl fmt::Display for BadFree {
             Fault::NotAllocated => write!(f, "is free already, or inside a block")?,
             Fault::OtherOrder { allocated } => write!(f, "was allocated as one of order {allocated}")?,
         }
-        match self.events {
-            [None, _] => write!(f, " (nothing happened to it before)"),
-            [Some(last), None] => write!(f, " (its last event: {last})"),
-            [Some(last), Some(earlier)] => write!(f, " (its last events: {earlier}, then {last})"),
+        match self.last {
+            None => write!(f, " (nothing happened to it before)"),
+            Some(Event::Allocated { order }) => write!(f, " (its last event: allocated as order {order})"),
+            Some(Event::Freed) => write!(f, " (its last event: freed)"),
         }
-    }
-}
-
-impl fmt::Display for Event {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Allocated { order, .. } => write!(f, "allocated as order {order}")?,
-            Self::Freed { .. } => write!(f, "freed")?,
-        }
-        let (Self::Allocated { slot, .. } | Self::Freed { slot }) = self;
-        slot.map_or(Ok(()), |slot| write!(f, " in slot {slot}"))
     }
 }

@@ -1,5 +1,5 @@
-use super::super::form::*;
 use super::*;
+use crate::form::*;
 
 fn text(drained: &Drained) -> String {
     drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()

@@ -8,8 +8,8 @@
 //! A free block's tag records the class of its list. So the block is found there even after its pageblock has got
 //! another class.
 
-use super::counters::ZoneCounters;
-use super::table::{End, FrameTable, List, Place, Tag};
+use crate::counters::ZoneCounters;
+use crate::table::{End, FrameTable, List, Place, Tag};
 use crate::{Mobility, Order};
 
 #[cfg(test)]
@@ -20,21 +20,21 @@ const PAGEBLOCK_ORDER: u8 = Order::PAGEBLOCK.get();
 const PAGEBLOCK_FRAMES: u32 = Order::PAGEBLOCK.frames();
 
 /// The free blocks of one zone.
-pub(super) struct Buddy {
+pub(crate) struct Buddy {
     lists: [[List; Mobility::COUNT]; ORDERS],
     free_frames: u32,
 }
 
 /// The class of each pageblock. Read without the lock when a frame is freed to a per-CPU list.
-pub(super) struct Pageblocks(Box<[std::sync::atomic::AtomicU8]>);
+pub(crate) struct Pageblocks(Box<[std::sync::atomic::AtomicU8]>);
 
 impl Pageblocks {
-    pub(super) fn new(frames: u32) -> Self {
+    pub(crate) fn new(frames: u32) -> Self {
         let movable = || std::sync::atomic::AtomicU8::new(Mobility::Movable as u8);
         Self((0..frames.div_ceil(PAGEBLOCK_FRAMES)).map(|_| movable()).collect())
     }
 
-    pub(super) fn class(&self, frame: u32) -> Mobility {
+    pub(crate) fn class(&self, frame: u32) -> Mobility {
         let block = &self.0[(frame >> PAGEBLOCK_ORDER) as usize];
         Mobility::from_bits(block.load(std::sync::atomic::Ordering::Relaxed))
     }
@@ -46,20 +46,20 @@ impl Pageblocks {
 
 /// The tables that the buddy lists work on.
 #[derive(Clone, Copy)]
-pub(super) struct Ground<'a> {
-    pub(super) table: &'a FrameTable,
-    pub(super) pageblocks: &'a Pageblocks,
+pub(crate) struct Ground<'a> {
+    pub(crate) table: &'a FrameTable,
+    pub(crate) pageblocks: &'a Pageblocks,
 }
 
 /// The buddy of a block, and the first frame of the two merged.
-pub(super) const fn buddy_of(first: u32, order: u8) -> (u32, u32) {
+pub(crate) const fn buddy_of(first: u32, order: u8) -> (u32, u32) {
     let buddy = first ^ (1 << order);
     (buddy, first & buddy)
 }
 
 impl Buddy {
     /// All frames of the table, free, in the largest blocks that fit.
-    pub(super) fn new(ground: Ground<'_>) -> Self {
+    pub(crate) fn new(ground: Ground<'_>) -> Self {
         let mut buddy = Self { lists: [[List::EMPTY; Mobility::COUNT]; ORDERS], free_frames: 0 };
         let mut first = 0;
         while first < ground.table.len() {
@@ -71,17 +71,17 @@ impl Buddy {
         buddy
     }
 
-    pub(super) fn free_frames(&self) -> u32 {
+    pub(crate) fn free_frames(&self) -> u32 {
         self.free_frames
     }
 
     /// The number of blocks of each class in the lists of this order.
-    pub(super) fn blocks(&self, order: u8) -> [u32; Mobility::COUNT] {
+    pub(crate) fn blocks(&self, order: u8) -> [u32; Mobility::COUNT] {
         self.lists[usize::from(order)].map(|list| list.len())
     }
 
     /// Takes a block. A larger block is split; as a last resort, another class gives a block.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         ground: Ground<'_>,
         order: u8,
@@ -98,7 +98,7 @@ impl Buddy {
     }
 
     /// Gives a block back and merges it as long as its buddy is free.
-    pub(super) fn give(&mut self, ground: Ground<'_>, first: u32, order: u8, counters: &mut ZoneCounters) {
+    pub(crate) fn give(&mut self, ground: Ground<'_>, first: u32, order: u8, counters: &mut ZoneCounters) {
         let class = ground.pageblocks.class(first);
         let (mut first, mut order) = (first, order);
         while order < Order::MAX {
