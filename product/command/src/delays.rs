@@ -1,7 +1,7 @@
 //! `afflux delays`: the cause of slowness, and clients' waits for a running server's devices, with causes and durations,
 //! in the manner of `getdelays`.
 //!
-//! Owns: asking, the blocks that people read, the object of JSON; the names of clients.
+//! Owns: asking, the blocks that people read, the object of JSON.
 //! Does not own: the figures (the engine), the client of each (the server), the choice of the cause (`cause`).
 //! Invariants: the longest waits come first. The number of blocks is bounded, and the last line counts the rest. JSON
 //! has all.
@@ -115,13 +115,6 @@ fn json(delays: &Delays) -> Outcome<String> {
     Ok(format!("{line}\n"))
 }
 
-/// Names a client by address and user, a file by its path.
-pub(crate) fn name(of: &DelayGauges) -> String {
-    let user = of.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
-    let name = of.client.as_ref().or(of.file.as_ref());
-    format!("{}{user}", output::shown(name.map_or("nobody in particular", String::as_str)))
-}
-
 /// A block for each client of each device.
 fn blocks(delays: &Delays) -> String {
     let mut text = String::new();
@@ -132,7 +125,7 @@ fn blocks(delays: &Delays) -> String {
                 1 => ", 1 call waits now".to_owned(),
                 calls => format!(", {} calls wait now", units::count(calls)),
             };
-            block(&mut text, &format!("{} on {}{waiting}", name(client), output::shown(&device.name)), &client.times);
+            block(&mut text, &format!("{} on {}{waiting}", client.name(), output::shown(&device.name)), &client.times);
         }
         let more = device.clients.len().saturating_sub(SHOWN_MAX);
         if more > 0 {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use afflux_report::output;
 use serde::{Deserialize, Serialize};
 
 /// Longest line that either side sends or accepts.
@@ -360,6 +361,15 @@ pub(crate) struct DelayGauges {
     /// Finished waits.
     #[serde(flatten)]
     pub(crate) times: DelayTimeGauges,
+}
+
+impl DelayGauges {
+    /// The name for people: a client's address and user, or a file's path.
+    pub(crate) fn name(&self) -> String {
+        let user = self.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
+        let name = self.client.as_ref().or(self.file.as_ref());
+        format!("{}{user}", output::shown(name.map_or("nobody in particular", String::as_str)))
+    }
 }
 
 /// Durations of calls' waits, by cause.

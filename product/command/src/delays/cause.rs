@@ -186,9 +186,8 @@ fn without_waits(seen: &Seen, time: Duration) -> String {
         return format!("{nothing}, and {who}: if something is slow, the client or the way to it is the cause.");
     }
     if now.nfs.waiting_for_room > 0 {
-        return format!(
-            "Memory for requests is the cause: connections wait for it; a larger nfs_request_bytes_max has more."
-        );
+        return "Memory for requests is the cause: connections wait for it; a larger nfs_request_bytes_max has more."
+            .to_owned();
     }
     let count = |report: &Report| NAME_CALLS.iter().filter_map(|name| report.nfs.calls.get(*name)).sum::<u64>();
     let changes = count(now).saturating_sub(count(before));

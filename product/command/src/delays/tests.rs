@@ -1,4 +1,4 @@
-use super::{Delays, OfDevice, SHOWN_MAX, blocks, name};
+use super::{Delays, OfDevice, SHOWN_MAX, blocks};
 use crate::control::messages::{DelayGauges, DelayTimeGauges, TimeGauges};
 
 fn times(count: u64, ns: u64) -> DelayTimeGauges {
@@ -43,5 +43,5 @@ fn what_is_left_out_is_said() {
 #[test]
 fn who_is_no_client_is_a_file() {
     let file = DelayGauges { file: Some("/srv/a\nb".into()), ..DelayGauges::default() };
-    assert_eq!((name(&file), name(&client("::1", 0, 0))), ("/srv/a\\nb".into(), "::1 uid 1000".into()));
+    assert_eq!((file.name(), client("::1", 0, 0).name()), ("/srv/a\\nb".into(), "::1 uid 1000".into()));
 }

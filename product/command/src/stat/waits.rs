@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::plural;
 use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
-use crate::delays;
 use afflux_report::{output, units};
 
 /// Most clients that are named.
@@ -68,7 +67,7 @@ fn clients(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) ->
     let more = rows.len().saturating_sub(CLIENTS_SHOWN);
     let shown = rows.iter().take(CLIENTS_SHOWN);
     let mut parts: Vec<String> =
-        shown.map(|(ns, client)| format!("{} {}", delays::name(client), units::latency(*ns))).collect();
+        shown.map(|(ns, client)| format!("{} {}", client.name(), units::latency(*ns))).collect();
     if more > 0 {
         parts.push(format!("{} more", units::count(more as u64)));
     }

@@ -88,7 +88,7 @@ fn where_nothing_waited_the_network_or_the_client_is_named_with_the_evidence() {
     };
     let said = calling(4);
     assert!(said.contains("4 of 5 looks") && said.contains(": the network is the cause"), "{said}");
-    assert!(said.contains("212 calls/s") && said.contains("12.0 MB/s in"), "{said}");
+    assert!(said.contains("212 calls/s") && said.contains("11.9 MB/s in"), "{said}");
     let said = calling(1);
     assert!(said.contains("4 of 5 looks found no call: the client is the cause"), "{said}");
     assert!(told(|_| ()).contains("no client called"), "{}", told(|_| ()));
