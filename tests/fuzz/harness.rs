@@ -11,10 +11,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use afflux_frontend::{Machine as _, Segment};
+use afflux_frontend::{ProtocolMachine as _, Segment};
 use afflux_nfs::{Admission, RECORD_BYTES_MAX, Server};
 use afflux_simulator::{
-    Disk, DiskOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+    Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 use bytes::BytesMut;
 
@@ -31,12 +31,12 @@ struct Fed {
 }
 
 /// A server that takes inputs.
-pub struct Bench {
+pub struct FuzzedServer {
     world: World,
     server: Arc<Server<SimPlatform>>,
 }
 
-impl Bench {
+impl FuzzedServer {
     /// A server over an empty directory, the same each time.
     pub fn new() -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(1) });
@@ -45,7 +45,7 @@ impl Bench {
         let mut setup = Setup::default();
         setup.settings.add(&afflux_nfs::KNOBS);
         let memory = Memory::Whole(CACHE_BYTES);
-        let volume = Machine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
+        let volume = SimMachine::new(&world, memory, setup).unwrap().add_tree("disk", &tree).unwrap();
         Self { world, server: Server::new(volume, Admission::AnyPeer) }
     }
 

@@ -18,7 +18,7 @@ use crate::{fio_engine, measured, repository};
 pub(crate) const USAGE: &str =
     "usage: cargo xtask race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]";
 
-struct Wanted {
+struct RaceOptions {
     /// Whether all parts run.
     whole: bool,
     /// Whether fio takes part.
@@ -28,10 +28,10 @@ struct Wanted {
     passed_on: Vec<String>,
 }
 
-fn wanted(words: &[&str]) -> Result<Wanted> {
+fn wanted(words: &[&str]) -> Result<RaceOptions> {
     let directory = repository::target().join("race-files");
     let mut wanted =
-        Wanted { whole: true, needs_fio: true, profile: "release".to_owned(), directory, passed_on: Vec::new() };
+        RaceOptions { whole: true, needs_fio: true, profile: "release".to_owned(), directory, passed_on: Vec::new() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().context(USAGE);
@@ -55,7 +55,7 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
     Ok(wanted)
 }
 
-impl Wanted {
+impl RaceOptions {
     /// The profile for the engine; the workspace has no profile `quick`.
     fn profile_of_engine(&self) -> String {
         if self.profile == "quick" { "demo".to_owned() } else { self.profile.clone() }
@@ -84,7 +84,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 /// Races in a new directory inside the requested one.
-fn tables(program: &Path, wanted: &Wanted, artifacts: &Path) -> Result<String> {
+fn tables(program: &Path, wanted: &RaceOptions, artifacts: &Path) -> Result<String> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let scratch = Scratch::guarded(&wanted.directory, "race")?;
     let mut command = Command::new(program);

@@ -2,8 +2,8 @@
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`tests/nfs-check/src/race`), how a table gets into its document (`measured`).
-//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick run, and one of some cases, changes no document. The servers and the port mapper end with the
-//! namespaces.
+//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick
+//! run, and one of some cases, changes no document. The servers and the port mapper end with the namespaces.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo
 
 pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--only WORDS]... [--profile NAME] [--dir DIR]";
 
-struct Wanted {
+struct RaceNfsOptions {
     quick: bool,
     /// Parts of cases' names; with any, no document is written.
     only: Vec<String>,
@@ -28,8 +28,8 @@ struct Wanted {
     directory: PathBuf,
 }
 
-fn wanted(words: &[&str]) -> Result<Wanted> {
-    let mut wanted = Wanted {
+fn wanted(words: &[&str]) -> Result<RaceNfsOptions> {
+    let mut wanted = RaceNfsOptions {
         quick: false,
         only: Vec::new(),
         profile: "release".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 /// Races in a new directory inside the requested one. After a failure the new directory stays, with its logs.
-fn table(programs: &Programs, wanted: &Wanted) -> Result<String> {
+fn table(programs: &Programs, wanted: &RaceNfsOptions) -> Result<String> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let scratch = Scratch::new(&wanted.directory, "race-nfs")?;
     let mut command = Command::new("unshare");

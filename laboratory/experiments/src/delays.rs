@@ -3,7 +3,7 @@
 //! Owns: the form in a row, by device or by caller. Does not own: the accounting (`engine`).
 //! Invariants: empty entries are left out.
 
-use afflux_engine::{Delay, DelayTimes, DeviceId, Engine, Platform, WaitTimes, Whose};
+use afflux_engine::{AccountOwner, Delay, DelayTimes, DeviceId, Engine, Platform, WaitTimes};
 use afflux_workloads::simulation::DeviceOutcome;
 use serde_json::{Map, Value, json};
 
@@ -47,9 +47,9 @@ fn kinds(waits: impl Fn(Delay) -> WaitTimes) -> Value {
 /// The waits of each caller of a real engine for a device, by the caller's name.
 pub(crate) fn delays_by_caller<P: Platform>(engine: &Engine<P>, device: DeviceId) -> Value {
     let told = engine.waits(device).unwrap_or_default().delays;
-    let who = |whose: &Whose| match whose {
-        Whose::Client(client) => client.to_string(),
-        Whose::File(_) => NOBODY.to_owned(),
+    let who = |whose: &AccountOwner| match whose {
+        AccountOwner::Client(client) => client.to_string(),
+        AccountOwner::File(_) => NOBODY.to_owned(),
     };
     let accounts = told.accounts.iter().map(|one| (who(&one.whose), &one.times));
     by_caller(accounts.chain([(OTHERS.to_owned(), &told.others)]))

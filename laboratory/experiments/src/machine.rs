@@ -48,7 +48,7 @@ pub(crate) struct MachineOptions {
 }
 
 /// A running machine.
-pub(crate) struct Machine {
+pub(crate) struct ExperimentMachine {
     pub(crate) world: World,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) platform: Arc<SimPlatform>,
@@ -194,14 +194,14 @@ pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
     CostTable::new(machine, list.iter().map(cost).collect())
 }
 
-impl Machine {
+impl ExperimentMachine {
     /// Builds the machine; nothing runs yet.
     pub(crate) fn new(options: MachineOptions) -> Result<Self, LabError> {
         Self::with(options, true)
     }
 
-    /// [`Machine::new`], but the engine treats completed writes as durable and never flushes a disk's cache. So it was
-    /// in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
+    /// [`ExperimentMachine::new`], but the engine treats completed writes as durable and never flushes a disk's cache.
+    /// So it was in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
     pub(crate) fn without_flushes(options: MachineOptions) -> Result<Self, LabError> {
         Self::with(options, false)
     }
@@ -215,7 +215,7 @@ impl Machine {
         let setup = options.setup.with_knobs(&options.knobs);
         let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
         let memory = Memory::Stamped(options.memory_bytes);
-        let mut parts = afflux_simulator::Machine::new(&world, memory, setup).map_err(|error| failed(&error))?;
+        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(|error| failed(&error))?;
         let mut disks = Vec::new();
         for (number, model) in options.disks.iter().enumerate() {
             let disk = catalogue::make(&world, number as u64, model);
@@ -225,7 +225,7 @@ impl Machine {
             parts.add_behind("disk", disk, Arc::clone(&watched) as Arc<dyn Device>);
             disks.push(watched);
         }
-        let afflux_simulator::Machine { engine, platform, devices, .. } = parts;
+        let afflux_simulator::SimMachine { engine, platform, devices, .. } = parts;
         Ok(Self { world, engine, platform, disks, devices })
     }
 

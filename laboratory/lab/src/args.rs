@@ -133,7 +133,7 @@ pub(crate) struct Simulate {
     #[arg(long = "trace-in", value_name = "FILE")]
     pub(crate) trace_in: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineArguments,
 }
 
 #[derive(Debug, Args)]
@@ -143,12 +143,12 @@ pub(crate) struct Replay {
     #[arg(value_name = "FILE", required = true)]
     pub(crate) traces: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineArguments,
 }
 
 /// The simulated machine, and the form of its report.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Machine {
+pub(crate) struct MachineArguments {
     /// The disk: a name of `afflux-lab devices`, or a file; DIR=NAME for one directory
     #[arg(long = "device", value_name = "[DIR=]NAME|FILE", help_heading = MACHINE)]
     pub(crate) devices: Vec<String>,

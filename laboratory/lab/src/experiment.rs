@@ -1,12 +1,12 @@
 //! `afflux-lab list` and `afflux-lab run`: the experiments.
 //!
 //! Owns: reading the request, showing rows and tables.
-//! Does not own: the experiments (the crate `lab`), the looks of figures (`report`), the order of a page (`page`).
+//! Does not own: the experiments (the crate `lab`), the looks of figures (`report`), the order of a page (`html`).
 //! Invariants: standard output has only rows with `--json`, and only tables without it. Progress goes to standard
 //! error: on a terminal at once, elsewhere a line now and then (`lines`).
 
+mod html;
 mod lines;
-mod page;
 #[cfg(test)]
 mod tests;
 
@@ -53,7 +53,7 @@ pub(crate) fn list(args: &List) -> Outcome {
 pub(crate) fn run(args: &Run) -> Outcome {
     let experiment =
         afflux_experiments::experiment(&args.name).map_err(|error| Failure::wrong_use(error.to_string()))?;
-    let mut args = Asked::read(args)?;
+    let mut args = ExperimentRequest::read(args)?;
     let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
     request.check(experiment).map_err(|error| Failure::wrong_use(error.to_string()))?;
     if request.measured && !experiment.can_measure() {
@@ -80,8 +80,8 @@ pub(crate) fn run(args: &Run) -> Outcome {
     if let Some(directory) = &args.html {
         let path = directory.join(format!("{}.html", experiment.name()));
         let rows = watcher.rows.as_deref().unwrap_or_default();
-        let asked = page::Asked { command: &command_line::own("afflux-lab"), quick: request.quick };
-        write_page(&path, &page::html(experiment, findings, rows, &asked))?;
+        let asked = html::PageRequest { command: &command_line::own("afflux-lab"), quick: request.quick };
+        write_page(&path, &html::html(experiment, findings, rows, &asked))?;
         if !args.json {
             output::say(format_args!("Page: {}", path.display()));
         }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
 }
 
 /// The request, wherever on the line its parts stood.
-struct Asked {
+struct ExperimentRequest {
     json: bool,
     html: Option<std::path::PathBuf>,
     quick: bool,
@@ -98,7 +98,7 @@ struct Asked {
     given: Vec<(String, String)>,
 }
 
-impl Asked {
+impl ExperimentRequest {
     fn read(args: &Run) -> Outcome<Self> {
         let Run { json, quick, measured, .. } = *args;
         let mut asked = Self { json, html: args.html.clone(), quick, measured, given: Vec::new() };

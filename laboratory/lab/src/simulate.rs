@@ -43,7 +43,7 @@ use progress::RunDisplay;
 
 /// The request for runs, for their page.
 #[derive(Default)]
-struct Asked {
+struct PageInputs {
     command: String,
     /// Job files and the files that they include: names and texts.
     files: Vec<(String, String)>,
@@ -52,7 +52,7 @@ struct Asked {
 }
 
 /// What the user named.
-struct Work<'a> {
+struct NamedInputs<'a> {
     /// Job files and built-in workloads.
     jobs: &'a [String],
     traces: &'a [PathBuf],
@@ -79,14 +79,14 @@ impl Run {
 }
 
 pub(crate) fn run(args: &args::Simulate) -> Outcome {
-    run_all(&Work { jobs: &args.jobs, traces: &args.trace_in }, &args.machine)
+    run_all(&NamedInputs { jobs: &args.jobs, traces: &args.trace_in }, &args.machine)
 }
 
 pub(crate) fn replay(args: &args::Replay) -> Outcome {
-    run_all(&Work { jobs: &[], traces: &args.traces }, &args.machine)
+    run_all(&NamedInputs { jobs: &[], traces: &args.traces }, &args.machine)
 }
 
-fn run_all(work: &Work<'_>, args: &args::Machine) -> Outcome {
+fn run_all(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Outcome {
     if args.trace.is_some() && args.policies.len() > 1 {
         return Err(Failure::wrong_use("--trace: the events are of one run; give one --policy"));
     }
@@ -122,7 +122,7 @@ fn run_all(work: &Work<'_>, args: &args::Machine) -> Outcome {
         logs::write(&run.figures.logs)?;
     }
     let asked =
-        Asked { command: command_line::own("afflux-lab"), files: described.files, replayed: described.replayed };
+        PageInputs { command: command_line::own("afflux-lab"), files: described.files, replayed: described.replayed };
     destinations.page(|| html::page(&runs, &asked))?;
     if !args.json && !fio_names {
         let text = match &runs[..] {

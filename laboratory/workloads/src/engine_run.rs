@@ -15,8 +15,8 @@ use afflux_engine::{Client, DeviceError, Engine, Error, File, Platform};
 use afflux_simulator::Random;
 
 use crate::job::Job;
-use crate::left::Left;
 use crate::locking::lock;
+use crate::open_tasks::OpenTasks;
 use crate::outcome::JobOutcome;
 use crate::plan::{Plan, layout, plan};
 use crate::runner;
@@ -88,7 +88,7 @@ impl<P: Platform> EngineRun<P> {
     /// Runs all jobs to their ends and honours stonewalls. Returns their figures, in the order of the jobs. Nothing is
     /// written out after the last job's end.
     pub async fn run(self) -> Vec<JobOutcome> {
-        let left: Arc<Mutex<Left>> = Arc::default();
+        let left: Arc<Mutex<OpenTasks>> = Arc::default();
         for start in self.plan.starts {
             if start.stonewall {
                 all_ended(&left).await;
@@ -98,7 +98,7 @@ impl<P: Platform> EngineRun<P> {
                 let (site, left) = (Arc::clone(&self.site), Arc::clone(&left));
                 self.site.engine.platform().spawn("job", async move {
                     runner::run(site, clone).await;
-                    Left::ended(&left);
+                    OpenTasks::ended(&left);
                 });
             }
         }
@@ -119,7 +119,7 @@ impl<P: Platform> EngineRunHandle<P> {
     }
 }
 
-async fn all_ended(left: &Mutex<Left>) {
+async fn all_ended(left: &Mutex<OpenTasks>) {
     poll_fn(|cx| {
         let mut left = lock(left);
         if left.count == 0 {

@@ -148,7 +148,7 @@ pub struct BlockSizes {
 
 /// The place of an option or a job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Place {
+pub struct SourceLine {
     /// The job file.
     pub file: String,
     /// The line in it, from 1.
@@ -161,7 +161,7 @@ pub struct Job {
     /// The section's name.
     pub name: String,
     /// The start of its section.
-    pub place: Place,
+    pub place: SourceLine,
     /// `rw`.
     pub pattern: Pattern,
     /// `rwmixread`: the reads among 100 operations of a mixed job.
@@ -436,7 +436,7 @@ impl Job {
     pub fn named(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            place: Place::default(),
+            place: SourceLine::default(),
             pattern: Pattern { reads: true, writes: false, trims: false, random: false },
             mix_read_percent: 50,
             block_bytes: [BlockSizes { min: 4096, max: 4096 }; 2],

@@ -16,9 +16,9 @@ mod engine_run;
 pub mod fio;
 mod group;
 mod job;
-mod left;
 mod locking;
 pub mod nfs_client;
+mod open_tasks;
 mod outcome;
 mod pace;
 mod past_cache;
@@ -38,6 +38,6 @@ mod zipf;
 
 pub use engine_run::{EngineRun, EngineRunHandle};
 pub use job::{
-    Amount, BlockSizes, Distribution, Ends, Engine, Job, Logs, More, Pattern, Place, Service, Verify, Zones,
+    Amount, BlockSizes, Distribution, Ends, Engine, Job, Logs, More, Pattern, Service, SourceLine, Verify, Zones,
 };
 pub use workload::{NfsStream, Readers, Replay, Workload};

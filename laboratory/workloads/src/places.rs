@@ -6,7 +6,7 @@
 
 use crate::blocks::Blocks;
 use crate::job::{BlockSizes, Distribution, Job, Zones};
-use crate::shares::Share;
+use crate::shares::FileShare;
 use crate::zipf::{Zipf, pareto};
 use afflux_simulator::Random;
 
@@ -156,7 +156,7 @@ fn parts(list: &[(u64, u64)], size: impl Fn(u64) -> u64, bytes: u64) -> Vec<(u64
 }
 
 impl Places {
-    pub(crate) fn new(job: &Job, rules: &Rules, share: &Share, random: &mut Random) -> Self {
+    pub(crate) fn new(job: &Job, rules: &Rules, share: &FileShare, random: &mut Random) -> Self {
         let used = |used: bool, at: usize| if used { job.block_bytes[at].min } else { u64::MAX };
         let unit = used(job.pattern.reads, 0).min(used(job.pattern.writes || job.pattern.trims, 1));
         let bytes = share.job_bytes;

@@ -15,7 +15,7 @@ use crate::locking::lock;
 use crate::recorder::{CallLog, Recorder};
 use crate::runner::{Clone, Doing};
 use crate::sequence::Sequence;
-use crate::shares::{Share, shares};
+use crate::shares::{FileShare, shares};
 use crate::site::Site;
 use crate::workload::{Readers, Workload};
 use afflux_simulator::Random;
@@ -85,7 +85,7 @@ struct Planned<'a> {
     delay_ns: u64,
     stonewall: bool,
     paths: Vec<String>,
-    shares: Vec<Share>,
+    shares: Vec<FileShare>,
     random: Random,
     workload: &'a Workload,
 }
@@ -94,7 +94,7 @@ struct Planned<'a> {
 pub(crate) type DeviceBytes<'a> = dyn Fn(&str) -> Option<u64> + 'a;
 
 /// Errors of a job that show only when its devices are known.
-fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[Share]) -> Option<String> {
+fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[FileShare]) -> Option<String> {
     let place = &job.place;
     let wrong = |what: String| Some(format!("{}:{}: job '{}': {what}", place.file, place.line, job.name));
     if !job.moves_bytes() || job.more.create_only {
@@ -113,7 +113,7 @@ fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[Share])
     }
     let smallest = job.block_bytes.iter().map(|sizes| sizes.min).min().unwrap_or(1);
     if let Some(at) = shares.iter().position(|share| share.job_bytes < smallest && share.start >= share.file_bytes) {
-        let Share { file_bytes, start, .. } = shares[at];
+        let FileShare { file_bytes, start, .. } = shares[at];
         return wrong(format!("begins at byte {start} of '{}', which has {file_bytes}", paths[at]));
     }
     None

@@ -118,7 +118,7 @@ pub(crate) fn described(name: &str, number: u64, files: &[Arc<WorkFile>], doing:
 
 /// The reason that a clone stops.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stop {
+enum StopReason {
     /// All its work is done.
     Done,
     /// Its time is over, or another job ended it.
@@ -288,21 +288,21 @@ impl<S: Site> Running<S> {
             let mut stop = self.operations().await;
             self.settle().await;
             if self.failed {
-                stop = Stop::Failed;
+                stop = StopReason::Failed;
             }
             let job = &self.clone.job;
             let closes = (job.end_fsync || job.more.fsync_on_close) && job.pattern.writes && job.moves_bytes();
-            if stop != Stop::Failed && closes && !self.clone.sequence.synced_last() {
+            if stop != StopReason::Failed && closes && !self.clone.sequence.synced_last() {
                 self.close().await;
             }
-            if stop == Stop::Done
+            if stop == StopReason::Done
                 && let Some(written) = &mut self.written
             {
                 let rest = written.rest();
                 self.read_back(rest).await;
                 self.settle().await;
             }
-            if stop != Stop::Done || self.failed || self.is_over(self.site.now_ns()) {
+            if stop != StopReason::Done || self.failed || self.is_over(self.site.now_ns()) {
                 return;
             }
             if !self.clone.sequence.next_loop() {
@@ -351,16 +351,16 @@ impl<S: Site> Running<S> {
         }
     }
 
-    async fn operations(&mut self) -> Stop {
+    async fn operations(&mut self) -> StopReason {
         loop {
             if self.clone.sequence.is_done() {
-                return Stop::Done;
+                return StopReason::Done;
             }
             if self.failed {
-                return Stop::Failed;
+                return StopReason::Failed;
             }
             if self.is_over(self.site.now_ns()) {
-                return Stop::Over;
+                return StopReason::Over;
             }
             if !self.flow_allows().await {
                 continue;
@@ -368,17 +368,17 @@ impl<S: Site> Running<S> {
             let result = match self.clone.sequence.sync_due() {
                 Some(_) => match self.clone.sequence.sync() {
                     Some(file) => self.sync(file, false).await,
-                    None => return Stop::Done,
+                    None => return StopReason::Done,
                 },
                 None => {
                     let mut direction = self.clone.sequence.direction();
                     if self.pace.has_rates() {
                         direction = self.paced(direction).await;
                         if self.is_over(self.site.now_ns()) {
-                            return Stop::Over;
+                            return StopReason::Over;
                         }
                     }
-                    let Some(block) = self.clone.sequence.block(direction) else { return Stop::Done };
+                    let Some(block) = self.clone.sequence.block(direction) else { return StopReason::Done };
                     self.unbroken += 1 + block.len / PAGE_BYTES;
                     self.rewind().await;
                     let result = self.block(Call { direction, block, verifies: false }).await;
@@ -389,14 +389,14 @@ impl<S: Site> Running<S> {
                 }
             };
             if result.is_err() {
-                return Stop::Failed;
+                return StopReason::Failed;
             }
             if let Some(written) = &mut self.written {
                 let due = written.due();
                 self.read_back(due).await;
             }
             if self.falls_behind() {
-                return Stop::Failed;
+                return StopReason::Failed;
             }
             if self.unbroken >= UNBROKEN_MAX {
                 self.unbroken = 0;

@@ -8,7 +8,7 @@
 use crate::job::{BlockSizes, Job, Service};
 pub(crate) use crate::places::Direction;
 use crate::places::{Places, Rules};
-use crate::shares::Share;
+use crate::shares::FileShare;
 use afflux_simulator::Random;
 
 /// One call that moves bytes.
@@ -61,7 +61,7 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    pub(crate) fn new(job: &Job, shares: &[Share], mut random: Random) -> Self {
+    pub(crate) fn new(job: &Job, shares: &[FileShare], mut random: Random) -> Self {
         let whole: u64 = shares.iter().map(|share| share.job_bytes).fold(0, u64::saturating_add);
         let rules = Rules::of(job);
         let files: Vec<FileState> = shares

@@ -9,7 +9,7 @@ use afflux_simulator::Random;
 
 /// A file's size, and the part of it that belongs to the job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Share {
+pub(crate) struct FileShare {
     pub(crate) file_bytes: u64,
     pub(crate) job_bytes: u64,
     /// The start of the job's part.
@@ -35,7 +35,7 @@ fn start_of(job: &Job, clone: u64, whole: u64) -> u64 {
 /// The sizes of a clone's files. `size` is divided among them; the remainder makes the first files larger by a block.
 /// With `filesize` each file has that size, or one drawn from the range. `there` has the sizes of the files that are
 /// devices, which do not change.
-pub(crate) fn shares(job: &Job, clone: u64, there: &[Option<u64>], random: &mut Random) -> Vec<Share> {
+pub(crate) fn shares(job: &Job, clone: u64, there: &[Option<u64>], random: &mut Random) -> Vec<FileShare> {
     let block = block_min(job);
     let each = job.size / job.files;
     let larger = (job.size - each * job.files) / block;
@@ -57,7 +57,7 @@ pub(crate) fn shares(job: &Job, clone: u64, there: &[Option<u64>], random: &mut 
             job_bytes = job_bytes.min(part as u64 / block * block);
         }
         let file_bytes = device.unwrap_or(if ends { drawn } else { start.saturating_add(drawn) });
-        Share { file_bytes, job_bytes: job_bytes.min(file_bytes.saturating_sub(start)), start }
+        FileShare { file_bytes, job_bytes: job_bytes.min(file_bytes.saturating_sub(start)), start }
     };
     (0..job.files).map(share).collect()
 }

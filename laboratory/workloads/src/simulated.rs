@@ -15,7 +15,7 @@ use afflux_engine::counters::Counter;
 use afflux_engine::{Backing, Client, Device, DeviceId, Engine, Error, File, PastCache, Platform};
 
 use afflux_reference::{Ending, Mismatch};
-use afflux_simulator::{Disk, DiskFileId, Machine, SimPlatform};
+use afflux_simulator::{Disk, DiskFileId, SimMachine, SimPlatform};
 
 use crate::caller::Copies;
 use crate::contents::{Contents, Exact, FileContents, Stamped};
@@ -124,7 +124,7 @@ impl WorkFile {
 
 impl SimulatedSite {
     pub(crate) fn new(
-        machine: &Machine,
+        machine: &SimMachine,
         volumes: Vec<Volume>,
         kind: Contents,
         (call_ns, copies): ([u64; 2], Option<Copies>),

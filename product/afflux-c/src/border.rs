@@ -32,36 +32,36 @@ impl Failure {
         Self { code: code as c_int, text: None }
     }
 
-    fn told(code: Code, text: String) -> Self {
+    fn with_code(code: Code, text: String) -> Self {
         Self { code: code as c_int, text: Some(text) }
     }
 
     pub(crate) fn bad_handle(text: String) -> Self {
-        Self::told(Code::BadHandle, text)
+        Self::with_code(Code::BadHandle, text)
     }
 
     pub(crate) fn bad_address(what: &str) -> Self {
-        Self::told(Code::BadAddress, format!("{what} is NULL, or not aligned"))
+        Self::with_code(Code::BadAddress, format!("{what} is NULL, or not aligned"))
     }
 
     pub(crate) fn invalid(text: String) -> Self {
-        Self::told(Code::Invalid, text)
+        Self::with_code(Code::Invalid, text)
     }
 
     pub(crate) fn no_memory(text: String) -> Self {
-        Self::told(Code::NoMemory, text)
+        Self::with_code(Code::NoMemory, text)
     }
 
     pub(crate) fn forked(what: &str) -> Self {
-        Self::told(Code::Forked, format!("the {what} belongs to the parent process: a forked child opens its own"))
+        Self::with_code(Code::Forked, format!("the {what} belongs to the parent process: a forked child opens its own"))
     }
 
     pub(crate) fn unwritten(unwritten: &afflux::Unwritten) -> Self {
-        Self::told(Code::Io, unwritten.to_string())
+        Self::with_code(Code::Io, unwritten.to_string())
     }
 
     fn panicked(panic: &str) -> Self {
-        Self::told(Code::Poisoned, format!("the cache is out of use: a panic: {panic}; please report it"))
+        Self::with_code(Code::Poisoned, format!("the cache is out of use: a panic: {panic}; please report it"))
     }
 }
 

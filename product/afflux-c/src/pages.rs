@@ -45,7 +45,7 @@ pub unsafe extern "C" fn afflux_pages_get(
         on_file(file, |file| {
             // SAFETY: the caller's promise.
             let place = unsafe { Out::new(pages, "the place for the pages") }?;
-            held(place, file.read_pinned(offset..offset.saturating_add(len))?)
+            register(place, file.read_pinned(offset..offset.saturating_add(len))?)
         })
     })
 }
@@ -62,12 +62,12 @@ pub unsafe extern "C" fn afflux_pages_try_get(
         on_file(file, |file| {
             // SAFETY: the caller's promise.
             let place = unsafe { Out::new(pages, "the place for the pages") }?;
-            held(place, file.try_read_pinned(offset..offset.saturating_add(len))?)
+            register(place, file.try_read_pinned(offset..offset.saturating_add(len))?)
         })
     })
 }
 
-fn held(place: Out<*mut PagesHandle>, pages: Pages) -> Answer<u64> {
+fn register(place: Out<*mut PagesHandle>, pages: Pages) -> Answer<u64> {
     let len = pages.len() as u64;
     place.put(PAGES.open(pages)?);
     Ok(len)

@@ -97,13 +97,13 @@ struct Shared {
     depth: usize,
     /// Calls in it, including those whose outcome is not taken.
     inside: AtomicUsize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     /// Wakes waiting threads when there is something to do.
     woken: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     /// Calls in flight, by slot.
     calls: Vec<Option<Arc<Call>>>,
     vacant: Vec<usize>,
@@ -129,10 +129,10 @@ struct Call {
     /// Whether it is in `ready`, or is about to be.
     scheduled: AtomicBool,
     /// None once it has ended.
-    work: Mutex<Option<Work>>,
+    work: Mutex<Option<PendingWork>>,
 }
 
-struct Work {
+struct PendingWork {
     future: Pin<Box<dyn Future<Output = Answer<u64>> + Send>>,
     cache: Cache,
 }
@@ -229,7 +229,7 @@ impl Shared {
         Arc::new(Self { depth, inside: AtomicUsize::new(0), state: Mutex::default(), woken: Condvar::new() })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -243,8 +243,8 @@ impl Shared {
         // SAFETY: the caller's promise.
         let begun = on_file(request.file, |file| unsafe { begin(file, request) });
         match begun {
-            Ok(Begun::Done(result)) => self.done(&mut self.state(), request.tag, result),
-            Ok(Begun::Work(future, cache)) => self.add(request.tag, Work { future, cache })?,
+            Ok(StartedCall::Done(result)) => self.done(&mut self.state(), request.tag, result),
+            Ok(StartedCall::Work(future, cache)) => self.add(request.tag, PendingWork { future, cache })?,
             Err(failure) => {
                 self.inside.fetch_sub(1, Ordering::Relaxed);
                 return Err(failure);
@@ -253,7 +253,7 @@ impl Shared {
         Ok(())
     }
 
-    fn add(self: &Arc<Self>, tag: u64, work: Work) -> Answer<()> {
+    fn add(self: &Arc<Self>, tag: u64, work: PendingWork) -> Answer<()> {
         let mut state = self.state();
         if state.closed {
             self.inside.fetch_sub(1, Ordering::Relaxed);
@@ -271,14 +271,14 @@ impl Shared {
         Ok(())
     }
 
-    fn done(&self, state: &mut State, tag: u64, result: Answer<u64>) {
+    fn done(&self, state: &mut QueueState, tag: u64, result: Answer<u64>) {
         let result = result.map_or_else(|failure| keep(failure).into(), u64::cast_signed);
         state.done.push_back(Completion { tag, result });
-        self.tell(state);
+        self.wake_waiters(state);
     }
 
     /// Wakes the threads that wait: there is something to do.
-    fn tell(&self, state: &mut State) {
+    fn wake_waiters(&self, state: &mut QueueState) {
         if state.waiting > 0 {
             self.woken.notify_all();
         }
@@ -365,7 +365,7 @@ fn closed() -> Failure {
     Failure::of(Code::Closed)
 }
 
-impl State {
+impl QueueState {
     /// Whether there is nothing to do for a thread that waits.
     fn is_idle(&self) -> bool {
         self.ready.is_empty() && self.done.is_empty()
@@ -394,7 +394,7 @@ impl Drop for Queue {
 }
 
 impl Call {
-    fn work(&self) -> MutexGuard<'_, Option<Work>> {
+    fn work(&self) -> MutexGuard<'_, Option<PendingWork>> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -405,7 +405,7 @@ impl Call {
         self.scheduled.swap(false, Ordering::AcqRel);
         let Some(work) = &mut *place else { return };
         let waker = Waker::from(Arc::clone(self));
-        let Work { future, cache } = work;
+        let PendingWork { future, cache } = work;
         let polled = guarded(
             || cache.clone(),
             || match future.as_mut().poll(&mut Context::from_waker(&waker)) {
@@ -443,13 +443,13 @@ impl Wake for Call {
         let mut state = queue.state();
         if !state.closed {
             state.ready.push_back(self);
-            queue.tell(&mut state);
+            queue.wake_waiters(&mut state);
         }
     }
 }
 
 /// A call that was begun.
-enum Begun {
+enum StartedCall {
     Done(Answer<u64>),
     Work(Pin<Box<dyn Future<Output = Answer<u64>> + Send>>, Cache),
 }
@@ -458,7 +458,7 @@ enum Begun {
 ///
 /// # Safety
 /// As for [`Shared::submit`].
-unsafe fn begin(file: &File, request: &Request) -> Answer<Begun> {
+unsafe fn begin(file: &File, request: &Request) -> Answer<StartedCall> {
     let Request { op, reserved, data, offset, tag: _, file: _, len } = *request;
     if reserved != 0 {
         return Err(Failure::invalid("a request that this version does not know: reserved is not 0".to_owned()));
@@ -476,7 +476,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<Begun> {
             let into = unsafe { bytes_mut(data, len_here()?) }?;
             match file.try_read_at(into, offset).map_err(Failure::from) {
                 Err(failure) if failure.code == would_block => {}
-                done => return Ok(Begun::Done(done.map(|count| count as u64))),
+                done => return Ok(StartedCall::Done(done.map(|count| count as u64))),
             }
             Box::pin(async move { Ok(own.read_at_async(into, offset).await? as u64) })
         }
@@ -485,7 +485,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<Begun> {
             let from = unsafe { bytes(data, len_here()?) }?;
             match file.try_write_at(from, offset).map_err(Failure::from) {
                 Err(failure) if failure.code == would_block => {}
-                done => return Ok(Begun::Done(done.map(|()| len))),
+                done => return Ok(StartedCall::Done(done.map(|()| len))),
             }
             Box::pin(async move { Ok(own.write_at_async(from, offset).await.map(|()| len)?) })
         }
@@ -507,7 +507,7 @@ unsafe fn begin(file: &File, request: &Request) -> Answer<Begun> {
         op if op == Op::SetLen as u32 => Box::pin(async move { Ok(own.set_len_async(len).await.map(|()| 0)?) }),
         other => return Err(Failure::invalid(format!("op {other}: it is one of afflux_op, 0 to 7"))),
     };
-    Ok(Begun::Work(work, file.cache()))
+    Ok(StartedCall::Work(work, file.cache()))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{Bounds, Files};
 use crate::gate::Gate;
-use crate::tend;
+use crate::upkeep;
 
 /// Least memory of a cache.
 pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
@@ -193,13 +193,14 @@ impl Builder {
         let gate = Arc::new(gate);
         let poisoned = Arc::clone(&gate);
         let on_panic = Arc::new(move |task: &str, panic: &str| poisoned.poison(task, panic));
-        let reactors = Reactors::start_told(self.reactors, self.io, on_panic).map_err(|error| match error {
-            afflux_linux::StartError::Count { .. } => {
-                setting(format!("{} reactors cannot be started: 1 to {REACTORS_MAX} can", self.reactors))
-            }
-            afflux_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
-            other => Error::Start { what: other.to_string(), errno: None }.into(),
-        })?;
+        let reactors =
+            Reactors::start_with_panic_hook(self.reactors, self.io, on_panic).map_err(|error| match error {
+                afflux_linux::StartError::Count { .. } => {
+                    setting(format!("{} reactors cannot be started: 1 to {REACTORS_MAX} can", self.reactors))
+                }
+                afflux_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
+                other => Error::Start { what: other.to_string(), errno: None }.into(),
+            })?;
         let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
         let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
         let engine = Engine::with_policies(Arc::new(reactors.platform()), settings, frames, policies);
@@ -217,7 +218,7 @@ impl Builder {
             on_unwritten: self.on_unwritten,
         });
         let platform = Arc::clone(core.engine.platform());
-        core.platform().spawn("tend", tend::tend(Arc::downgrade(&core), platform));
+        core.platform().spawn("tend", upkeep::upkeep(Arc::downgrade(&core), platform));
         Ok(Cache::new(Arc::new(Life(core))))
     }
 }

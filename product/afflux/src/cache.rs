@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 use afflux_engine::settings::{Knob, KnobError};
-use afflux_linux::HeldWakes;
+use afflux_linux::DeferredWakes;
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;
@@ -150,7 +150,7 @@ impl Cache {
     /// A value outside the knob's range.
     pub fn set(&self, knob: Knob, value: u64) -> io::Result<()> {
         self.core().gate.check()?;
-        self.core().engine.set_knob(knob, value).map_err(|error| told(&error))
+        self.core().engine.set_knob(knob, value).map_err(|error| knob_error(&error))
     }
 
     /// Sets a knob from a text such as `dirty_ratio=30` or `dirty_bytes=64MiB`; also one of the flush budget, the
@@ -161,8 +161,8 @@ impl Cache {
     pub fn set_text(&self, text: &str) -> io::Result<()> {
         self.core().gate.check()?;
         let engine = &self.core().engine;
-        let (knob, value) = engine.settings().parse(text).map_err(|error| told(&error))?;
-        engine.set_knob(knob, value).map_err(|error| told(&error))
+        let (knob, value) = engine.settings().parse(text).map_err(|error| knob_error(&error))?;
+        engine.set_knob(knob, value).map_err(|error| knob_error(&error))
     }
 
     /// The value of a knob.
@@ -184,7 +184,7 @@ impl Cache {
     /// An unknown knob.
     pub fn knob_named(&self, name: &str) -> io::Result<u64> {
         let settings = self.core().engine.settings();
-        Ok(settings.get(settings.named(name).map_err(|error| told(&error))?))
+        Ok(settings.get(settings.named(name).map_err(|error| knob_error(&error))?))
     }
 
     /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more
@@ -247,7 +247,7 @@ impl Cache {
             // Only a waker calls this on such a thread, which cannot wait for itself. The outcome is reported as at a
             // last drop.
             let core = Arc::clone(self.core());
-            let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
+            let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_with_report());
             return Ok(());
         }
         self.core().end()
@@ -264,7 +264,7 @@ impl Cache {
         let (told, cache) = (Arc::clone(&answer), self.clone());
         let platform = self.core().platform().clone();
         let close = move || {
-            let _held = HeldWakes::new();
+            let _held = DeferredWakes::new();
             let result = cache.close();
             let mut answer = told.lock().unwrap_or_else(PoisonError::into_inner);
             answer.0 = Some(result);
@@ -312,6 +312,6 @@ impl Core {
     }
 }
 
-fn told(error: &KnobError) -> io::Error {
+fn knob_error(error: &KnobError) -> io::Error {
     Error::Setting { what: error.to_string() }.into()
 }

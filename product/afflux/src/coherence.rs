@@ -1,8 +1,8 @@
 //! Noticing other programs' changes of the host's files.
 //!
 //! Owns: the last known state of a host's file, and the comparison with a new one.
-//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `tend`), the pages that become void (the
-//! engine).
+//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `upkeep`), the pages that become void
+//! (the engine).
 //! Invariants: our own change is never taken for another program's, and unwritten bytes are never given up for another
 //! program's change. While we write a file, the origin of a change is unknown: afterwards only its size is compared.
 
@@ -60,14 +60,14 @@ pub(crate) fn system_time(time: StatxTimestamp) -> SystemTime {
 }
 
 /// The last known state of the host's file.
-pub(crate) struct Known {
+pub(crate) struct KnownHostState {
     stamp: Stamp,
     /// The engine's count of its own changes at that time.
     changes: u64,
     looked: Instant,
 }
 
-impl Known {
+impl KnownHostState {
     pub(crate) fn new(stamp: Stamp) -> Self {
         Self { stamp, changes: 0, looked: Instant::now() }
     }
@@ -78,14 +78,14 @@ impl Known {
     }
 
     /// A change by another program, if the host's answer shows one.
-    pub(crate) fn seen(&mut self, file: &File, before: &Before, stamp: Stamp) -> Option<Foreign> {
+    pub(crate) fn seen(&mut self, file: &File, before: &EngineSnapshot, stamp: Stamp) -> Option<ForeignChange> {
         if !before.clean || !file.is_clean() || file.change_count() != before.changes {
             return None;
         }
         let ours = self.changes != before.changes;
         let foreign = if ours { stamp.size != file.size() } else { stamp != self.stamp };
         *self = Self { stamp, changes: before.changes, looked: Instant::now() };
-        foreign.then_some(Foreign { size: stamp.size, seen: before.changes })
+        foreign.then_some(ForeignChange { size: stamp.size, seen: before.changes })
     }
 
     /// Whether the host's file is unchanged; for a block device, whether it is the same one.
@@ -95,19 +95,19 @@ impl Known {
 }
 
 /// The engine's state before a call to the host.
-pub(crate) struct Before {
+pub(crate) struct EngineSnapshot {
     changes: u64,
     clean: bool,
 }
 
-impl Before {
+impl EngineSnapshot {
     pub(crate) fn of(file: &File) -> Self {
         Self { changes: file.change_count(), clean: file.is_clean() }
     }
 }
 
 /// A change by others: the file's new size, and the engine's count of changes before the look.
-pub(crate) struct Foreign {
+pub(crate) struct ForeignChange {
     pub(crate) size: u64,
     pub(crate) seen: u64,
 }

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use afflux_engine::Engine;
-use afflux_linux::{HeldWakes, LinuxPlatform, Reactors, WorkerPool};
+use afflux_linux::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
 
-use crate::coherence::{Before, Stamp};
+use crate::coherence::{EngineSnapshot, Stamp};
 use crate::devices::{CacheDevice, Devices};
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
@@ -52,7 +52,7 @@ impl Core {
     /// Runs work on a file that may wait, on this thread.
     pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         // Declared first and dropped last: a waker may close the cache, which waits for the calls inside.
-        let _held = HeldWakes::new();
+        let _held = DeferredWakes::new();
         // This covers the whole call, at whose end the requests of this thread's ring have completed.
         let inside = self.gate.enter(stripe);
         let result = match &inside {
@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// Checks whether others changed the file. `stamp` is the host's current state.
-    pub(crate) async fn take_note(&self, file: &CachedFile, before: &Before, stamp: Stamp) {
+    pub(crate) async fn take_note(&self, file: &CachedFile, before: &EngineSnapshot, stamp: Stamp) {
         if let Some(foreign) = file.seen(before, stamp) {
             self.engine.invalidate(&file.file, foreign.size, foreign.seen).await;
         }

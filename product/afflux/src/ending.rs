@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::Platform;
-use afflux_linux::{HeldWakes, TakenBack};
+use afflux_linux::{DeferredWakes, RevokedDescriptors};
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
@@ -33,11 +33,11 @@ impl Drop for Life {
             return;
         }
         if !self.0.needs_this_thread() {
-            return self.0.end_told();
+            return self.0.end_with_report();
         }
         // A waker, or an open that nobody waits for, dropped the last handle: the thread cannot wait for its own end.
         let core = Arc::clone(&self.0);
-        let started = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
+        let started = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_with_report());
         if started.is_err() {
             self.0.gate.close();
         }
@@ -46,7 +46,7 @@ impl Drop for Life {
 
 impl Core {
     /// Ends the cache, and reports unwritten bytes to people (standard error) and programs (the hook).
-    pub(crate) fn end_told(&self) {
+    pub(crate) fn end_with_report(&self) {
         let is_new = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none();
         let Err(unwritten) = self.end() else { return };
         if !is_new {
@@ -57,14 +57,14 @@ impl Core {
             eprintln!("afflux: {unwritten}");
         }
         if let Some(hook) = &self.on_unwritten {
-            hook.tell(&unwritten);
+            hook.notify(&unwritten);
         }
     }
 
     /// Ends the cache. A second call waits for the first, and returns the same.
     pub(crate) fn end(&self) -> Result<(), Unwritten> {
         // Waiting calls leave now. Their wakers run before a lock is held, since a waker may also end the cache.
-        let held = HeldWakes::new();
+        let held = DeferredWakes::new();
         self.gate.close();
         drop(held);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +156,7 @@ impl Core {
 
 /// Closes descriptors, and waits at most `patience`: a mount that hangs keeps a thread that closes its files. The
 /// remaining descriptors are closed when the mount goes on.
-fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
+fn close_within(descriptors: Vec<RevokedDescriptors>, patience: Duration) {
     if descriptors.is_empty() {
         return;
     }

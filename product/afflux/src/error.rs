@@ -242,7 +242,7 @@ impl Hook {
     }
 
     /// Calls the function. No lock is held.
-    pub(crate) fn tell(&self, unwritten: &Unwritten) {
+    pub(crate) fn notify(&self, unwritten: &Unwritten) {
         contain(|| self.0.iter().for_each(|told| told(unwritten)));
     }
 }

@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use afflux_engine::Engine;
-use afflux_linux::{HeldWakes, LinuxPlatform};
+use afflux_linux::{DeferredWakes, LinuxPlatform};
 
 pub use self::metadata::Metadata;
-use crate::coherence::{Before, Stamp};
+use crate::coherence::{EngineSnapshot, Stamp};
 use crate::core::Core;
 use crate::ending::Life;
 use crate::error::Error;
@@ -56,16 +56,16 @@ impl Drop for Opened {
             return;
         }
         // Dropping the file may wake foreign tasks that wait for memory.
-        let _held = HeldWakes::new();
+        let _held = DeferredWakes::new();
         let core = &self.life.0;
         core.files.close(&self.file);
         if core.needs_this_thread() {
             // A waker dropped the handle. The cache's threads must not wait for the host.
             let (core, file) = (Arc::downgrade(core), Arc::clone(&self.file));
-            let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&file));
+            let rest = move || core.upgrade().into_iter().for_each(|core| core.files.release_descriptors(&file));
             self.file.device.calls.post(rest);
         } else {
-            core.files.rest(&self.file);
+            core.files.release_descriptors(&self.file);
         }
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Debug for File {
 
 /// Opening.
 impl File {
-    pub(crate) fn new(life: &Arc<Life>, entered: Entered) -> (Self, Option<(Before, Stamp)>) {
+    pub(crate) fn new(life: &Arc<Life>, entered: Entered) -> (Self, Option<(EngineSnapshot, Stamp)>) {
         let core = &life.0;
         let (engine, gate, pages) = (Arc::clone(&core.engine), Arc::clone(&core.gate), entered.file.file.clone());
         let life = Arc::clone(life);
@@ -88,7 +88,7 @@ impl File {
     }
 
     /// Completes the opening before the caller gets the handle.
-    pub(crate) async fn begin(&self, look: Option<(Before, Stamp)>, truncate: bool) -> Result<(), Error> {
+    pub(crate) async fn begin(&self, look: Option<(EngineSnapshot, Stamp)>, truncate: bool) -> Result<(), Error> {
         if let Some((before, stamp)) = look {
             self.core().take_note(&self.0.file, &before, stamp).await;
         }
@@ -445,10 +445,10 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub fn sync_all(&self) -> io::Result<()> {
-        let wanted = self.0.file.host.want_wholly_synced();
+        let wanted = self.0.file.host.request_metadata_sync();
         self.sync_data()?;
         // If there was no byte to make durable, the host was not called.
-        if self.0.file.host.is_wholly_synced(wanted) { Ok(()) } else { self.block(self.sync_host()) }
+        if self.0.file.host.is_metadata_synced(wanted) { Ok(()) } else { self.block(self.sync_host()) }
     }
 
     /// [`File::sync_all`], awaited. If it is dropped before it ends, durability is unknown.
@@ -456,9 +456,9 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_all_async(&self) -> io::Result<()> {
-        let wanted = self.0.file.host.want_wholly_synced();
+        let wanted = self.0.file.host.request_metadata_sync();
         self.sync_data_async().await?;
-        if self.0.file.host.is_wholly_synced(wanted) { Ok(()) } else { self.pass(self.sync_host()).await }
+        if self.0.file.host.is_metadata_synced(wanted) { Ok(()) } else { self.pass(self.sync_host()).await }
     }
 
     /// Makes the earlier writes to `range` durable, and the file's size.

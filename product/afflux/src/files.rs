@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Backing, DeviceId};
-use afflux_linux::{Claim, HostFile, SpareDescriptors, TakenBack, claim, unclaim};
+use afflux_linux::{Claim, HostFile, RevokedDescriptors, SpareDescriptors, claim, unclaim};
 
-use crate::coherence::{Before, Foreign, Known, Stamp};
+use crate::coherence::{EngineSnapshot, ForeignChange, KnownHostState, Stamp};
 use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
 use crate::tail::Tail;
@@ -45,7 +45,7 @@ pub(crate) struct CachedFile {
     /// Whether a write has not been followed by a sync of the whole file.
     pub(crate) unsynced: AtomicBool,
     pub(crate) tail: Tail,
-    known: Mutex<Known>,
+    known: Mutex<KnownHostState>,
 }
 
 impl CachedFile {
@@ -79,13 +79,13 @@ impl CachedFile {
         self.host.unkeep_writable(|| self.unsynced.load(Ordering::SeqCst) || !self.file.is_clean());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownHostState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state to take before the host is asked.
-    pub(crate) fn before_look(&self) -> Before {
-        Before::of(&self.file)
+    pub(crate) fn before_look(&self) -> EngineSnapshot {
+        EngineSnapshot::of(&self.file)
     }
 
     /// Whether the host was asked within `within`.
@@ -94,7 +94,7 @@ impl CachedFile {
     }
 
     /// A change by another program, if the host's answer shows one.
-    pub(crate) fn seen(&self, before: &Before, stamp: Stamp) -> Option<Foreign> {
+    pub(crate) fn seen(&self, before: &EngineSnapshot, stamp: Stamp) -> Option<ForeignChange> {
         if self.device.size.is_some() { None } else { self.known().seen(&self.file, before, stamp) }
     }
 
@@ -119,7 +119,7 @@ impl CachedFile {
 }
 
 /// A cache's state of a file beside its pages.
-struct Entry {
+struct FileEntry {
     file: Arc<CachedFile>,
     handles: usize,
     /// The kind of claim on the host's file, while there is a descriptor.
@@ -132,7 +132,7 @@ struct Entry {
 
 /// All files.
 pub(crate) struct Files {
-    state: Mutex<State>,
+    state: Mutex<FilesState>,
     /// Signals the end of an upgrade of a claim, successful or not.
     upgraded: Condvar,
     pub(crate) spare: Arc<SpareDescriptors>,
@@ -149,8 +149,8 @@ pub(crate) struct Bounds {
 }
 
 #[derive(Default)]
-struct State {
-    entries: HashMap<FileKey, Entry>,
+struct FilesState {
+    entries: HashMap<FileKey, FileEntry>,
     /// Files without a handle, the longest idle first: with a descriptor, and without.
     held: BTreeMap<u64, FileKey>,
     resting: BTreeMap<u64, FileKey>,
@@ -158,7 +158,7 @@ struct State {
 }
 
 /// The outcome of opening a file.
-pub(crate) enum Came {
+pub(crate) enum OpenOutcome {
     /// The file is open.
     In {
         file: Arc<CachedFile>,
@@ -167,11 +167,11 @@ pub(crate) enum Came {
         was_held: bool,
     },
     /// This cache had the file and gave it up meanwhile: the caller must claim it first.
-    TooLate(Wanted),
+    TooLate(OpenRequest),
 }
 
 /// A file that is to be opened.
-pub(crate) struct Wanted {
+pub(crate) struct OpenRequest {
     pub(crate) fd: OwnedFd,
     pub(crate) key: FileKey,
     pub(crate) path: PathBuf,
@@ -190,7 +190,7 @@ impl Files {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FilesState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,16 +198,16 @@ impl Files {
     /// [`Files::claim_first`]. May block.
     pub(crate) fn open(
         &self,
-        wanted: Wanted,
+        wanted: OpenRequest,
         claimed: Option<Claim>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> afflux_engine::File,
-    ) -> Result<Came, Error> {
+    ) -> Result<OpenOutcome, Error> {
         let mut dropped = None;
         let mut state = self.state_with_claim(&wanted);
         let key = wanted.key;
         match (state.entries.get(&key), claimed) {
             (Some(entry), _) if entry.claim.is_some() => return self.open_again(state, wanted),
-            (_, None) => return Ok(Came::TooLate(wanted)),
+            (_, None) => return Ok(OpenOutcome::TooLate(wanted)),
             (Some(entry), Some(_)) if entry.file.is_as(&wanted.stamp) => {}
             // Another program may have changed the file while it had no descriptor; then the cached pages are void.
             (Some(_), Some(_)) => dropped = state.remove(&key),
@@ -222,7 +222,7 @@ impl Files {
                 file
             }
             None => {
-                let entry = Entry::new(wanted, claimed, &self.spare, make);
+                let entry = FileEntry::new(wanted, claimed, &self.spare, make);
                 let file = Arc::clone(&entry.file);
                 state.entries.insert(key, entry);
                 file
@@ -230,20 +230,21 @@ impl Files {
         };
         drop(state);
         drop(dropped);
-        Ok(Came::In { file, was_held: false })
+        Ok(OpenOutcome::In { file, was_held: false })
     }
 
     /// Locks the state. If `wanted` depends on the claim, first waits until no upgrade of it is running.
-    fn state_with_claim(&self, wanted: &Wanted) -> MutexGuard<'_, State> {
-        let changes =
-            |state: &mut State| wanted.write && state.entries.get(&wanted.key).is_some_and(|entry| entry.is_upgraded);
+    fn state_with_claim(&self, wanted: &OpenRequest) -> MutexGuard<'_, FilesState> {
+        let changes = |state: &mut FilesState| {
+            wanted.write && state.entries.get(&wanted.key).is_some_and(|entry| entry.is_upgraded)
+        };
         self.upgraded.wait_while(self.state(), changes).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens another handle of a file that has a descriptor. The file keeps that one, unless it cannot be used for
     /// writing.
-    fn open_again(&self, mut state: MutexGuard<'_, State>, wanted: Wanted) -> Result<Came, Error> {
-        let Some(entry) = state.entries.get_mut(&wanted.key) else { return Ok(Came::TooLate(wanted)) };
+    fn open_again(&self, mut state: MutexGuard<'_, FilesState>, wanted: OpenRequest) -> Result<OpenOutcome, Error> {
+        let Some(entry) = state.entries.get_mut(&wanted.key) else { return Ok(OpenOutcome::TooLate(wanted)) };
         let file = Arc::clone(&entry.file);
         entry.handles += 1;
         let idle = entry.idle.take();
@@ -256,13 +257,13 @@ impl Files {
         } else {
             file.set_path(wanted.path)
         }
-        Ok(Came::In { file, was_held: true })
+        Ok(OpenOutcome::In { file, was_held: true })
     }
 
     /// Has the host turn the claim into one for writing, and the file keep the descriptor with that claim. The caller
     /// has counted the new handle already; an error gives it back.
-    fn upgrade(&self, file: &Arc<CachedFile>, wanted: Wanted) -> Result<(), Error> {
-        let Wanted { fd, path, .. } = wanted;
+    fn upgrade(&self, file: &Arc<CachedFile>, wanted: OpenRequest) -> Result<(), Error> {
+        let OpenRequest { fd, path, .. } = wanted;
         // The file's own shared claim would be in the way.
         let given = file.host.given();
         given.iter().for_each(unclaim);
@@ -289,7 +290,7 @@ impl Files {
     /// keeps its files until the kernel has finished its requests. Blocks.
     pub(crate) fn claim_first(
         &self,
-        wanted: &Wanted,
+        wanted: &OpenRequest,
         goes_on: impl Fn() -> Result<(), Error>,
     ) -> Result<Option<Claim>, Error> {
         let began = Instant::now();
@@ -311,7 +312,7 @@ impl Files {
     /// Removes a handle. After the last one the file is idle.
     pub(crate) fn close(&self, file: &Arc<CachedFile>) {
         let mut state = self.state();
-        let State { entries, held, next_idle, .. } = &mut *state;
+        let FilesState { entries, held, next_idle, .. } = &mut *state;
         let Some(entry) = entries.get_mut(&file.key) else { return };
         entry.handles -= 1;
         if entry.handles == 0 {
@@ -323,8 +324,8 @@ impl Files {
 
     /// Closes the file's descriptors if it has no handle and all of it is durable. Also drops the files that have been
     /// idle longest, if there are too many. Blocks.
-    pub(crate) fn rest(&self, file: &Arc<CachedFile>) {
-        let Some(idle) = self.may_rest(file) else { return };
+    pub(crate) fn release_descriptors(&self, file: &Arc<CachedFile>) {
+        let Some(idle) = self.releasable_idle(file) else { return };
         // The last look for others' changes: afterwards there is nothing to compare with.
         let is_known = file.look_last();
         let Some((taken_back, dropped)) = self.takes_back(file, idle, is_known) else { return };
@@ -335,7 +336,7 @@ impl Files {
     }
 
     /// The file's idle number, if it has no handle, has a descriptor, and all of it is durable.
-    fn may_rest(&self, file: &Arc<CachedFile>) -> Option<u64> {
+    fn releasable_idle(&self, file: &Arc<CachedFile>) -> Option<u64> {
         let state = self.state();
         let entry = state.entries.get(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
         entry.idle.filter(|_| entry.claim.is_some() && file.is_durable())
@@ -343,10 +344,15 @@ impl Files {
 
     /// Takes the file's descriptors, for the caller to close, unless the file was opened since. If the state of the
     /// host's file is not known, its pages go, too. Also takes surplus idle files.
-    fn takes_back(&self, file: &Arc<CachedFile>, idle: u64, is_known: bool) -> Option<(TakenBack, Vec<Entry>)> {
+    fn takes_back(
+        &self,
+        file: &Arc<CachedFile>,
+        idle: u64,
+        is_known: bool,
+    ) -> Option<(RevokedDescriptors, Vec<FileEntry>)> {
         let mut dropped = Vec::new();
         let mut state = self.state();
-        let State { entries, held, resting, .. } = &mut *state;
+        let FilesState { entries, held, resting, .. } = &mut *state;
         let entry = entries.get_mut(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
         // Another thread may have opened or written it while the host was asked.
         if entry.idle != Some(idle) || entry.claim.is_none() || !file.is_durable() {
@@ -369,7 +375,7 @@ impl Files {
 
     /// The file that must be written before another may be opened, if there are too many unwritten files without a
     /// handle.
-    pub(crate) fn in_the_way(&self) -> Option<Arc<CachedFile>> {
+    pub(crate) fn file_to_release(&self) -> Option<Arc<CachedFile>> {
         let state = self.state();
         let over = state.held.len() > self.bounds.unwritten_files;
         let (_, key) = state.held.first_key_value().filter(|_| over)?;
@@ -379,7 +385,7 @@ impl Files {
     /// Puts a file that could not be written behind the others without a handle.
     pub(crate) fn later(&self, file: &CachedFile) {
         let mut state = self.state();
-        let State { entries, held, next_idle, .. } = &mut *state;
+        let FilesState { entries, held, next_idle, .. } = &mut *state;
         let Some(entry) = entries.get_mut(&file.key) else { return };
         if let Some(idle) = entry.idle.filter(|idle| held.remove(idle).is_some()) {
             *next_idle = idle.max(*next_idle) + 1;
@@ -413,13 +419,13 @@ impl Files {
     }
 
     /// Forgets the files at the end of the cache. Returns their descriptors, for the caller to close.
-    pub(crate) fn forget(&self) -> Vec<TakenBack> {
+    pub(crate) fn forget(&self) -> Vec<RevokedDescriptors> {
         let state = std::mem::take(&mut *self.state());
         state.entries.values().map(|entry| entry.file.host.take_back()).collect()
     }
 }
 
-impl State {
+impl FilesState {
     fn unidle(&mut self, idle: Option<u64>) {
         if let Some(idle) = idle {
             self.held.remove(&idle);
@@ -428,17 +434,17 @@ impl State {
     }
 
     /// Removes a file. The caller must drop it without a lock held, since its pages go with it.
-    fn remove(&mut self, key: &FileKey) -> Option<Entry> {
+    fn remove(&mut self, key: &FileKey) -> Option<FileEntry> {
         let entry = self.entries.remove(key)?;
         self.unidle(entry.idle);
         Some(entry)
     }
 }
 
-impl Entry {
+impl FileEntry {
     /// A new entry with one handle.
     fn new(
-        wanted: Wanted,
+        wanted: OpenRequest,
         claim: Option<Claim>,
         spare: &Arc<SpareDescriptors>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> afflux_engine::File,
@@ -454,7 +460,7 @@ impl Entry {
             path: Mutex::default(),
             unsynced: AtomicBool::new(false),
             tail: Tail::default(),
-            known: Mutex::new(Known::new(wanted.stamp)),
+            known: Mutex::new(KnownHostState::new(wanted.stamp)),
         };
         let entry = Self { file: Arc::new(file), handles: 1, claim, is_upgraded: false, idle: None };
         entry.lend(wanted.fd, wanted.path);

@@ -42,11 +42,11 @@ pub(crate) struct Gate {
 #[repr(align(128))]
 struct Stripe {
     inside: AtomicU32,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<GateWaiters>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct GateWaiters {
     tickets: u64,
     wakers: BTreeMap<u64, Waker>,
 }
@@ -180,7 +180,7 @@ impl Drop for Inside<'_> {
 }
 
 impl Stripe {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, GateWaiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -52,7 +52,7 @@ mod pages;
 mod stats;
 mod stream;
 mod tail;
-mod tend;
+mod upkeep;
 
 pub use afflux_engine::settings::Knob;
 pub use afflux_engine::{Advice, Delay, WaitTimes};

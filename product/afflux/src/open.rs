@@ -20,11 +20,11 @@ use afflux_engine::Platform;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, makedev};
 use rustix::io::Errno;
 
-use crate::coherence::{Before, Stamp, look_at};
+use crate::coherence::{EngineSnapshot, Stamp, look_at};
 use crate::core::Core;
 use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
-use crate::files::{CachedFile, Came, FileKey, Wanted};
+use crate::files::{CachedFile, FileKey, OpenOutcome, OpenRequest};
 
 use afflux_linux::HostFile;
 
@@ -152,7 +152,7 @@ pub(crate) struct Entered {
     pub(crate) file: Arc<CachedFile>,
     pub(crate) rights: Rights,
     /// The host's state of a file that was in the cache already.
-    pub(crate) look: Option<(Before, Stamp)>,
+    pub(crate) look: Option<(EngineSnapshot, Stamp)>,
 }
 
 impl Core {
@@ -199,8 +199,8 @@ impl Core {
         let device = self.devices.of(device, &fd, &path, &self.engine).map_err(named)?;
         let fd = if own { HostFile::prepared_for(&device.host, fd) } else { fd };
         let stamp = Stamp::from(&stat);
-        let wanted = Wanted { fd, key, path, device, stamp, write: rights.write };
-        let (file, was_held) = self.come_in(wanted)?;
+        let wanted = OpenRequest { fd, key, path, device, stamp, write: rights.write };
+        let (file, was_held) = self.enter_file(wanted)?;
         // Another look, since the first may be older than a change of ours.
         let look = || {
             let before = file.before_look();
@@ -210,23 +210,23 @@ impl Core {
         Ok(Entered { file, rights, look })
     }
 
-    fn come_in(&self, mut wanted: Wanted) -> io::Result<(Arc<CachedFile>, bool)> {
+    fn enter_file(&self, mut wanted: OpenRequest) -> io::Result<(Arc<CachedFile>, bool)> {
         loop {
             let claimed = self.files.claim_first(&wanted, || self.gate.check())?;
             // The end closes the gate and then forgets the files: no file may be added in between.
             let _inside = self.gate.enter(wanted.key.inode)?;
             let make = |device: &CacheDevice, backing, size| self.engine.open(device.id, backing, size);
             match self.files.open(wanted, claimed, make)? {
-                Came::In { file, was_held } => return Ok((file, was_held)),
-                Came::TooLate(again) => wanted = again,
+                OpenOutcome::In { file, was_held } => return Ok((file, was_held)),
+                OpenOutcome::TooLate(again) => wanted = again,
             }
         }
     }
 
     /// If too many files without a handle are unwritten, has some of them written, so that descriptors stay available.
     pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
-        while let Some(file) = self.files.in_the_way() {
-            if !self.is_let_go_within(&file, ROOM_PATIENCE).await {
+        while let Some(file) = self.files.file_to_release() {
+            if !self.is_released_within(&file, ROOM_PATIENCE).await {
                 // The file keeps its descriptor until it can be written.
                 self.files.later(&file);
                 break;
@@ -236,11 +236,11 @@ impl Core {
     }
 
     /// Whether the file was made durable and given up within `patience`.
-    async fn is_let_go_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
+    async fn is_released_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
         let let_go = async {
             let synced = self.sync(file).await.is_ok();
             if synced {
-                self.let_go(file).await;
+                self.release_file(file).await;
             }
             synced
         };
@@ -254,9 +254,9 @@ impl Core {
     }
 
     /// Gives up a file without a handle, on a thread of its device, since the host may take long.
-    pub(crate) async fn let_go(self: &Arc<Self>, file: &Arc<CachedFile>) {
+    pub(crate) async fn release_file(self: &Arc<Self>, file: &Arc<CachedFile>) {
         let (core, own) = (Arc::downgrade(self), Arc::clone(file));
-        let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&own));
+        let rest = move || core.upgrade().into_iter().for_each(|core| core.files.release_descriptors(&own));
         file.device.calls.run(rest).await;
     }
 

@@ -28,9 +28,9 @@ use afflux_engine::PinnedPages;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Pages(Held);
+pub struct Pages(PageBytes);
 
-enum Held {
+enum PageBytes {
     Pinned(PinnedPages),
     Copied(Vec<u8>),
 }
@@ -43,11 +43,11 @@ impl fmt::Debug for Pages {
 
 impl Pages {
     pub(crate) fn pinned(pinned: PinnedPages) -> Self {
-        Self(Held::Pinned(pinned))
+        Self(PageBytes::Pinned(pinned))
     }
 
     pub(crate) fn of_copy(copy: Vec<u8>) -> Self {
-        Self(Held::Copied(copy))
+        Self(PageBytes::Copied(copy))
     }
 
     pub(crate) fn space(len: usize) -> io::Result<Vec<u8>> {
@@ -68,8 +68,8 @@ impl Pages {
     /// Number of bytes.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Held::Pinned(pinned) => pinned.len(),
-            Held::Copied(copy) => copy.len(),
+            PageBytes::Pinned(pinned) => pinned.len(),
+            PageBytes::Copied(copy) => copy.len(),
         }
     }
 
@@ -80,14 +80,14 @@ impl Pages {
 
     /// Whether the bytes are a copy, because too many pages were held already.
     pub fn is_copy(&self) -> bool {
-        matches!(&self.0, Held::Copied(copy) if !copy.is_empty())
+        matches!(&self.0, PageBytes::Copied(copy) if !copy.is_empty())
     }
 
     /// The bytes, a slice a page, in the file's order: ready for `write_vectored`.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
         let (pinned, copied) = match &self.0 {
-            Held::Pinned(pinned) => (Some(pinned.slices()), None),
-            Held::Copied(copy) => (None, (!copy.is_empty()).then_some(copy.as_slice())),
+            PageBytes::Pinned(pinned) => (Some(pinned.slices()), None),
+            PageBytes::Copied(copy) => (None, (!copy.is_empty()).then_some(copy.as_slice())),
         };
         pinned.into_iter().flatten().chain(copied)
     }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use afflux_engine::counters::COUNTERS;
-use afflux_engine::{Delay, DelayTimes, Platform, Whose};
+use afflux_engine::{AccountOwner, Delay, DelayTimes, Platform};
 use afflux_linux::HostFile;
 
 use crate::core::Core;
@@ -149,8 +149,8 @@ impl Delays {
             let others = (told.others_count > 0).then_some((None, told.others));
             let of_files = told.accounts.into_iter().map(|account| {
                 let path = match account.whose {
-                    Whose::File(backing) => backing.get::<HostFile>().and_then(HostFile::host_path),
-                    Whose::Client(client) => Some(client.name().into()),
+                    AccountOwner::File(backing) => backing.get::<HostFile>().and_then(HostFile::host_path),
+                    AccountOwner::Client(client) => Some(client.name().into()),
                 };
                 (path, account.times)
             });

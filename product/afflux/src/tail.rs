@@ -10,10 +10,10 @@ use std::task::{Poll, Waker};
 
 /// The turns.
 #[derive(Default)]
-pub(crate) struct Tail(Mutex<State>);
+pub(crate) struct Tail(Mutex<TailState>);
 
 #[derive(Default)]
-struct State {
+struct TailState {
     taken: bool,
     waiting: Vec<Waker>,
 }

@@ -37,16 +37,16 @@ fn value(step: u64) -> Option<Vec<u8>> {
     (!mixed.is_multiple_of(8)).then(|| step.to_le_bytes().into_iter().cycle().take(len as usize).collect())
 }
 
-type State = BTreeMap<Vec<u8>, Vec<u8>>;
+type KeyValues = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn apply(state: &mut State, step: u64) {
+fn apply(state: &mut KeyValues, step: u64) {
     match value(step) {
         Some(value) => drop(state.insert(key(step), value)),
         None => drop(state.remove(&key(step))),
     }
 }
 
-fn state_of(store: &Store) -> State {
+fn state_of(store: &Store) -> KeyValues {
     store.keys().map(|key| (key.to_vec(), store.get(key).unwrap().unwrap())).collect()
 }
 
@@ -112,7 +112,7 @@ fn run_and_kill(directory: &Path, step: u64, lines_max: u64, pause: Duration) ->
 
 fn kill_again_and_again(times: u64) {
     let place = tempfile::tempdir().unwrap();
-    let (mut step, mut state) = (0, State::new());
+    let (mut step, mut state) = (0, KeyValues::new());
     for kill in 0..times {
         let pause = Duration::from_micros(mixed(kill) % 3_000);
         let synced = run_and_kill(place.path(), step, 1 + mixed(kill) / 3_000 % 40, pause);

@@ -19,7 +19,7 @@ pub struct Band {
 
 /// The effect of a backlog on payers that want to add to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum AdmissionRule {
     /// Each unit of new cost waits for this many 1,024ths of a unit; 0 means no wait.
     Factor(u64),
     /// Nobody enters, except light payers and payers admitted by completions.
@@ -52,11 +52,11 @@ impl Band {
     }
 
     /// The entry at this backlog.
-    pub fn entry(self, backlog_ns: Cost) -> Entry {
+    pub fn entry(self, backlog_ns: Cost) -> AdmissionRule {
         let over = backlog_ns.saturating_sub(self.free_ns());
         match self.end_ns.checked_sub(backlog_ns) {
-            None | Some(0) => Entry::Stopped,
-            Some(left) => Entry::Factor(mul_div(ONE, over, left).min(FACTOR_MAX)),
+            None | Some(0) => AdmissionRule::Stopped,
+            Some(left) => AdmissionRule::Factor(mul_div(ONE, over, left).min(FACTOR_MAX)),
         }
     }
 

@@ -34,19 +34,19 @@
 //! moves one price against the other only.
 
 mod facts;
-mod held;
-mod kept;
+mod remembered;
+mod run_cost;
 mod stretch;
 mod window;
 
 pub use facts::{Completion, Facts, Side};
-pub use kept::{KnownPrices, RememberedPrices, Snapshot};
+pub use remembered::{KnownPrices, RememberedPrices, Snapshot};
 
-use crate::prices::{Prices, Work};
+use crate::prices::{DirectionWork, Prices};
 use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND, ONE};
-use facts::Passed;
-use held::Held;
+use facts::Elapsed;
+use run_cost::HeldRunCost;
 use stretch::Stretch;
 use window::{OTHER_PART, Window};
 
@@ -86,10 +86,10 @@ const NOMINAL_BUDGET_NS: Cost = 1000 * MILLISECOND;
 
 /// The state of one direction.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct DirectionState {
     prices: Prices,
     windows: u32,
-    done: Work,
+    done: DirectionWork,
     /// The last ratios as measured, the newest first: of windows in which no run began, and of those in which one did.
     raws: [[u64; 3]; 2],
     window: Window,
@@ -103,14 +103,14 @@ struct Known {
     stretch: Stretch,
     /// Whether the device has shown that it accepts data faster than it stores data.
     is_cached: bool,
-    held: Held,
+    held: HeldRunCost,
 }
 
 /// Learns a device's prices.
 #[derive(Clone, Debug)]
 pub struct Estimator {
-    reads: Known,
-    writes: Known,
+    reads: DirectionState,
+    writes: DirectionState,
     /// Whether the device takes several requests at once.
     queues: bool,
     /// Whether the device is changing its speed while both directions are at work.
@@ -123,18 +123,18 @@ pub struct Estimator {
 impl Estimator {
     /// An estimator for a device that takes `depth` requests at once.
     pub fn new(depth: u32) -> Self {
-        let known = Known::new(Prices::default());
+        let known = DirectionState::new(Prices::default());
         let mark = Prices::default();
         Self { reads: known, writes: known, queues: depth > 1, changing: false, mark, generation: 0 }.marked()
     }
 
     /// An estimator with prices learned earlier, as for a known device.
     pub fn restored(depth: u32, remembered: &RememberedPrices) -> Self {
-        let known = |prices| Known {
+        let known = |prices| DirectionState {
             windows: YOUNG_WINDOWS,
-            done: Work { runs: COLD_RUNS, bytes: CACHE_BYTES_MAX },
+            done: DirectionWork { runs: COLD_RUNS, bytes: CACHE_BYTES_MAX },
             raws: [[ONE; 3]; 2],
-            ..Known::new(prices)
+            ..DirectionState::new(prices)
         };
         Self { reads: known(remembered.reads()), writes: known(remembered.writes()), ..Self::new(depth) }.marked()
     }
@@ -144,14 +144,14 @@ impl Estimator {
         (!self.is_cold()).then(|| RememberedPrices::of(self.reads.prices, self.writes.prices))
     }
 
-    fn both(&mut self, side: Side) -> (&mut Known, &mut Known) {
+    fn both(&mut self, side: Side) -> (&mut DirectionState, &mut DirectionState) {
         match side {
             Side::Read => (&mut self.reads, &mut self.writes),
             Side::Write => (&mut self.writes, &mut self.reads),
         }
     }
 
-    fn known(&self, side: Side) -> &Known {
+    fn known(&self, side: Side) -> &DirectionState {
         match side {
             Side::Read => &self.reads,
             Side::Write => &self.writes,
@@ -185,7 +185,7 @@ impl Estimator {
 
     /// The known prices, for display.
     pub fn snapshot(&self, now_ns: u64) -> Snapshot {
-        let shown = |known: &Known| KnownPrices {
+        let shown = |known: &DirectionState| KnownPrices {
             prices: known.prices,
             windows: known.windows,
             age_ns: known.learned_at_ns.map(|at_ns| now_ns.saturating_sub(at_ns)),
@@ -197,7 +197,7 @@ impl Estimator {
     /// The prices by which writes are counted. While little is known, they bound the first backlog and fall as work
     /// completes: the proof that a device is fast doubles with each round, like a slow start.
     pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> Prices {
-        let Known { mut prices, windows, done, is_cached, .. } = self.writes;
+        let DirectionState { mut prices, windows, done, is_cached, .. } = self.writes;
         let is_cold = windows < COLD_WINDOWS;
         if is_cold || !is_cached && done.bytes < CACHE_BYTES_MAX {
             let least = (4 * MIB).max(preferred_bytes.saturating_mul(8));
@@ -220,7 +220,7 @@ impl Estimator {
             // A failed request proves nothing about time.
             return false;
         }
-        own.stretch.goes_on(passed, own.prices);
+        own.stretch.advance(passed, own.prices);
         let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
         own.done.add(done.work());
         own.window.add(facts, &done, passed, dry);
@@ -241,7 +241,7 @@ impl Estimator {
         let window = own.window;
         let others_ns = window.others_ns(&other.prices);
         let part = if side == Side::Write { OTHER_PART } else { WRITES_PART };
-        let (raw, damping) = if window.is_its_own(others_ns, own.modelled_ns(), part) {
+        let (raw, damping) = if window.is_undisturbed(others_ns, own.modelled_ns(), part) {
             changing = false;
             (window.own_bounds(others_ns).ratio(own.modelled_ns()), None)
         } else if side == Side::Write {
@@ -252,7 +252,7 @@ impl Estimator {
         } else {
             own.beside_writes(&other.prices)
         };
-        let least = if window.has_laggard(facts) { ONE } else { 0 };
+        let least = if window.has_straggler(facts) { ONE } else { 0 };
         let raw = if side == Side::Write { own.beside_cache(raw) } else { raw };
         let ratio = own.learn(raw.max(least), damping, facts.now_ns);
         if changing && side == Side::Write {
@@ -276,12 +276,12 @@ impl Estimator {
     }
 }
 
-impl Known {
+impl DirectionState {
     fn new(prices: Prices) -> Self {
         Self {
             prices,
             windows: 0,
-            done: Work::default(),
+            done: DirectionWork::default(),
             raws: [[0; 3]; 2],
             window: Window::default(),
             single: prices,
@@ -290,7 +290,7 @@ impl Known {
             fast: false,
             stretch: Stretch::new(prices),
             is_cached: false,
-            held: Held::default(),
+            held: HeldRunCost::default(),
         }
     }
 
@@ -305,14 +305,15 @@ impl Known {
 
     /// Whether the flusher had too little to write up to now to keep the device at work. The device did the little in a
     /// moment, and nothing is in flight or nothing more is dirty.
-    fn is_dry(&self, facts: &Facts, done: &Completion, passed: Passed) -> bool {
-        let in_flight = Work { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
+    fn is_dry(&self, facts: &Facts, done: &Completion, passed: Elapsed) -> bool {
+        let in_flight =
+            DirectionWork { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
         let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
         little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
     }
 
     /// Many equal streams cannot tell the price of a run from the price of bytes; single completions can.
-    fn learn_from_one(&mut self, done: &Completion, passed: Passed, dry: bool) {
+    fn learn_from_one(&mut self, done: &Completion, passed: Elapsed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
         if self.windows < YOUNG_WINDOWS || self.is_cached || !clean {
             return;
@@ -325,7 +326,7 @@ impl Known {
     /// Completions come in bunches, and the ratio that each may prove is bounded: by them alone prices would drift. So
     /// they move one price against the other, and leave the window's total cost unchanged.
     fn adopt_singles(&mut self) {
-        let Work { runs, bytes } = self.window.work;
+        let DirectionWork { runs, bytes } = self.window.work;
         let ratio = self.single.ratio(runs, bytes, self.prices.cost_ns(runs, bytes));
         // A larger drift comes from the bunches.
         if self.window.is_exact() && (ONE / 2..=2 * ONE).contains(&ratio) {
@@ -366,7 +367,7 @@ impl Known {
 
     /// Learns from a window with this ratio; returns the ratio that was believed.
     fn learn(&mut self, raw: u64, damping: Option<u64>, now_ns: u64) -> u64 {
-        let (Work { runs, bytes }, before) = (self.window.work, self.raw());
+        let (DirectionWork { runs, bytes }, before) = (self.window.work, self.raw());
         let raws = [raw, before[0], before[1]];
         self.raws[usize::from(runs > 0)] = raws;
         let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(raws) };
@@ -385,12 +386,12 @@ impl Known {
         if !self.stretch.may_be_cached() {
             return raw;
         }
-        let Work { runs, bytes } = self.window.work;
+        let DirectionWork { runs, bytes } = self.window.work;
         let got_slow = raw.min(self.raw()[0]) > FILLED_RATIO && self.windows >= COLD_WINDOWS;
         if got_slow && self.stretch.before().cost_ns(runs, bytes) > self.modelled_ns() {
             self.is_cached = true;
             self.prices = self.stretch.is_filled();
-            self.held = Held::default();
+            self.held = HeldRunCost::default();
             return ONE;
         }
         if self.is_cached && raw < FILLED_RATIO { ONE } else { raw }
@@ -404,7 +405,7 @@ impl Known {
     }
 
     /// A window of the other direction, with this work and ratio, has found the device's new speed.
-    fn speed_changed(&mut self, work: Work, ratio: u64) {
+    fn speed_changed(&mut self, work: DirectionWork, ratio: u64) {
         for prices in [&mut self.prices, &mut self.single] {
             prices.learn(work.runs, work.bytes, ratio, Prices::window_damping(ratio));
         }

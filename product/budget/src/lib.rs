@@ -19,16 +19,16 @@
 //!    0                         F = 3T/4  7T/8   T
 //! ```
 //!
-//! F is as near to T as smooth pauses allow. In a narrow band each completed request changes the pauses more. For writes
-//! to a device of 25 MB/s the simulated 99.9th percentile is 3.5 ms with F = T/4, 3.9 with T/2, 4.7 with 5T/8, and 6.7
-//! with 3T/4.
+//! F is as near to T as smooth pauses allow. In a narrow band each completed request changes the pauses more. For
+//! writes to a device of 25 MB/s the simulated 99.9th percentile is 3.5 ms with F = T/4, 3.9 with T/2, 4.7 with 5T/8,
+//! and 6.7 with 3T/4.
 //!
-//! A set of pages that writers overwrite all the time stays in memory while its debt is below F. Its files are *hot*: the
-//! flusher passes them over until they expire, a caller syncs them, or D reaches F. Then it writes them after all other
-//! files, except files that have been dirty for 2T.
+//! A set of pages that writers overwrite all the time stays in memory while its debt is below F. Its files are *hot*:
+//! the flusher passes them over until they expire, a caller syncs them, or D reaches F. Then it writes them after all
+//! other files, except files that have been dirty for 2T.
 //!
-//! A sync of everything that a device owes goes first, to its end. If it shared the device with pages dirtied meanwhile, it
-//! would take longer than the debt at its start.
+//! A sync of everything that a device owes goes first, to its end. If it shared the device with pages dirtied
+//! meanwhile, it would take longer than the debt at its start.
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
@@ -90,7 +90,7 @@ mod policy;
 mod prices;
 mod wide;
 
-pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
+pub use curve::{AdmissionRule, Band, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};
 pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};

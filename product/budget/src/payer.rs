@@ -5,7 +5,7 @@
 //! Invariants: a debt is paid by waiting, never by a refund. Below F it is forgiven. One pause is
 //! [`PAUSE_NS_MAX`] at most; a wait shorter than [`PAUSE_NS_MIN`] is carried.
 
-use crate::curve::{Band, Entry};
+use crate::curve::{AdmissionRule, Band};
 use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE};
 
@@ -58,8 +58,8 @@ impl Payer {
     }
 
     /// It was idle for `idle_ns` while the entry was `entry`: its share becomes credit.
-    pub fn idled(&mut self, idle_ns: u64, band: Band, entry: Entry, payers: u64) {
-        let factor = if let Entry::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
+    pub fn idled(&mut self, idle_ns: u64, band: Band, entry: AdmissionRule, payers: u64) {
+        let factor = if let AdmissionRule::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
         let share = mul_div(idle_ns, ONE, factor.saturating_mul(payers.max(1)));
         let most = band.credit_ns_max(payers);
         let earned = share.min(most) as i64;
@@ -76,7 +76,7 @@ impl Payer {
         if self.debt_ns < 0 && backlog_ns < band.light_end_ns() {
             return Verdict::Continue;
         }
-        let Entry::Factor(factor) = band.entry(backlog_ns) else { return Verdict::Queue };
+        let AdmissionRule::Factor(factor) = band.entry(backlog_ns) else { return Verdict::Queue };
         let of_ns = Self::wait_ns(self.debt_ns.max(0) as u64, factor, payers);
         if of_ns < PAUSE_NS_MIN {
             return Verdict::Continue;

@@ -32,12 +32,12 @@ pub struct Prices {
 
 /// Work of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct DirectionWork {
     pub(crate) runs: u64,
     pub(crate) bytes: u64,
 }
 
-impl Work {
+impl DirectionWork {
     pub(crate) fn add(&mut self, other: Self) {
         self.runs = self.runs.saturating_add(other.runs);
         self.bytes = self.bytes.saturating_add(other.bytes);

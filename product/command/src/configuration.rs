@@ -157,7 +157,7 @@ pub(crate) struct Configuration {
 
 /// A value as text, with its source.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Given {
+struct GivenValue {
     origin: String,
     text: String,
 }
@@ -165,8 +165,8 @@ struct Given {
 /// The values of all sources, later ones over earlier ones.
 #[derive(Default, PartialEq, Eq, Debug)]
 struct Layers {
-    values: BTreeMap<&'static str, Given>,
-    knobs: BTreeMap<String, Given>,
+    values: BTreeMap<&'static str, GivenValue>,
+    knobs: BTreeMap<String, GivenValue>,
     directories: Vec<PathBuf>,
     /// Variables with our prefix that are not settings.
     unknown: Vec<String>,
@@ -232,7 +232,7 @@ impl Layers {
                     let name = knobs::name_of(&knob);
                     let name = name.map_err(|error| Failure::wrong_use(format!("{shown}: {error}")))?;
                     let text = plain(&origin, value)?;
-                    self.knobs.insert(name.to_owned(), Given { origin, text });
+                    self.knobs.insert(name.to_owned(), GivenValue { origin, text });
                 }
                 continue;
             }
@@ -248,7 +248,7 @@ impl Layers {
                 toml::Value::Array(list) if name == "allow" => texts(&origin, list)?.join(","),
                 value => plain(&origin, value)?,
             };
-            self.values.insert(name, Given { origin, text });
+            self.values.insert(name, GivenValue { origin, text });
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Layers {
     fn add_environment(&mut self, variables: &[(String, OsString)]) -> Outcome {
         for (variable, value) in variables {
             let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
-            let given = || Ok(Given { origin: variable.clone(), text: text_of(variable, value)?.to_owned() });
+            let given = || Ok(GivenValue { origin: variable.clone(), text: text_of(variable, value)?.to_owned() });
             if key == DIRECTORIES {
                 self.directories = env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect();
             } else if let Some(name) = NAMES.iter().find(|name| **name == key) {
@@ -318,7 +318,7 @@ impl Layers {
         ];
         for (name, value) in flags {
             if let Some(text) = value {
-                self.values.insert(name, Given { origin: flag(name), text: text.clone() });
+                self.values.insert(name, GivenValue { origin: flag(name), text: text.clone() });
             }
         }
         let switches = [
@@ -329,7 +329,7 @@ impl Layers {
             ("subtree_check", args.subtree_check),
         ];
         for (name, _) in switches.into_iter().filter(|(_, is_given)| *is_given) {
-            self.values.insert(name, Given { origin: flag(name), text: on_or_off_word(true).to_owned() });
+            self.values.insert(name, GivenValue { origin: flag(name), text: on_or_off_word(true).to_owned() });
         }
         if !args.directories.is_empty() {
             self.directories.clone_from(&args.directories);
@@ -337,7 +337,7 @@ impl Layers {
         for text in &args.knobs {
             let (knob, value) =
                 text.split_once('=').ok_or_else(|| Failure::wrong_use(format!("--set: '{text}' is not KNOB=VALUE")))?;
-            let given = Given { origin: "--set".to_owned(), text: value.to_owned() };
+            let given = GivenValue { origin: "--set".to_owned(), text: value.to_owned() };
             let knob = knob.trim();
             self.knobs.insert(knobs::name_of(knob).unwrap_or(knob).to_owned(), given);
         }
@@ -351,7 +351,7 @@ impl Layers {
             None => address("listen", LISTEN_DEFAULT, LISTEN_DEFAULT)?,
         };
         let cache_bytes = match self.values.get("cache") {
-            Some(Given { origin, text }) => cache_size::bytes(host, origin, text).map_err(Failure::WrongUse)?,
+            Some(GivenValue { origin, text }) => cache_size::bytes(host, origin, text).map_err(Failure::WrongUse)?,
             None => cache_size::default_bytes(host),
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
@@ -378,7 +378,7 @@ impl Layers {
         let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
         let mut knobs = Vec::new();
-        for (knob, Given { origin, text }) in self.knobs {
+        for (knob, GivenValue { origin, text }) in self.knobs {
             let assignment = format!("{knob}={text}");
             settings.set_text(&assignment).map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
             knobs.push(assignment);
@@ -503,7 +503,7 @@ pub(crate) fn address(origin: &str, text: &str, example: &str) -> Outcome<Socket
     })
 }
 
-fn on_or_off(Given { origin, text }: &Given) -> Outcome<bool> {
+fn on_or_off(GivenValue { origin, text }: &GivenValue) -> Outcome<bool> {
     match text.as_str() {
         "on" => Ok(true),
         "off" => Ok(false),
@@ -511,7 +511,7 @@ fn on_or_off(Given { origin, text }: &Given) -> Outcome<bool> {
     }
 }
 
-fn lock_memory(Given { origin, text }: &Given) -> Outcome<LockMemory> {
+fn lock_memory(GivenValue { origin, text }: &GivenValue) -> Outcome<LockMemory> {
     match text.as_str() {
         "auto" => Ok(LockMemory::Auto),
         "on" => Ok(LockMemory::On),
@@ -520,7 +520,7 @@ fn lock_memory(Given { origin, text }: &Given) -> Outcome<LockMemory> {
     }
 }
 
-fn io(Given { origin, text }: &Given) -> Outcome<Io> {
+fn io(GivenValue { origin, text }: &GivenValue) -> Outcome<Io> {
     match text.as_str() {
         "auto" => Ok(Io::Auto),
         "uring" => Ok(Io::Uring),
@@ -529,15 +529,15 @@ fn io(Given { origin, text }: &Given) -> Outcome<Io> {
     }
 }
 
-fn readahead(Given { origin, text }: &Given) -> Outcome<Readahead> {
+fn readahead(GivenValue { origin, text }: &GivenValue) -> Outcome<Readahead> {
     Readahead::from_name(text).map_err(|why| Failure::wrong_use(format!("{origin} {text}: {why}")))
 }
 
-fn eviction(Given { origin, text }: &Given) -> Outcome<EvictionKind> {
+fn eviction(GivenValue { origin, text }: &GivenValue) -> Outcome<EvictionKind> {
     EvictionKind::from_name(text).map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))
 }
 
-fn policy(Given { origin, text }: &Given) -> Outcome<Policy> {
+fn policy(GivenValue { origin, text }: &GivenValue) -> Outcome<Policy> {
     match text.as_str() {
         OWN_POLICY => Ok(Policy::Budget),
         EQUAL_PARTS_POLICY => Ok(Policy::EqualParts),

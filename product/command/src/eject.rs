@@ -21,7 +21,7 @@ use afflux_govern::{Disk, Host};
 use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
-use self::holders::{Holders, Process, Sought};
+use self::holders::{Holders, Process, SoughtDisk};
 use crate::args;
 use crate::control::messages::Progress;
 use crate::progress::DrainDisplay;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     let disk = found(&host, &args.device)?;
     let start = Instant::now();
     let mut drained = Vec::new();
-    for process in Sought::new(&host, &disk).holders().processes {
+    for process in SoughtDisk::new(&host, &disk).holders().processes {
         if servers::drained(&process, args.json)? {
             drained.push(process);
         }
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
             return Err(Failure::failed(why));
         }
     }
-    let sought = Sought::new(&host, &disk);
+    let sought = SoughtDisk::new(&host, &disk);
     let serving = unused(&disk, sought.holders(), &drained)?;
     if args.unmount {
         if let Some(server) = serving.first() {
@@ -125,7 +125,7 @@ fn in_use(disk: &Disk, processes: &[Process], kernel: &[String]) -> String {
 }
 
 /// Refuses if the kernel itself claims the disk, or a process has opened it since.
-fn unclaimed(disk: &Disk, sought: &Sought<'_>) -> Outcome {
+fn unclaimed(disk: &Disk, sought: &SoughtDisk<'_>) -> Outcome {
     let start = Instant::now();
     loop {
         let claimed = sought.claimed();

@@ -21,7 +21,7 @@ use tracing::{info, warn};
 
 use crate::args;
 use crate::configuration;
-use crate::metrics::governor::Telling;
+use crate::metrics::governor::Publisher;
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     if let Some(warning) = warning {
         warn!("{warning}");
     }
-    let telling = Telling::default();
+    let telling = Publisher::default();
     if let Some(figures) = figures {
         let address = metrics::start(figures, telling.source(&args.root))?;
         info!("figures for Prometheus are at http://{address}/metrics");
@@ -67,9 +67,9 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let mut running = Running { args, governor, kept, telling };
     running.say(&events);
     running.check_names();
-    service::tell_ready("Keeping each disk to its budget");
+    service::notify_ready("Keeping each disk to its budget");
     let ran = if args.looks_once() { running.once() } else { running.until(&signalled) };
-    service::tell_stopping();
+    service::notify_stopping();
     running.keep();
     if args.looks_once() && ran.is_ok() {
         return ran;
@@ -143,11 +143,11 @@ struct Running<'a> {
     governor: Governor,
     kept: KeptPrices,
     /// Publishes events to the log and the figures.
-    telling: Telling,
+    telling: Publisher,
 }
 
 /// A single look answers on standard output; a governor that stays running writes its events to the log.
-fn say(args: &args::Govern, telling: &Telling, events: &[Event]) {
+fn say(args: &args::Govern, telling: &Publisher, events: &[Event]) {
     let answers = args.looks_once() || args.json;
     for event in events {
         if answers {
@@ -203,7 +203,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn until(&mut self, signalled: &Receiver<signals::Asked>) -> Outcome {
+    fn until(&mut self, signalled: &Receiver<signals::SignalRequest>) -> Outcome {
         let start = Instant::now();
         for turn in 0_u64.. {
             self.governor.sample(start.elapsed().as_nanos() as u64);

@@ -9,11 +9,12 @@ mod admission;
 mod banner;
 pub(crate) mod device_identity;
 mod device_label;
+mod event_stream;
 mod exports;
 mod figures;
+mod gauges;
 pub(crate) mod kept_prices;
 mod kept_verifier;
-mod lasting;
 mod own_clients;
 mod prefault;
 mod reload;
@@ -21,7 +22,6 @@ pub(crate) mod running;
 pub(crate) mod signals;
 mod small_files;
 pub(crate) mod state;
-mod told;
 mod upkeep;
 
 use std::io::{self, ErrorKind};
@@ -51,7 +51,7 @@ use crate::args;
 use crate::configuration::{self, Configuration, Io, Policy};
 use crate::control::listener;
 use crate::control::messages::{Progress, Reply};
-use crate::control::place::{self, Bound};
+use crate::control::socket_paths::{self, Bound};
 use crate::port_holder::{self, Holder};
 use crate::progress::{self, DrainDisplay};
 use crate::{knobs, log, metrics, service};
@@ -63,7 +63,7 @@ use kept_prices::KeptPrices;
 use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
-use signals::{Asked, Hangup};
+use signals::{Hangup, SignalRequest};
 use state::StateDirectory;
 use upkeep::Upkeep;
 
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let figures = metrics::bind(configuration.metrics)?;
     let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
-    let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
+    let (control, control_listener) = socket_paths::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     running.volume.set_names_durable(!configuration.async_metadata);
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
-        own_clients::say_locked(locked, configuration.lock_memory, &mut notes)?;
+        own_clients::note_locked(locked, configuration.lock_memory, &mut notes)?;
     }
     let running = Arc::new(running);
     let upkeep = Upkeep::start(&running, kept)
@@ -142,12 +142,12 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
-    let ways = Ways { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
-    say_ready(&running, &rules, &ways, host, &notes, args.json);
-    service::tell_ready(&format!("Serving on {}", running.listen));
+    let ways = Endpoints { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
+    print_ready(&running, &rules, &ways, host, &notes, args.json);
+    service::notify_ready(&format!("Serving on {}", running.listen));
     let mut loaded = Reload { args, host, in_force: configuration };
     // An error means that the signal thread is gone: then there is nothing to wait for.
-    while signalled.recv() == Ok(Asked::Reload) {
+    while signalled.recv() == Ok(SignalRequest::Reload) {
         loaded.again(&running);
     }
     drop(prefault);
@@ -232,12 +232,12 @@ fn start(
     if let Some(kept) = state.verifier_path().and_then(|path| kept_verifier::take(&path)) {
         volume.keep_write_verifier(kept);
     }
-    volume.tend_every(TEND_NS);
+    volume.upkeep_every(TEND_NS);
     let server = Server::new(Arc::clone(&volume), rules.into());
     let machines = Arc::clone(&server);
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
-    let handle = serve(platform, vec![listening], limits(&engine), say_refused(), machine);
+    let handle = serve(platform, vec![listening], limits(&engine), report_refused(), machine);
     let running = Running {
         engine,
         volume,
@@ -288,7 +288,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
 }
 
 /// Reports refused connections and the limit that refused them, but not more often than a person can read.
-fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
+fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
     let last: Mutex<Option<Instant>> = Mutex::new(None);
     move |refused| {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -354,14 +354,14 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<Asked>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<SignalRequest>> {
     let running = Arc::clone(running);
     let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
     signals::watch(hangup, move || {
         let unwritten = running.unwritten();
         control.remove();
         if json {
-            say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
+            print_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }
         let first = match unwritten.len() {
             0 => "Stopped at once; everything was written.",
@@ -373,14 +373,14 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
 }
 
 /// The ways to a server beside its port.
-struct Ways<'a> {
+struct Endpoints<'a> {
     control: &'a Path,
     control_is_named: bool,
     /// The address of the figures for Prometheus.
     figures: Option<SocketAddr>,
 }
 
-fn say_ready(running: &Running, rules: &Rules, ways: &Ways<'_>, host: HostMemory, notes: &[String], json: bool) {
+fn print_ready(running: &Running, rules: &Rules, ways: &Endpoints<'_>, host: HostMemory, notes: &[String], json: bool) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
@@ -401,7 +401,7 @@ fn say_ready(running: &Running, rules: &Rules, ways: &Ways<'_>, host: HostMemory
     }
 }
 
-fn say_json(reply: &Reply) {
+fn print_json(reply: &Reply) {
     if let Ok(line) = serde_json::to_string(reply) {
         output::say(line);
     }
@@ -422,7 +422,7 @@ fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
 /// Takes no more calls, writes everything, and reports the outcome.
 fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
     output::remark("Stopping: writing all dirty pages (a second signal gives up).");
-    service::tell_stopping();
+    service::notify_stopping();
     let finished = finish_connections(running, handle);
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
     let mut told = service::Stopping::default();
@@ -439,7 +439,7 @@ fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome 
     drained.elapsed_ns += first.elapsed_ns;
     let counts = handle.counts();
     if json {
-        say_json(&Reply::Drained(drained.clone()));
+        print_json(&Reply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
         let served = units::data(counts.bytes_in.saturating_add(counts.bytes_out));
         output::say(format_args!("{} {served} served.", progress::done(&drained)));

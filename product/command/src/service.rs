@@ -24,26 +24,26 @@ pub(crate) fn is_there() -> bool {
 }
 
 /// The service runs, with this status.
-pub(crate) fn tell_ready(status: &str) {
-    tell(&[NotifyState::Ready, NotifyState::Status(status)]);
+pub(crate) fn notify_ready(status: &str) {
+    send_states(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// The service reads its configuration again; [`tell_ready`] ends that.
-pub(crate) fn tell_reloading() {
+/// The service reads its configuration again; [`notify_ready`] ends that.
+pub(crate) fn notify_reloading() {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(&[NotifyState::Reloading, now]);
+        send_states(&[NotifyState::Reloading, now]);
     }
 }
 
 /// The service has begun to stop.
-pub(crate) fn tell_stopping() {
-    tell(&[NotifyState::Stopping]);
+pub(crate) fn notify_stopping() {
+    send_states(&[NotifyState::Stopping]);
 }
 
 /// The progress of a stop that was last reported.
 #[derive(Default)]
 pub(crate) struct Stopping {
-    told: Option<(Instant, u64)>,
+    reported: Option<(Instant, u64)>,
 }
 
 impl Stopping {
@@ -55,22 +55,22 @@ impl Stopping {
         if got_on {
             states.push(NotifyState::ExtendTimeoutUsec(PATIENCE.as_micros() as u32));
         }
-        tell(&states);
+        send_states(&states);
     }
 
     /// Whether there is something to report, and if so, whether something was written since the last report.
     fn next(&mut self, now: Instant, written_bytes: u64) -> Option<bool> {
-        if self.told.is_some_and(|(at, _)| now.duration_since(at) < TELL_EVERY) {
+        if self.reported.is_some_and(|(at, _)| now.duration_since(at) < TELL_EVERY) {
             return None;
         }
-        let got_on = self.told.is_none_or(|(_, before)| written_bytes != before);
-        self.told = Some((now, written_bytes));
+        let got_on = self.reported.is_none_or(|(_, before)| written_bytes != before);
+        self.reported = Some((now, written_bytes));
         Some(got_on)
     }
 }
 
 /// A failure to report changes nothing.
-fn tell(states: &[NotifyState<'_>]) {
+fn send_states(states: &[NotifyState<'_>]) {
     let _ = sd_notify::notify(states);
 }
 

@@ -1,11 +1,12 @@
 //! `afflux stat`: the state of a running server.
 //!
-//! Owns: the lines of `--verbose`, the intervals of `--watch`. `law` has a policy's figures, `waits` the waits.
+//! Owns: the lines of `--verbose`, the intervals of `--watch`. `policy_figures` has a policy's figures, `waits` the
+//! waits.
 //! Does not own: the figures (the server's report), the tables without `--verbose` (`top`).
 //! Invariants: a rate is the difference of two reports over the time between them; nothing is redrawn unless standard
 //! output is a terminal.
 
-mod law;
+mod policy_figures;
 #[cfg(test)]
 pub(crate) mod tests;
 mod waits;
@@ -91,7 +92,7 @@ fn lines(before: &Report, now: &Report) -> String {
         let line = device_line(earlier, device, time);
         text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
         text.push_str(&format!("{:width$}    {}\n", "", bdi_line(&now.cache, device)));
-        for line in law::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
+        for line in policy_figures::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
             text.push_str(&format!("{:width$}    {line}\n", ""));
         }
     }

@@ -102,10 +102,12 @@ fn words(what: &Happened) -> String {
         Happened::Turn { reason, pages, ns } => {
             format!("turn ({reason}) of {}: {} pages", units::latency(*ns), units::count(*pages))
         }
-        Happened::Submitted { operation, offset, bytes } => format!("{} submitted", asked(operation, *offset, *bytes)),
+        Happened::Submitted { operation, offset, bytes } => {
+            format!("{} submitted", operation_text(operation, *offset, *bytes))
+        }
         Happened::Completed { operation, offset, bytes, ns, error } => {
             let outcome = error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
-            format!("{} ended after {}{outcome}", asked(operation, *offset, *bytes), units::latency(*ns))
+            format!("{} ended after {}{outcome}", operation_text(operation, *offset, *bytes), units::latency(*ns))
         }
         Happened::KnobChanged { knob, value } => format!("{knob} is now {}", units::count(*value)),
         Happened::DeviceAdded => "device added".to_owned(),
@@ -121,7 +123,7 @@ fn words(what: &Happened) -> String {
     }
 }
 
-fn asked(operation: &str, offset: u64, bytes: u64) -> String {
+fn operation_text(operation: &str, offset: u64, bytes: u64) -> String {
     match (operation, bytes) {
         ("flush", _) => operation.to_owned(),
         (_, 0) => format!("{operation} to {}", units::memory(offset)),

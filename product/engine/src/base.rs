@@ -102,7 +102,7 @@ impl<P: Platform> Base<P> {
 
     /// Lets other tasks run, if that is forced.
     pub(crate) async fn rare_yield(&self) {
-        if self.cache.rare.strikes(Rare::Yield) {
+        if self.cache.rare.is_forced(Rare::Yield) {
             self.pass().await;
         }
     }

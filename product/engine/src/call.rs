@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::Base;
 use crate::client::Client;
-use crate::devices::delays::{Delay, Of, Waited};
+use crate::devices::delays::{Delay, WaitAccount, Waited};
 use crate::devices::file::FileInner;
 use crate::platform::{Nanos, Platform};
 
@@ -59,7 +59,7 @@ impl Drop for Call<'_> {
     fn drop(&mut self) {
         let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
         if waited.iter().any(|ns| *ns > 0) {
-            let of = self.client.map_or(Of::File(self.file, self.file.pages.slot), Of::Client);
+            let of = self.client.map_or(WaitAccount::File(self.file, self.file.pages.slot), WaitAccount::Client);
             self.file.device.waits().call_ended(of, &waited);
         }
     }

@@ -101,7 +101,7 @@ impl Durations {
     pub(crate) fn times(&self) -> WaitTimes {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let met = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
-        told(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
+        wait_times(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
     }
 
     /// The waits so far, by powers of two.
@@ -115,7 +115,7 @@ impl Durations {
 }
 
 /// The times for counts by bucket, in ascending order.
-fn told(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
+fn wait_times(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
     let count = met.clone().map(|(_, count)| count).sum();
     let quantile = |per_mille: u128| {
         let rank = (u128::from(count) * per_mille).div_ceil(1000).max(1) as u64;
@@ -162,7 +162,11 @@ impl FewDurations {
 
     /// The times so far.
     pub(crate) fn times(&self) -> WaitTimes {
-        told(self.met.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))), self.ns, self.max_ns)
+        wait_times(
+            self.met.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))),
+            self.ns,
+            self.max_ns,
+        )
     }
 }
 

@@ -22,7 +22,7 @@ use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
 use crate::platform::{Device, Nanos, Platform};
-use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
+use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings};
@@ -50,10 +50,10 @@ pub struct Engine<P: Platform> {
     reshaping: Arc<Reshaping<P>>,
 }
 
-/// A change of names that is being made durable, from [`Engine::names_first`].
-pub struct NamesFirst(Arc<DeviceState>);
+/// A change of names that is being made durable, from [`Engine::prioritize_names`].
+pub struct NamesPriority(Arc<DeviceState>);
 
-impl Drop for NamesFirst {
+impl Drop for NamesPriority {
     fn drop(&mut self) {
         if self.0.in_flight().names_end() {
             self.0.requests().write_ended().wake_all();
@@ -200,7 +200,7 @@ impl<P: Platform> Engine<P> {
             "this world needs whole frames"
         );
         let cache = Arc::new(Cache::new(frames, policies.eviction));
-        let in_force = InForce::new(policies.policy);
+        let in_force = ActivePolicy::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone(), policies.reclaim);
@@ -321,9 +321,9 @@ impl<P: Platform> Engine<P> {
 
     /// [`Engine::write`] for a client: waits are reported as its own. A payer is a file and a client.
     pub async fn write_for(&self, client: Option<&Client>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
-        let silence = &file.0.device.silence();
-        silence.takes_work()?;
-        silence.unless_refused(self.writing.write(&file.0, client, offset, from)).await
+        let hang = &file.0.device.hang();
+        hang.takes_work()?;
+        hang.unless_refused(self.writing.write(&file.0, client, offset, from)).await
     }
 
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -338,7 +338,7 @@ impl<P: Platform> Engine<P> {
     /// [`Engine::sync`] for a client: waits are reported as its own.
     pub async fn sync_for(&self, client: Option<&Client>, file: &File, range: Range<u64>) -> Result<(), Error> {
         // A sync without work succeeds even if the device hangs.
-        file.0.device.silence().unless_refused(self.writeback.sync(&file.0, client, range)).await
+        file.0.device.hang().unless_refused(self.writeback.sync(&file.0, client, range)).await
     }
 
     /// A COMMIT of the file, or a front end's equivalent, that began at `began` is over.
@@ -463,7 +463,7 @@ impl<P: Platform> Engine<P> {
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
             device.flusher().raise();
-            device.silence().look().raise();
+            device.hang().look().raise();
         }
     }
 
@@ -491,7 +491,7 @@ impl<P: Platform> Engine<P> {
                 some.iter().map(|file| (file, self.writeback.join_round(&file.0, 0..u64::MAX))).collect();
             for (file, round) in rounds {
                 let Some(round) = round else { continue };
-                if let Err(error) = device.silence().unless_refused(round.wait()).await {
+                if let Err(error) = device.hang().unless_refused(round.wait()).await {
                     failed.push((file.clone(), error));
                 }
             }
@@ -550,17 +550,17 @@ impl<P: Platform> Engine<P> {
 
     /// Until the result is dropped, a change of names on the device is being made durable. Less data is in flight
     /// meanwhile, so that the host's few small writes do not wait for much. `None` if the engine has no such device.
-    pub fn names_first(&self, device: DeviceId) -> Option<NamesFirst> {
+    pub fn prioritize_names(&self, device: DeviceId) -> Option<NamesPriority> {
         let device = self.device(device)?;
         device.in_flight().names_begin();
-        Some(NamesFirst(device))
+        Some(NamesPriority(device))
     }
 
     /// The waiters for the device, and how long such waits take; `None` if the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
         self.device(device).map(|device| {
-            let hung = device.silence().is_stalled();
-            device.waits().told(self.base.now(), hung, |file| file.backing.clone())
+            let hung = device.hang().is_stalled();
+            device.waits().report(self.base.now(), hung, |file| file.backing.clone())
         })
     }
 

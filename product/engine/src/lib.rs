@@ -38,18 +38,18 @@ mod writing;
 
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
-pub use devices::delays::{ACCOUNTS_MAX, Delay, DelayTimes, Delayed, DelaysTold, Whose};
+pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays};
 pub use devices::status::DeviceStatus;
 pub use devices::waits::{DeviceWaits, WaitHistograms, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles, PutBack};
 pub use durations::{WaitHistogram, WaitTimes};
-pub use engine::{Engine, EngineStatus, File, NamesFirst, Policies};
+pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
 pub use reclaim::{Dropped, Passes, ReclaimForm};
 pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
-pub use writeback::Taken;
+pub use writeback::FileTurn;
 pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, RunEnd};
 
 /// The largest size a file can have: 2^63 - 1, the largest signed offset of a host.

@@ -55,9 +55,9 @@ mod on {
 
     /// Counts looks at state shared by all devices.
     #[derive(Default)]
-    pub(crate) struct Looks(AtomicU64);
+    pub(crate) struct SharedLooks(AtomicU64);
 
-    impl Looks {
+    impl SharedLooks {
         pub(crate) fn new() -> Self {
             Self::default()
         }
@@ -104,7 +104,7 @@ mod on {
         }
 
         /// Whether to take the path now.
-        pub(crate) fn strikes(&self, path: Rare) -> bool {
+        pub(crate) fn is_forced(&self, path: Rare) -> bool {
             let per_mille = self.per_mille[path as usize].load(Ordering::Relaxed);
             per_mille > 0 && self.draw() % 1000 < per_mille
         }
@@ -112,7 +112,7 @@ mod on {
         /// Whether this request for frames fails: the one with the chosen number, or a random one.
         pub(crate) fn fails_allocation(&self, path: Rare) -> bool {
             let number = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
-            number == self.fail_allocation.load(Ordering::Relaxed) || self.strikes(path)
+            number == self.fail_allocation.load(Ordering::Relaxed) || self.is_forced(path)
         }
 
         pub(crate) fn set(&self, path: Rare, per_mille: u64) -> bool {
@@ -150,9 +150,9 @@ mod off {
 
     /// Counts nothing.
     #[derive(Default)]
-    pub(crate) struct Looks;
+    pub(crate) struct SharedLooks;
 
-    impl Looks {
+    impl SharedLooks {
         pub(crate) const fn new() -> Self {
             Self
         }
@@ -191,7 +191,7 @@ mod off {
         }
 
         #[inline(always)]
-        pub(crate) const fn strikes(&self, _: Rare) -> bool {
+        pub(crate) const fn is_forced(&self, _: Rare) -> bool {
             false
         }
 
@@ -217,6 +217,6 @@ mod off {
 }
 
 #[cfg(not(feature = "rare-paths"))]
-pub(crate) use off::{Longest, Looks, Switches};
+pub(crate) use off::{Longest, SharedLooks, Switches};
 #[cfg(feature = "rare-paths")]
-pub(crate) use on::{Longest, Looks, Switches};
+pub(crate) use on::{Longest, SharedLooks, Switches};

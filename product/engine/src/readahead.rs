@@ -7,14 +7,14 @@
 //! without a free frame or request; the policy is told how far its answer came.
 
 mod afflux;
-pub(crate) mod law;
 mod linux;
 pub(crate) mod prices;
 mod strides;
+pub(crate) mod window_sizes;
 
 use std::ops::Range;
 
-use law::Law;
+use window_sizes::WindowSizes;
 
 use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
@@ -84,7 +84,7 @@ pub(crate) struct Terms<'a> {
     /// The most pages of a request of the device.
     pub(crate) request_pages: u64,
     /// Windows that suit the device.
-    pub(crate) law: Law,
+    pub(crate) window_sizes: WindowSizes,
     /// How many more unread pages may be in the cache. Called only by policies that read ahead: the count is spread
     /// over many cache lines.
     pub(crate) left: &'a dyn Fn() -> u64,
@@ -133,7 +133,7 @@ impl Ahead {
 
 /// How far readahead came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Came {
+pub(crate) enum ReadaheadEnd {
     /// To the end: all pages are cached or being read.
     Through,
     /// To this page, where no request was left.
@@ -184,7 +184,7 @@ impl Window {
     }
 
     /// The last answer was carried out, as far as `came`.
-    pub(crate) fn issued(&mut self, came: Came) {
+    pub(crate) fn issued(&mut self, came: ReadaheadEnd) {
         match self {
             Self::Afflux(window) => window.issued(came),
             // The kernel ignores this, too.

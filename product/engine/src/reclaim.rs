@@ -28,7 +28,7 @@ use crate::rare::Rare;
 use crate::wait::{either, lock};
 use background::Background;
 pub use form::{Passes, ReclaimForm};
-pub(crate) use spare::Spare;
+pub(crate) use spare::SpareFrames;
 
 /// Pages taken from the lists at a time.
 const BATCH: usize = 32;
@@ -59,7 +59,7 @@ impl<P: Platform> Reclaim<P> {
         let mut scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);
         local.count(Counter::PagesScanned, scan.scanned);
         if scan.waiting_to_be_written.len() > scan.victims.len() {
-            self.press_writers_of(&mut scan.waiting_to_be_written);
+            self.request_writes_of(&mut scan.waiting_to_be_written);
         }
         scan.victims.sort_by_key(|victim| victim.identity.file);
         let mut gone = Vec::with_capacity(scan.victims.len());
@@ -87,11 +87,11 @@ impl<P: Platform> Reclaim<P> {
     /// If most of the pages that would have gone are dirty, their devices write, ahead of other work. Each page is met
     /// once, so that no device is pressed again for the same dirty pages.
     #[cold]
-    fn press_writers_of(&self, files: &mut Vec<u32>) {
+    fn request_writes_of(&self, files: &mut Vec<u32>) {
         files.sort_unstable();
         files.dedup();
         for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
-            file.device.agenda().press();
+            file.device.agenda().request_reclaim_writes();
         }
     }
 }
@@ -175,12 +175,12 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Takes up to `count` frames, at least one: waits for that one if necessary.
-    pub(crate) async fn take_frames(self: &Arc<Self>, count: usize) -> Spare<'_> {
+    pub(crate) async fn take_frames(self: &Arc<Self>, count: usize) -> SpareFrames<'_> {
         let cache = &self.base.cache;
-        if cache.rare.strikes(Rare::EvictNow) {
+        if cache.rare.is_forced(Rare::EvictNow) {
             self.evict(BATCH);
         }
-        let mut spare = Spare::none(cache);
+        let mut spare = SpareFrames::none(cache);
         spare.grow(count, Effort::Normal);
         self.look_ahead();
         if spare.len() < count {
@@ -197,14 +197,14 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Recycles frames, and waits for one if there is still none.
-    async fn find_more(&self, spare: &mut Spare<'_>, count: usize) {
+    async fn find_more(&self, spare: &mut SpareFrames<'_>, count: usize) {
         self.base.local().count(Counter::AllocStall, 1);
         self.recycle(spare, count).await;
         let cache = &self.base.cache;
         self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
-                device.agenda().press();
+                device.agenda().request_reclaim_writes();
             }
             let look_again = self.base.sleep_until(self.base.now().after(LOOK_AGAIN_NS));
             either(
@@ -223,7 +223,7 @@ impl<P: Platform> Reclaim<P> {
 
     /// Evicts until `spare` has `count` frames, or at least one if that takes long. If frames are freed in the
     /// background, too, it recycles a few at a time and for some microseconds only: the rest will be there soon.
-    async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
+    async fn recycle(&self, spare: &mut SpareFrames<'_>, count: usize) {
         if let Some(form) = &self.form {
             self.reclaim_by(&**form).await;
             // Other tasks may have taken the freed frames, which belong to nobody.

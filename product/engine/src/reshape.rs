@@ -24,7 +24,7 @@ use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::reclaim::Spare;
+use crate::reclaim::SpareFrames;
 use crate::request::Operation;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, lock};
@@ -136,8 +136,8 @@ impl<P: Platform> Reshaping<P> {
     }
 
     async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        let silence = &file.device.silence();
-        silence.takes_work()?;
+        let hang = &file.device.hang();
+        hang.takes_work()?;
         let (answer, refused) = (Answer::new(), Arc::new(AtomicBool::new(false)));
         let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
         let was_refused = Arc::clone(&refused);
@@ -148,7 +148,7 @@ impl<P: Platform> Reshaping<P> {
             told.give(result);
         });
         // The task stays. It does not call the device any more, unless it has done so already.
-        let result = silence.unless_refused(answer.wait()).await;
+        let result = hang.unless_refused(answer.wait()).await;
         if result == Err(DeviceError::Hung.into()) {
             refused.store(true, Ordering::Relaxed);
         }
@@ -219,10 +219,10 @@ impl<P: Platform> Reshaping<P> {
     }
 
     fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
-        if self.base.cache.rare.strikes(Rare::CopyUnderWay) {
+        if self.base.cache.rare.is_forced(Rare::CopyUnderWay) {
             return false;
         }
-        let mut spare = Spare::none(&self.base.cache);
+        let mut spare = SpareFrames::none(&self.base.cache);
         spare.grow(1, Effort::Reserve);
         let tail = InPage::first(size, FRAME_BYTES);
         let cut = tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare);
@@ -234,7 +234,13 @@ impl<P: Platform> Reshaping<P> {
 
     /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page does not become
     /// dirty by this, and may become clean.
-    fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare<'_>) -> bool {
+    fn try_zero_tail(
+        &self,
+        file: &FileInner,
+        state: &mut FileState,
+        tail: InPage,
+        spare: &mut SpareFrames<'_>,
+    ) -> bool {
         let cache = &self.base.cache;
         let Some(frame) = cache.frame_at(&file.pages, tail.page) else {
             return true;
@@ -262,7 +268,13 @@ impl<P: Platform> Reshaping<P> {
     /// The page's frame, or a new one if the page is guarded, with the caller as its writer. Later overwriters see the
     /// size stored before, and nobody guards the page. `None` if a writer is in the middle of a copy, or no frame is
     /// left.
-    fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare<'_>) -> Option<FrameId> {
+    fn hold_to_change(
+        &self,
+        file: &FileInner,
+        page: u64,
+        found: FrameId,
+        spare: &mut SpareFrames<'_>,
+    ) -> Option<FrameId> {
         let word = self.base.cache.pages.hold(found, WRITER);
         if !word.being_written_to() && !word.stable() {
             return Some(found);
@@ -296,7 +308,7 @@ impl<P: Platform> Reshaping<P> {
         cache.pages.occupy(new, file.pages.identity(page), flags);
         file.pages.index.replace(&cache.nodes, page, new);
         cache.eviction.replaced(&cache.pages, old, new);
-        cache.let_go(old);
+        cache.release_frame(old);
         cache.unguard(old);
         Some(new)
     }

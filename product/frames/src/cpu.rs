@@ -35,9 +35,9 @@ thread_local! {
 
 /// The location of a thread's lists: a slot that only the caller uses, or one that others may use, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(pub(crate) u32);
+pub(crate) struct ListSlot(pub(crate) u32);
 
-impl Place {
+impl ListSlot {
     /// A slot that other threads may use at the same time.
     pub(crate) const fn shared(slot: usize) -> Self {
         Self((slot % SLOTS) as u32 | SHARED)
@@ -63,28 +63,28 @@ impl Place {
 
 /// The calling thread's place, or none. One load.
 #[inline]
-pub(crate) fn place() -> Place {
-    Place(PLACE.get())
+pub(crate) fn place() -> ListSlot {
+    ListSlot(PLACE.get())
 }
 
 /// Makes the calling thread use the lists of this CPU until the next call; `None` restores its own. For simulators: the
 /// allocator's behaviour then depends on the calls alone, not on the threads. CPUs are counted modulo 32.
 pub fn run_as_cpu(cpu: Option<u32>) {
     PLACE.set(match cpu {
-        Some(cpu) => Place::shared(cpu as usize).0,
+        Some(cpu) => ListSlot::shared(cpu as usize).0,
         None => OWN.try_with(|own| own.0.get()).unwrap_or(UNSET),
     });
 }
 
 #[cold]
-fn settle() -> Place {
+fn settle() -> ListSlot {
     // A thread at its end has no slot of its own any more.
     let own = OWN.try_with(|own| {
         let slot = (0..SLOTS).find(|slot| claim(*slot))?;
         own.0.set(slot as u32);
-        Some(Place(slot as u32))
+        Some(ListSlot(slot as u32))
     });
-    let sharing = || Place::shared(SHARERS.fetch_add(1, Ordering::Relaxed) as usize);
+    let sharing = || ListSlot::shared(SHARERS.fetch_add(1, Ordering::Relaxed) as usize);
     let place = own.ok().flatten().unwrap_or_else(sharing);
     PLACE.set(place.0);
     place
@@ -109,7 +109,7 @@ impl Drop for Own {
         let own = self.0.replace(UNSET);
         if own != UNSET {
             // Later destructors that free frames use the slot as a shared one.
-            PLACE.set(Place::shared(own as usize).0);
+            PLACE.set(ListSlot::shared(own as usize).0);
             TAKEN.fetch_and(!(1 << own), Ordering::Release);
         }
     }

@@ -14,5 +14,5 @@ mod recording;
 pub mod trace;
 
 pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
-pub use machine::{Lent, LentBytes, Machine, Output, ProtocolError, Segment};
+pub use machine::{Lent, LentBytes, Output, ProtocolError, ProtocolMachine, Segment};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

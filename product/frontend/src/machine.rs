@@ -104,22 +104,22 @@ pub struct ProtocolError {
 
 /// The server's side of one connection.
 ///
-/// The world reads into the buffer and calls [`Machine::receive`] after each read. Then it calls
-/// [`Machine::poll_output`] until that is pending, and again whenever the waker given there fires.
-pub trait Machine: Send {
+/// The world reads into the buffer and calls [`ProtocolMachine::receive`] after each read. Then it calls
+/// [`ProtocolMachine::poll_output`] until that is pending, and again whenever the waker given there fires.
+pub trait ProtocolMachine: Send {
     /// Takes whole records from the front of `input`, which holds all bytes received and not yet taken; leaves an
     /// incomplete record there. An error closes the connection.
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError>;
 
     /// Takes whole records from the front of bytes that others may share, without a copy. Called only while the buffer
-    /// of [`Machine::receive`] is empty; the remaining bytes go there. For worlds that receive such pieces; a machine
-    /// need not take anything. An error closes the connection.
+    /// of [`ProtocolMachine::receive`] is empty; the remaining bytes go there. For worlds that receive such pieces; a
+    /// machine need not take anything. An error closes the connection.
     fn receive_shared(&mut self, _piece: &mut Bytes) -> Result<(), ProtocolError> {
         Ok(())
     }
 
     /// Whether more input is wanted now. If not, the world leaves the peer's bytes in the socket; it asks again after
-    /// each [`Machine::poll_output`] and each segment sent.
+    /// each [`ProtocolMachine::poll_output`] and each segment sent.
     fn wants_input(&self) -> bool;
 
     /// The number of bytes that the next record still lacks, as a hint for the size of the next read.
@@ -139,8 +139,8 @@ pub trait Machine: Send {
     }
 
     /// Sets the number of bytes that the machine may hold for now; a world with a bound calls this before each
-    /// [`Machine::poll_output`]. A machine that already holds more starts only one call at a time. If the first call of
-    /// a poll does not fit, its answer is made shorter, if possible.
+    /// [`ProtocolMachine::poll_output`]. A machine that already holds more starts only one call at a time. If the first
+    /// call of a poll does not fit, its answer is made shorter, if possible.
     fn set_room(&mut self, _bytes: u64) {}
 
     /// Whether calls wait, as of the last poll, until the machine may hold more.

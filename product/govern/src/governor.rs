@@ -14,8 +14,8 @@ use std::path::Path;
 use afflux_budget::RememberedPrices;
 
 use crate::host::{Backlogs, CounterFile, Disk, Host, HostError, Kind, NO_MEDIUM};
-use crate::journal::{Entry, Journal, JournalError, Locked, Restored, restore_locked};
-use crate::law::{Choice, Machine, Seat, Speed, Step, Values, Wanted, choose};
+use crate::journal::{Journal, JournalEntry, JournalError, Locked, Restored, restore_locked};
+use crate::law::{Choice, MachineLimits, Ownership, Speed, Step, Target, Values, choose};
 
 /// The options of a governor.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +38,12 @@ pub struct Event {
     /// The name of the device.
     pub device: String,
     /// The kind of event.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// The kinds of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EventKind {
     /// The device has a new limit.
     Limited {
         /// Limit of the device's dirty bytes.
@@ -93,19 +93,19 @@ struct Device {
     bdi_identity: Option<u64>,
     counters: Option<CounterFile>,
     speed: Speed,
-    seat: Seat,
+    seat: Ownership,
     budget_ns: u64,
     limit_bytes: Option<u64>,
 }
 
 /// A device that cannot be governed, or should not.
-struct Alone {
+struct Ungoverned {
     why: String,
     sequence: Option<u64>,
 }
 
 /// Returns the prices of a disk from earlier runs.
-pub type Known<'a> = &'a dyn Fn(&Disk) -> Option<RememberedPrices>;
+pub type PriceLookup<'a> = &'a dyn Fn(&Disk) -> Option<RememberedPrices>;
 
 /// Keeps devices to their budgets.
 pub struct Governor {
@@ -114,11 +114,11 @@ pub struct Governor {
     locked: Option<Locked>,
     backlogs: Backlogs,
     devices: BTreeMap<String, Device>,
-    alone: BTreeMap<String, Alone>,
+    alone: BTreeMap<String, Ungoverned>,
     /// The values that a dry run would have set.
     imagined: BTreeMap<String, Values>,
     /// The current contents of the journal.
-    noted: BTreeMap<String, Entry>,
+    noted: BTreeMap<String, JournalEntry>,
 }
 
 impl Governor {
@@ -168,7 +168,7 @@ impl Governor {
     ///
     /// # Errors
     /// When no limit can be set any more, or the journal cannot be written.
-    pub fn look(&mut self, known: Known<'_>) -> Result<Vec<Event>, HostError> {
+    pub fn look(&mut self, known: PriceLookup<'_>) -> Result<Vec<Event>, HostError> {
         let mut events = Vec::new();
         self.meet(known, &mut events)?;
         let machine = self.host.machine()?;
@@ -192,7 +192,7 @@ impl Governor {
     }
 
     /// Adds new devices and removes those that are gone.
-    fn meet(&mut self, known: Known<'_>, events: &mut Vec<Event>) -> Result<(), HostError> {
+    fn meet(&mut self, known: PriceLookup<'_>, events: &mut Vec<Event>) -> Result<(), HostError> {
         let names = self.host.names()?;
         self.alone.retain(|bdi, _| names.contains(bdi));
         let host = &self.host;
@@ -203,7 +203,7 @@ impl Governor {
         for bdi in gone {
             let Some(device) = self.devices.remove(&bdi) else { continue };
             self.imagined.remove(&bdi);
-            self.let_go(bdi, &device, events)?;
+            self.release_device(bdi, &device, events)?;
         }
         for bdi in names {
             // A look must be cheap: of a device that is left alone it only checks the sequence number, which tells of
@@ -219,7 +219,7 @@ impl Governor {
                         match self.seat(&bdi, by_name) {
                             Ok(Some(seat)) => self.add(&bdi, disk, seat, budget_ns, known, events),
                             Ok(None) => {}
-                            Err(error) => self.say_alone(&bdi, &disk.name, &error.to_string(), events),
+                            Err(error) => self.report_ungoverned(&bdi, &disk.name, &error.to_string(), events),
                         }
                         continue;
                     }
@@ -228,14 +228,14 @@ impl Governor {
                 Some(Kind::Alone { name, why }) => (name, why),
                 None => continue,
             };
-            self.say_alone(&bdi, &why.0, why.1, events);
+            self.report_ungoverned(&bdi, &why.0, why.1, events);
         }
         Ok(())
     }
 
     /// A drive whose medium was taken out keeps its bdi, with the limit that was set. The limit is put back, so that it
     /// does not hold the next medium.
-    fn let_go(&self, bdi: String, device: &Device, events: &mut Vec<Event>) -> Result<(), HostError> {
+    fn release_device(&self, bdi: String, device: &Device, events: &mut Vec<Event>) -> Result<(), HostError> {
         let name = || device.disk.name.clone();
         let is_ours = device.seat.ours().is_some() && device.seat.foreign().is_none();
         if is_ours
@@ -244,24 +244,32 @@ impl Governor {
             && self.host.values(&bdi).ok().flatten() == device.seat.ours()
         {
             let what = match self.host.set(&bdi, device.seat.original()) {
-                Ok(()) => Some(What::PutBack),
+                Ok(()) => Some(EventKind::PutBack),
                 Err(HostError::Gone { .. }) => None,
                 Err(error) if error.is_general() => return Err(error),
-                Err(error) => Some(What::Refused(error.to_string())),
+                Err(error) => Some(EventKind::Refused(error.to_string())),
             };
             events.extend(what.map(|what| Event { bdi: bdi.clone(), device: name(), what }));
         }
-        events.push(Event { device: name(), bdi, what: What::Gone });
+        events.push(Event { device: name(), bdi, what: EventKind::Gone });
         Ok(())
     }
 
-    fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Seat>, HostError> {
-        Ok(self.host.values(bdi)?.map(|found| Seat::new(found, by_name)))
+    fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Ownership>, HostError> {
+        Ok(self.host.values(bdi)?.map(|found| Ownership::new(found, by_name)))
     }
 
-    fn add(&mut self, bdi: &str, disk: Disk, seat: Seat, budget_ns: u64, known: Known<'_>, events: &mut Vec<Event>) {
+    fn add(
+        &mut self,
+        bdi: &str,
+        disk: Disk,
+        seat: Ownership,
+        budget_ns: u64,
+        known: PriceLookup<'_>,
+        events: &mut Vec<Event>,
+    ) {
         if let Some(found) = seat.foreign() {
-            events.push(Event { bdi: bdi.to_owned(), device: disk.name.clone(), what: What::Foreign(found) });
+            events.push(Event { bdi: bdi.to_owned(), device: disk.name.clone(), what: EventKind::Foreign(found) });
         }
         self.alone.remove(bdi);
         let (counters, speed) = (self.host.counters(&disk), Speed::new(known(&disk).as_ref()));
@@ -272,11 +280,11 @@ impl Governor {
 
     /// Reports why a device is left alone: once, and again if the reason changes. Drives without a medium are not
     /// reported.
-    fn say_alone(&mut self, bdi: &str, name: &str, why: &str, events: &mut Vec<Event>) {
-        let alone = Alone { why: why.to_owned(), sequence: self.host.sequence_of(bdi) };
+    fn report_ungoverned(&mut self, bdi: &str, name: &str, why: &str, events: &mut Vec<Event>) {
+        let alone = Ungoverned { why: why.to_owned(), sequence: self.host.sequence_of(bdi) };
         let before = self.alone.insert(bdi.to_owned(), alone);
         if why != NO_MEDIUM && before.is_none_or(|before| before.why != why) {
-            events.push(Event { bdi: bdi.to_owned(), device: name.to_owned(), what: What::Alone(why.to_owned()) });
+            events.push(Event { bdi: bdi.to_owned(), device: name.to_owned(), what: EventKind::Alone(why.to_owned()) });
         }
     }
 
@@ -296,14 +304,14 @@ impl Governor {
         &mut self,
         bdi: &str,
         found: Values,
-        machine: Machine,
+        machine: MachineLimits,
         writes: &mut Vec<(String, Values)>,
         events: &mut Vec<Event>,
     ) {
         let Some(device) = self.devices.get_mut(bdi) else { return };
         let (budget_ns, speed) = (device.budget_ns, device.speed.bytes_per_second());
         let wanted =
-            Wanted { budget_ns, budget_bytes: device.speed.bytes_in(budget_ns), bytes_per_second: speed.unwrap_or(0) };
+            Target { budget_ns, budget_bytes: device.speed.bytes_in(budget_ns), bytes_per_second: speed.unwrap_or(0) };
         let in_force = device.seat.ours().map(|ours| ours.ratio_ppm);
         let choice = match speed {
             None if self.options.known_only => Choice::FastEnough,
@@ -319,7 +327,7 @@ impl Governor {
             Step::Keep => {}
             Step::Foreign(found) => {
                 device.limit_bytes = None;
-                say(What::Foreign(found));
+                say(EventKind::Foreign(found));
             }
             Step::Write(values) => {
                 device.limit_bytes = limit_bytes;
@@ -327,9 +335,9 @@ impl Governor {
                 say(match limit_bytes {
                     Some(limit_bytes) => {
                         let ratio_ppm = values.ratio_ppm;
-                        What::Limited { limit_bytes, ratio_ppm, bytes_per_second: speed, budget_ns }
+                        EventKind::Limited { limit_bytes, ratio_ppm, bytes_per_second: speed, budget_ns }
                     }
-                    None => What::Released,
+                    None => EventKind::Released,
                 });
             }
         }
@@ -372,13 +380,13 @@ impl Governor {
         device.limit_bytes = None;
         let found = self.host.values(bdi).ok().flatten().unwrap_or(device.seat.original());
         device.seat.refused(found);
-        let what = What::Refused(error.to_string());
+        let what = EventKind::Refused(error.to_string());
         events.push(Event { bdi: bdi.to_owned(), device: device.disk.name.clone(), what });
     }
 
-    fn entries(&self) -> BTreeMap<String, Entry> {
-        let ours = |seat: &Seat| seat.ours().filter(|_| seat.foreign().is_none()).map(|ours| ours.ratio_ppm);
-        let entry = |device: &Device| Entry {
+    fn entries(&self) -> BTreeMap<String, JournalEntry> {
+        let ours = |seat: &Ownership| seat.ours().filter(|_| seat.foreign().is_none()).map(|ours| ours.ratio_ppm);
+        let entry = |device: &Device| JournalEntry {
             name: device.disk.name.clone(),
             number: device.disk.number.clone(),
             sequence: device.disk.sequence,
@@ -431,7 +439,7 @@ impl Governor {
 
 impl From<Restored> for Event {
     fn from(restored: Restored) -> Self {
-        let what = restored.foreign.map_or(What::PutBack, What::Foreign);
+        let what = restored.foreign.map_or(EventKind::PutBack, EventKind::Foreign);
         Self { bdi: restored.bdi, device: restored.name, what }
     }
 }

@@ -20,7 +20,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::law::{Counters, Machine, Values};
+use crate::law::{Counters, MachineLimits, Values};
 
 pub(crate) use backlog::Backlogs;
 pub(crate) use block::NO_MEDIUM;
@@ -147,7 +147,7 @@ impl Host {
     ///
     /// # Errors
     /// Without `/proc/vmstat`.
-    pub fn machine(&self) -> Result<Machine, HostError> {
+    pub fn machine(&self) -> Result<MachineLimits, HostError> {
         let path = self.path("proc/vmstat");
         let text = fs::read_to_string(&path).map_err(|error| HostError::of(&path, &error))?;
         let bytes = |name: &str| {
@@ -158,7 +158,7 @@ impl Host {
         let found = bytes("nr_dirty_threshold").zip(bytes("nr_dirty_background_threshold"));
         let (dirty_bytes, background_bytes) =
             found.ok_or_else(|| HostError::Nonsense { path, text: "no nr_dirty_threshold".to_owned() })?;
-        Ok(Machine { dirty_bytes, background_bytes })
+        Ok(MachineLimits { dirty_bytes, background_bytes })
     }
 
     /// The identity of this boot: values that were set before a reboot are gone.

@@ -28,7 +28,7 @@ const LOCK: &str = "govern.lock";
 /// The entry of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The device's name.
     pub name: String,
     /// Its disk's number.
@@ -62,7 +62,7 @@ pub struct Journal {
     /// The governor's process.
     pub pid: u32,
     /// By bdi.
-    pub devices: BTreeMap<String, Entry>,
+    pub devices: BTreeMap<String, JournalEntry>,
 }
 
 /// Errors of the journal.
@@ -177,7 +177,7 @@ impl Locked {
     }
 
     /// Replaces the old file with a whole new one.
-    pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, Entry>) -> Result<(), HostError> {
+    pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, JournalEntry>) -> Result<(), HostError> {
         let journal = Journal { version: VERSION, boot_id: host.boot_id(), pid: std::process::id(), devices };
         let path = self.directory.join(NAME);
         let new = path.with_extension("json.new");
@@ -223,7 +223,7 @@ pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restore
 }
 
 /// Puts one device back, if it is the same device and still has a governor's values. None if there was nothing to do.
-fn put_back(host: &Host, bdi: &str, entry: &Entry) -> Result<Option<Restored>, HostError> {
+fn put_back(host: &Host, bdi: &str, entry: &JournalEntry) -> Result<Option<Restored>, HostError> {
     if entry.ours_ppm.is_empty() {
         return Ok(None);
     }

@@ -13,17 +13,17 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod fake_host;
 mod governor;
 mod host;
 mod journal;
 mod law;
-#[cfg(test)]
-mod made_up;
 
-pub use governor::{Event, Governor, Known, Options, Row, What};
+pub use governor::{Event, EventKind, Governor, Options, PriceLookup, Row};
 pub use host::{Disk, Host, HostError, Kind};
-pub use journal::{Entry, Journal, JournalError, Restored, restore, running};
+pub use journal::{Journal, JournalEntry, JournalError, Restored, restore, running};
 pub use law::{
-    BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, Choice, Counters, DEFAULT_BUDGET_NS, Flow, Machine, Seat, Speed, Step,
-    Values, Wanted, choose,
+    BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, Choice, Counters, DEFAULT_BUDGET_NS, Flow, MachineLimits, Ownership, Speed,
+    Step, Target, Values, choose,
 };

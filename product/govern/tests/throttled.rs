@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use afflux_govern::{Governor, Host, Options, What};
+use afflux_govern::{EventKind, Governor, Host, Options};
 
 const THROTTLE: &str = "/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device";
 const LIMIT: u64 = 25_000_000;
@@ -83,7 +83,7 @@ fn a_limit_above_the_disk_is_the_speed_that_is_told() {
         loop {
             governor.sample(began.elapsed().as_nanos() as u64);
             for event in governor.look(&|_| None).unwrap() {
-                if let What::Limited { limit_bytes, .. } = event.what {
+                if let EventKind::Limited { limit_bytes, .. } = event.what {
                     println!("{:?}: a limit of {} MB", began.elapsed(), limit_bytes / 1_000_000);
                 }
             }

@@ -18,7 +18,8 @@ use std::time::Instant;
 
 use afflux_budget::Budget;
 use afflux_engine::policy::{
-    Admission, AnyPolicy, Asked, Completed, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room, View,
+    Admission, AnyPolicy, Completed, DecisionTiming, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room,
+    View,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_engine::settings::Settings;
@@ -74,7 +75,7 @@ impl DevicePolicy for Every {
 
     fn needs(&self) -> Needs {
         Needs {
-            asked: Asked::After,
+            decision_timing: DecisionTiming::After,
             shared_counters: true,
             memory_guard: true,
             background_share: BackgroundShare::OfMemory,

@@ -22,7 +22,7 @@ use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
-pub use self::file::{HostFile, SpareDescriptors, TakenBack};
+pub use self::file::{HostFile, RevokedDescriptors, SpareDescriptors};
 use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;
@@ -30,7 +30,7 @@ use crate::platform::LinuxPlatform;
 use crate::pool::{Job, WorkerPool};
 use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
 use crate::reactor::{Mail, Reactor};
-use crate::watch::Telling;
+use crate::watch::ReportedLook;
 
 /// Most bytes of one request: one bio of 256 pages.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
@@ -61,7 +61,7 @@ pub struct HostDevice {
 }
 
 /// The host object under a device.
-struct Place {
+struct HostObject {
     /// The directory whose free space the device asks for; none if the device allocates nothing.
     directory: Option<OwnedFd>,
     file_bytes_max: u64,
@@ -98,7 +98,7 @@ impl HostDevice {
             Caching::Auto => probe::access(directory.as_fd()),
             Caching::Buffered => Access::Buffered { reason: "as asked for".to_owned() },
         };
-        let place = Place {
+        let place = HostObject {
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             free_bytes,
             grows_files: probe::grows_files(directory.as_fd()),
@@ -112,7 +112,7 @@ impl HostDevice {
     pub fn of_block_device(platform: &LinuxPlatform, device: OwnedFd, bytes: u64) -> Arc<Self> {
         let access = probe::block_device_access(device.as_fd());
         // A block device allocates nothing, and its end stays in place.
-        let place = Place {
+        let place = HostObject {
             directory: None,
             file_bytes_max: bytes,
             free_bytes: u64::MAX,
@@ -122,7 +122,7 @@ impl HostDevice {
         Self::over(platform, place, access)
     }
 
-    fn over(platform: &LinuxPlatform, place: Place, access: Access) -> Arc<Self> {
+    fn over(platform: &LinuxPlatform, place: HostObject, access: Access) -> Arc<Self> {
         let (block_bytes, memory_align) = match access {
             Access::Direct { block_bytes, memory_align } => (block_bytes, memory_align),
             Access::Buffered { .. } => (512, 1),
@@ -318,7 +318,7 @@ fn block(mut flight: Box<Flight>) {
                 }
             }
         };
-        let _telling = Telling::after(0);
+        let _telling = ReportedLook::after(0);
         answer(flight, result);
     });
 }

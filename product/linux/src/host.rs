@@ -11,6 +11,7 @@
 mod acting;
 mod calls;
 mod climb;
+mod containment;
 mod entries;
 mod filesystems;
 mod identity;
@@ -18,10 +19,9 @@ mod journal;
 mod key;
 mod limits;
 mod listing;
+mod location_file;
 mod marks;
 mod node;
-mod place;
-mod places;
 mod stable;
 mod start;
 mod undo;
@@ -38,17 +38,17 @@ use rustix::fs::{fsync, syncfs};
 
 use self::acting::Acting;
 use self::calls::error_of;
+use self::containment::Roots;
 use self::filesystems::FileSystems;
-use self::journal::Covers;
+use self::journal::SyncScope;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
+pub use self::location_file::kept_places;
 use self::marks::Marks;
 use self::node::HostNode;
-use self::place::Roots;
-pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::{DevicePools, KeptCalls, Lane, Piece, Work};
+use crate::pool::{DevicePools, KeptCalls, Lane, Piece, PoolTask};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -57,7 +57,7 @@ pub struct HostTree {
     exports: Vec<Export>,
     descriptors_max: usize,
     notes: Vec<String>,
-    sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
+    sets: KeptCalls<SetAttributesCall, Result<Changed, VolumeError>>,
     /// Marks by which other servers see that the directories are served.
     _marks: Marks,
 }
@@ -145,14 +145,14 @@ impl Core {
         node: &Arc<HostNode>,
         also: Option<Arc<HostNode>>,
         stable: &mut Stable,
-    ) -> Option<Work> {
+    ) -> Option<PoolTask> {
         let core = Arc::clone(self);
         let also = also.filter(|also| !Arc::ptr_eq(also, node));
         if let Some(shared) = self.file_systems.shared_sync(node.device()) {
             let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
             *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
             let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
-            return leads.then(|| Work::posted(lead));
+            return leads.then(|| PoolTask::posted(lead));
         }
         if also.is_some() {
             // Two syncs, in an order that the volume knows.
@@ -162,12 +162,12 @@ impl Core {
         *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
         let node = Arc::clone(node);
         let lead = move || node.syncs().lead(|_| core.sync(&node));
-        leads.then(|| Work::posted(lead))
+        leads.then(|| PoolTask::posted(lead))
     }
 }
 
 /// A change of attributes, on its thread. COMMIT also makes one, so these calls keep their memory for reuse.
-struct SetNow {
+struct SetAttributesCall {
     core: Arc<Core>,
     node: Arc<HostNode>,
     acting: Acting,
@@ -175,7 +175,7 @@ struct SetNow {
     durable: bool,
 }
 
-impl SetNow {
+impl SetAttributesCall {
     fn set(&self) -> Result<Changed, VolumeError> {
         self.core.confined(&self.node)?;
         self.core.apply(&self.node, &self.acting, &self.change)?;
@@ -183,8 +183,8 @@ impl SetNow {
     }
 }
 
-impl Piece<Result<Changed, VolumeError>> for SetNow {
-    fn carry_out(self) -> (Result<Changed, VolumeError>, Option<Work>) {
+impl Piece<Result<Changed, VolumeError>> for SetAttributesCall {
+    fn carry_out(self) -> (Result<Changed, VolumeError>, Option<PoolTask>) {
         let mut changed = self.set();
         let more = match &mut changed {
             Ok(changed) if self.durable => self.core.begin_sync(&self.node, None, &mut changed.stable),
@@ -285,19 +285,19 @@ impl Directory for HostTree {
         let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
-        self.sets.run_on(&pool, lane, SetNow { core, node, acting, change, durable }).into()
+        self.sets.run_on(&pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
-        self.acting(node, |core, node, acting| core.told(node, core.access(node, acting)))
+        self.acting(node, |core, node, acting| core.checked_answer(node, core.access(node, acting)))
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
-        self.with(node, |core, node| core.told(node, calls::read_link(node.fd())))
+        self.with(node, |core, node| core.checked_answer(node, calls::read_link(node.fd())))
     }
 
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
-        self.with(node, move |core, node| core.told(node, core.open_data(node, must_write)))
+        self.with(node, move |core, node| core.checked_answer(node, core.open_data(node, must_write)))
     }
 
     fn create(
@@ -337,14 +337,14 @@ impl Directory for HostTree {
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
-        self.with(node, |core, node| core.told(node, core.sync(node)))
+        self.with(node, |core, node| core.checked_answer(node, core.sync(node)))
     }
 
     fn sync_everything(&self) -> Pending<'_, ()> {
         Pending::by(async {
             for (device, mount) in self.core.file_systems.all_mounts() {
                 let shared = self.core.file_systems.shared_sync(device);
-                let everything = shared.is_some_and(|shared| shared.covers == Covers::Everything);
+                let everything = shared.is_some_and(|shared| shared.covers == SyncScope::Everything);
                 let sync = move || if everything { fsync(&mount) } else { syncfs(&mount) };
                 self.core.pools.of(device).run(sync).await.map_err(error_of)?;
             }
@@ -353,11 +353,11 @@ impl Directory for HostTree {
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {
-        self.with(node, |core, node| core.told(node, calls::space(node.fd())))
+        self.with(node, |core, node| core.checked_answer(node, calls::space(node.fd())))
     }
 
     fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
-        self.with(node, |core, node| core.told(node, calls::path_limits(node.fd())))
+        self.with(node, |core, node| core.checked_answer(node, calls::path_limits(node.fd())))
     }
 }
 

@@ -10,7 +10,7 @@ mod claim;
 mod clock;
 mod device;
 mod filter;
-mod foreign;
+mod foreign_wakers;
 mod host;
 mod host_memory;
 mod local;
@@ -26,9 +26,9 @@ mod users;
 mod watch;
 
 pub use claim::{Claim, claim, unclaim};
-pub use device::{Caching, HostDevice, HostFile, SpareDescriptors, TakenBack};
+pub use device::{Caching, HostDevice, HostFile, RevokedDescriptors, SpareDescriptors};
 pub use filter::refuse_foreign_calls;
-pub use foreign::{HeldWakes, contain};
+pub use foreign_wakers::{DeferredWakes, contain};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };

@@ -26,7 +26,7 @@ impl Node {
     fn new(platform: u64, counters: &Counters) -> &'static Self {
         let made = Cell::new(std::ptr::null_mut());
         let raw = Box::into_raw(Box::new(Self { platform, local: Local::new(counters), next: Cell::new(None), made }));
-        // SAFETY: just made, and given back by `let_go_of_forgotten` alone.
+        // SAFETY: just made, and given back by `drop_forgotten` alone.
         let node = unsafe { &*raw };
         node.made.set(raw);
         node
@@ -62,7 +62,7 @@ impl Drop for GiveBack {
             at = node.next.take();
             idle.push(Idle(node));
         }
-        let_go_of_forgotten(&mut idle);
+        drop_forgotten(&mut idle);
     }
 }
 
@@ -82,7 +82,7 @@ fn find(platform: u64, counters: &Counters) -> &Local {
         at = node.next.get();
     }
     let node = at.unwrap_or_else(|| {
-        give_back_forgotten();
+        release_forgotten();
         let node = take_idle(platform).unwrap_or_else(|| Node::new(platform, counters));
         node.next.set(ALL.get());
         ALL.set(Some(node));
@@ -96,13 +96,13 @@ fn find(platform: u64, counters: &Counters) -> &Local {
 
 fn take_idle(platform: u64) -> Option<&'static Node> {
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
-    let_go_of_forgotten(&mut idle);
+    drop_forgotten(&mut idle);
     let at = idle.iter().position(|idle| idle.0.platform == platform)?;
     Some(idle.swap_remove(at).0)
 }
 
 /// Removes the blocks of ended platforms from this thread's list: a thread may outlive very many platforms.
-fn give_back_forgotten() {
+fn release_forgotten() {
     NEWEST.set(None);
     let mut at = ALL.take();
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,7 @@ fn give_back_forgotten() {
     }
 }
 
-fn let_go_of_forgotten(idle: &mut Vec<Idle>) {
+fn drop_forgotten(idle: &mut Vec<Idle>) {
     for at in (0..idle.len()).rev() {
         if idle[at].0.local.is_forgotten() {
             let Idle(node) = idle.swap_remove(at);

@@ -1,7 +1,7 @@
 //! Sockets for protocol machines: listeners, connections, serving.
 //!
 //! Owns: nothing itself; see its modules.
-//! Does not own: protocols: a connection moves bytes between a socket and a `afflux_frontend::Machine`.
+//! Does not own: protocols: a connection moves bytes between a socket and a `afflux_frontend::ProtocolMachine`.
 //! Invariants: page frames go to the kernel in place, without a copy, and are released when sent.
 
 mod connection;

@@ -24,7 +24,7 @@ use afflux_engine::{Nanos, Platform, WallNanos};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use crate::foreign::{self, Elsewhere, HeldWakes};
+use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
 use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, local, watch};
 
@@ -123,7 +123,7 @@ impl Reactors {
     }
 
     /// Like [`Reactors::start`], but a panic in a task calls `on_panic` and drops the task.
-    pub fn start_told(count: usize, choice: IoChoice, on_panic: OnPanic) -> Result<Self, StartError> {
+    pub fn start_with_panic_hook(count: usize, choice: IoChoice, on_panic: OnPanic) -> Result<Self, StartError> {
         Self::start_as(count, choice, Some(on_panic))
     }
 
@@ -182,7 +182,7 @@ impl Reactors {
     /// threads have not ended. They end once the kernel has answered; the operations cannot be withdrawn.
     #[must_use]
     pub fn stop_within(mut self, patience: Duration) -> bool {
-        self.tell_to_stop();
+        self.request_stop();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         let all_ended = ended.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
         if !all_ended {
@@ -191,7 +191,7 @@ impl Reactors {
         all_ended
     }
 
-    fn tell_to_stop(&self) {
+    fn request_stop(&self) {
         let Shared { reactors, ahead, spare_rings, .. } = &*self.platform.shared;
         for remote in reactors.iter().chain([ahead]) {
             let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
@@ -207,7 +207,7 @@ impl Reactors {
 
 impl Drop for Reactors {
     fn drop(&mut self) {
-        self.tell_to_stop();
+        self.request_stop();
         for thread in self.threads.drain(..) {
             // A reactor's own thread cannot be joined here; it ends after this.
             if thread.thread().id() != std::thread::current().id() {
@@ -232,7 +232,7 @@ impl LinuxPlatform {
         let (told, started) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             first();
-            let _held = HeldWakes::new();
+            let _held = DeferredWakes::new();
             let reactor = match Reactor::new(platform, remote, ability, None) {
                 Ok(reactor) => reactor,
                 Err(error) => return drop(told.send(Err(error))),
@@ -269,7 +269,7 @@ impl LinuxPlatform {
 
     /// As [`LinuxPlatform::block_on`], but instead of panicking it drops the future unpolled and returns an error.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
-        let _held = HeldWakes::new();
+        let _held = DeferredWakes::new();
         let reactor = self.waiting_reactor();
         let entered = reactor.try_enter().ok_or(WaitInside)?;
         let output = reactor.block_on(future);
@@ -283,7 +283,7 @@ impl LinuxPlatform {
     /// Does work that a task of another program awaits. The work never sees the task's waker: the waker is called where
     /// no lock is held, and a panic in it ends there.
     pub async fn for_foreign_task<T>(&self, work: impl Future<Output = T>) -> T {
-        foreign::awaited(work, || -> Arc<dyn Elsewhere> { Arc::<Remote>::clone(self.next_reactor()) }).await
+        foreign_wakers::awaited(work, || -> Arc<dyn WakeThread> { Arc::<Remote>::clone(self.next_reactor()) }).await
     }
 
     /// Gives back this thread's ring, if it did I/O in [`LinuxPlatform::block_on`]; the next thread that needs a ring

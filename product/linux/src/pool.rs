@@ -30,20 +30,20 @@ pub(crate) use self::call::{KeptCalls, Piece};
 pub(crate) use self::queue::Lane;
 use self::queue::Queue;
 use crate::clock;
-use crate::foreign::{HeldWakes, make_wakes};
+use crate::foreign_wakers::{DeferredWakes, make_wakes};
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// A piece of work for a thread of a pool.
-pub(crate) enum Work {
+pub(crate) enum PoolTask {
     /// Work in a box of its own.
     Posted(Box<dyn FnOnce() + Send>),
     /// Work with its memory elsewhere.
     Job(Arc<dyn Job>),
 }
 
-impl Work {
+impl PoolTask {
     pub(crate) fn posted(work: impl FnOnce() + Send + 'static) -> Self {
         Self::Posted(Box::new(work))
     }
@@ -86,13 +86,13 @@ struct Inner {
     queue_max: usize,
     /// Most threads that may be on their way to the queue.
     coming_max: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Signalled when the last thread of a closed pool has ended.
     all_ended: Condvar,
 }
 
-struct State {
-    queue: Queue<Work>,
+struct PoolState {
+    queue: Queue<PoolTask>,
     threads: usize,
     /// Idle threads; the last of them is idle for the shortest time. The remover of a thread wakes it.
     idle: Vec<Thread>,
@@ -116,7 +116,7 @@ impl WorkerPool {
                 threads_max: threads_max.max(1),
                 queue_max: queue_max.max(1),
                 coming_max: thread::available_parallelism().map_or(1, usize::from),
-                state: Mutex::new(State::new(threads_max.max(1))),
+                state: Mutex::new(PoolState::new(threads_max.max(1))),
                 all_ended: Condvar::new(),
             }))),
         }
@@ -159,8 +159,8 @@ impl WorkerPool {
             state.waiting.insert(ticket, waker.clone());
             return Entrance::Waits(ticket);
         }
-        state.queue.push(lane, Work::Job(call));
-        inner.see_to_threads(state);
+        state.queue.push(lane, PoolTask::Job(call));
+        inner.ensure_threads(state);
         Entrance::Queued
     }
 
@@ -182,15 +182,15 @@ impl WorkerPool {
 
     /// As [`WorkerPool::post`], for work of a lane.
     pub(crate) fn post_on(&self, lane: Lane, work: impl FnOnce() + Send + 'static) {
-        self.post_work(lane, Work::posted(work));
+        self.post_work(lane, PoolTask::posted(work));
     }
 
     /// As [`WorkerPool::post`].
     pub(crate) fn post_job(&self, job: Arc<dyn Job>) {
-        self.post_work(Lane::default(), Work::Job(job));
+        self.post_work(Lane::default(), PoolTask::Job(job));
     }
 
-    fn post_work(&self, lane: Lane, work: Work) {
+    fn post_work(&self, lane: Lane, work: PoolTask) {
         let inner = &self.owner.0;
         let mut state = inner.lock();
         if state.closed {
@@ -198,13 +198,13 @@ impl WorkerPool {
             return drop(work);
         }
         state.queue.push(lane, work);
-        inner.see_to_threads(state);
+        inner.ensure_threads(state);
     }
 
     /// As [`WorkerPool::post`]; but a thread of the pool itself does the work, right after the result of its current
     /// work. This wakes no other thread.
     pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
-        let mut work = Some(Work::posted(work));
+        let mut work = Some(PoolTask::posted(work));
         let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
             Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
             _ => {}
@@ -217,14 +217,14 @@ impl WorkerPool {
     pub fn stop_within(&self, patience: Duration) -> bool {
         let inner = &self.owner.0;
         inner.close();
-        let busy = |state: &mut State| state.threads > 0 || !state.queue.is_empty();
+        let busy = |state: &mut PoolState| state.threads > 0 || !state.queue.is_empty();
         let waited = inner.all_ended.wait_timeout_while(inner.lock(), patience, busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     /// Whether the current thread is one of the pool's.
     pub fn is_own_thread(&self) -> bool {
-        let own = |left: &RefCell<Option<(Arc<Inner>, Vec<Work>)>>| {
+        let own = |left: &RefCell<Option<(Arc<Inner>, Vec<PoolTask>)>>| {
             left.borrow().as_ref().is_some_and(|(inner, _)| Arc::ptr_eq(inner, &self.owner.0))
         };
         LEFT.try_with(own).unwrap_or(false)
@@ -244,11 +244,11 @@ impl Drop for Owner {
 
 thread_local! {
     /// On a thread of a pool: the pool, and the work to do after the current result was given.
-    static LEFT: RefCell<Option<(Arc<Inner>, Vec<Work>)>> = const { RefCell::new(None) };
+    static LEFT: RefCell<Option<(Arc<Inner>, Vec<PoolTask>)>> = const { RefCell::new(None) };
 }
 
 /// Called by long work on a thread of a pool: does the work left for later.
-pub(crate) fn do_what_is_left() {
+pub(crate) fn run_deferred() {
     let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
     while let Some(work) = next() {
         // It may panic; the thread goes on.
@@ -257,7 +257,7 @@ pub(crate) fn do_what_is_left() {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -273,7 +273,7 @@ impl Inner {
 
     /// Called with work in the queue: wakes or starts a thread, unless enough are on their way. Does the work here if
     /// the host gives us no thread at all.
-    fn see_to_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    fn ensure_threads(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>) {
         if state.coming >= self.coming_max {
             return;
         }
@@ -308,7 +308,7 @@ impl Inner {
 
     fn serve(self: Arc<Self>) {
         LEFT.set(Some((Arc::clone(&self), Vec::new())));
-        let _held = HeldWakes::new();
+        let _held = DeferredWakes::new();
         let mut state = self.lock();
         state.coming -= 1;
         loop {
@@ -318,7 +318,7 @@ impl Inner {
                     drop(state);
                 } else {
                     // The work taken here may be long.
-                    self.see_to_threads(state);
+                    self.ensure_threads(state);
                 }
                 waker.into_iter().for_each(Waker::wake);
                 make_wakes();
@@ -326,7 +326,7 @@ impl Inner {
                 // lost. The thread goes on.
                 let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
                 make_wakes();
-                do_what_is_left();
+                run_deferred();
                 make_wakes();
                 state = self.lock();
                 state.queue.end(lane);
@@ -350,7 +350,7 @@ impl Inner {
     }
 
     /// Waits for work. True if none came for so long that the thread can end.
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, PoolState>) -> (MutexGuard<'a, PoolState>, bool) {
         let me = thread::current();
         let until = clock::monotonic().0 + IDLE.as_nanos() as u64;
         state.idle.push(me.clone());
@@ -371,7 +371,7 @@ impl Inner {
     }
 }
 
-impl State {
+impl PoolState {
     fn new(threads_max: usize) -> Self {
         Self {
             queue: Queue::new(threads_max),
@@ -386,7 +386,7 @@ impl State {
     }
 
     /// The next piece of work that may have a thread, and the future that gets its place in the queue.
-    fn take(&mut self) -> (Option<(Lane, Work)>, Option<Waker>) {
+    fn take(&mut self) -> (Option<(Lane, PoolTask)>, Option<Waker>) {
         match self.queue.take() {
             Some(taken) => (Some(taken), self.grant()),
             None => (None, None),

@@ -35,8 +35,8 @@ use self::ring::Ring;
 use self::slots::Slots;
 use self::timers::Timers;
 use crate::clock;
-use crate::foreign::make_wakes;
-use crate::watch::Telling;
+use crate::foreign_wakers::make_wakes;
+use crate::watch::ReportedLook;
 
 pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
@@ -327,7 +327,7 @@ impl Reactor {
         make_wakes();
         let told = self.reaped.borrow().is_empty();
         let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
-        if busy || !self.remote.fall_asleep() {
+        if busy || !self.remote.prepare_to_wait() {
             self.drive(Some(Duration::ZERO));
         } else {
             let due = self.timers.borrow().earliest();
@@ -421,7 +421,7 @@ impl Reactor {
             let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
             // The remaining completions were there at this look.
             self.there_since.update(|since| since.or(Some(self.looked.get())));
-            Some(Telling::after(away_ns))
+            Some(ReportedLook::after(away_ns))
         };
         for _ in 0..TOLD_A_TURN {
             let next = self.reaped.borrow_mut().pop_front();

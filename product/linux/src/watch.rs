@@ -33,9 +33,9 @@ thread_local! {
 }
 
 /// While this lives, the thread reports the completions of one look.
-pub(crate) struct Telling;
+pub(crate) struct ReportedLook;
 
-impl Telling {
+impl ReportedLook {
     /// The thread had not looked for `away_ns` before it found them.
     pub(crate) fn after(away_ns: u64) -> Self {
         LOOK.set(Look::Away(away_ns));
@@ -43,7 +43,7 @@ impl Telling {
     }
 }
 
-impl Drop for Telling {
+impl Drop for ReportedLook {
     fn drop(&mut self) {
         LOOK.set(Look::None);
     }

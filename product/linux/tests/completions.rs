@@ -21,11 +21,11 @@ const PAGE: u64 = 4096;
 const FILE_BYTES: u64 = 8 << 20;
 
 /// The report of one completion, with the instant and the oldest request that was left.
-type Told = (Nanos, Completed, BusyTimes, Option<Nanos>);
+type CompletionReport = (Nanos, Completed, BusyTimes, Option<Nanos>);
 
 /// Records the reports.
 #[derive(Default)]
-struct Notes(Mutex<Vec<Told>>);
+struct Notes(Mutex<Vec<CompletionReport>>);
 
 impl DevicePolicy for Notes {
     type Payer = ();
@@ -76,7 +76,7 @@ impl DevicePolicy for Notes {
 }
 
 /// Writes, flushes and reads a file; returns the reports, and the time of the whole.
-fn told(choice: IoChoice, caching: Caching) -> (Vec<Told>, u64) {
+fn told(choice: IoChoice, caching: Caching) -> (Vec<CompletionReport>, u64) {
     let scratch = Scratch::new(&std::env::temp_dir(), "completions").unwrap();
     let path = scratch.path();
     let reactors = Reactors::start(2, choice).unwrap();

@@ -84,7 +84,7 @@ impl Device for MemoryDisk {
     }
 }
 
-struct Lab {
+struct RaceFixture {
     platform: LinuxPlatform,
     engine: Arc<Engine<LinuxPlatform>>,
     disk: Arc<MemoryDisk>,
@@ -92,7 +92,7 @@ struct Lab {
     _reactors: Reactors,
 }
 
-impl Lab {
+impl RaceFixture {
     fn new(frames: u64, knobs: &[&str]) -> Self {
         let reactors = Reactors::start(2, IoChoice::Syscalls).unwrap();
         let platform = reactors.platform();
@@ -119,7 +119,7 @@ fn next(random: &mut u64, below: u64) -> u64 {
 
 #[test]
 fn what_a_guard_shows_stays_while_the_file_is_cut() {
-    let lab = Lab::new(256, &[]);
+    let lab = RaceFixture::new(256, &[]);
     let file = lab.file(0);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -150,7 +150,7 @@ const FILES: u64 = 3;
 const FILE_SECTORS: u64 = 64 * 8;
 
 /// Random steps on this thread's sectors; every page has some of them.
-fn one_thread(lab: &Lab, files: &[File], phase: u64, own: u64, known: &mut HashMap<(u64, u64), u8>) {
+fn one_thread(lab: &RaceFixture, files: &[File], phase: u64, own: u64, known: &mut HashMap<(u64, u64), u8>) {
     let mut random = phase * THREADS + own;
     for step in 0..2000_u64 {
         let which = next(&mut random, FILES);
@@ -184,7 +184,7 @@ fn one_thread(lab: &Lab, files: &[File], phase: u64, own: u64, known: &mut HashM
 #[test]
 fn threads_find_what_they_wrote_and_nothing_leaks() {
     let knobs = ["dirty_expire_centisecs=1", "dirty_writeback_centisecs=1", "dirty_ratio=60"];
-    let lab = Lab::new(96, &knobs);
+    let lab = RaceFixture::new(96, &knobs);
     let files: Vec<File> = (0..FILES).map(|number| lab.file(number)).collect();
     for file in &files {
         lab.platform.block_on(lab.engine.set_size(file, FILE_SECTORS * SECTOR)).unwrap();

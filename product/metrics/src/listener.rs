@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use crate::request::{Asked, HEAD_BYTES_MAX, answer, asked};
+use crate::request::{HEAD_BYTES_MAX, ScrapeRequest, answer, parse};
 
 /// Time before another attempt after a failure of the host, such as a lack of descriptors.
 const SHORTAGE_PAUSE: Duration = Duration::from_millis(100);
@@ -145,7 +145,7 @@ impl<F: Fn() -> String> Service<F> {
             }
             last.insert((now, figures())).1.clone()
         };
-        connections.retain_mut(|it| it.since.elapsed() < bounds.lasting && it.goes_on(&mut made).is_ok());
+        connections.retain_mut(|it| it.since.elapsed() < bounds.lasting && it.advance(&mut made).is_ok());
     }
 }
 
@@ -161,7 +161,7 @@ struct Connection {
 }
 
 /// The connection must be closed.
-struct Over;
+struct ConnectionOver;
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
@@ -176,7 +176,7 @@ impl Connection {
     }
 
     /// Does all work that needs no waiting.
-    fn goes_on(&mut self, figures: &mut impl FnMut() -> String) -> Result<(), Over> {
+    fn advance(&mut self, figures: &mut impl FnMut() -> String) -> Result<(), ConnectionOver> {
         while self.answer.is_none() {
             let mut bytes = [0; 2048];
             let room = bytes.len().min(HEAD_BYTES_MAX - self.head.len());
@@ -184,8 +184,8 @@ impl Connection {
                 0 => return Ok(()),
                 count => self.head.extend_from_slice(&bytes[..count]),
             }
-            let asked = asked(&self.head);
-            if asked != Asked::More {
+            let asked = parse(&self.head);
+            if asked != ScrapeRequest::More {
                 self.answer = Some(answer(asked, &mut *figures));
                 self.head = Vec::new();
             }
@@ -194,33 +194,33 @@ impl Connection {
     }
 
     /// The number of bytes that came; none if there are none now.
-    fn received(&mut self, into: &mut [u8]) -> Result<usize, Over> {
+    fn received(&mut self, into: &mut [u8]) -> Result<usize, ConnectionOver> {
         match self.stream.read(into) {
-            Ok(0) => Err(Over),
+            Ok(0) => Err(ConnectionOver),
             Ok(count) => Ok(count),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-            Err(_) => Err(Over),
+            Err(_) => Err(ConnectionOver),
         }
     }
 
     /// Sends, and then reads further bytes until the peer closes. An earlier close would be a reset, which could
     /// discard the answer.
-    fn send(&mut self) -> Result<(), Over> {
+    fn send(&mut self) -> Result<(), ConnectionOver> {
         let Some(answer) = &mut self.answer else { return Ok(()) };
         while self.sent < answer.len() {
             match self.stream.write(&answer[self.sent..]) {
-                Ok(0) => return Err(Over),
+                Ok(0) => return Err(ConnectionOver),
                 Ok(count) => self.sent += count,
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
-                Err(_) => return Err(Over),
+                Err(_) => return Err(ConnectionOver),
             }
             if self.sent == answer.len() {
                 (*answer, self.sent) = (Vec::new(), 0);
-                self.stream.shutdown(Shutdown::Write).map_err(|_| Over)?;
+                self.stream.shutdown(Shutdown::Write).map_err(|_| ConnectionOver)?;
             }
         }
         self.unasked += self.received(&mut [0; 2048])?;
-        if self.unasked > UNASKED_BYTES_MAX { Err(Over) } else { Ok(()) }
+        if self.unasked > UNASKED_BYTES_MAX { Err(ConnectionOver) } else { Ok(()) }
     }
 }
 

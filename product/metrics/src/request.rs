@@ -12,7 +12,7 @@ pub(crate) const HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// The kinds of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum ScrapeRequest {
     /// The head is still incomplete.
     More,
     /// The figures.
@@ -37,25 +37,29 @@ pub(crate) enum Refusal {
 }
 
 /// The request in the bytes so far.
-pub(crate) fn asked(bytes: &[u8]) -> Asked {
+pub(crate) fn parse(bytes: &[u8]) -> ScrapeRequest {
     let head = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
     let line_end = head.iter().position(|byte| *byte == b'\n');
     let Some(line_end) = line_end else {
-        return if bytes.len() >= HEAD_BYTES_MAX { Asked::Refused(Refusal::TooLong) } else { Asked::More };
+        return if bytes.len() >= HEAD_BYTES_MAX {
+            ScrapeRequest::Refused(Refusal::TooLong)
+        } else {
+            ScrapeRequest::More
+        };
     };
     let first = first_line(&head[..line_end]);
-    if first == Asked::Refused(Refusal::NotHttp) {
+    if first == ScrapeRequest::Refused(Refusal::NotHttp) {
         return first;
     }
     let ends = |window: &[u8]| window == b"\n\r\n" || window.starts_with(b"\n\n");
     let has_ended = head[line_end..].windows(3).any(ends) || head.ends_with(b"\n\n");
     match has_ended {
         true if host(&head[line_end..]).is_some_and(|host| !is_this_machine(host)) => {
-            Asked::Refused(Refusal::OtherHost)
+            ScrapeRequest::Refused(Refusal::OtherHost)
         }
         true => first,
-        false if bytes.len() >= HEAD_BYTES_MAX => Asked::Refused(Refusal::TooLong),
-        false => Asked::More,
+        false if bytes.len() >= HEAD_BYTES_MAX => ScrapeRequest::Refused(Refusal::TooLong),
+        false => ScrapeRequest::More,
     }
 }
 
@@ -86,8 +90,8 @@ fn is_this_machine(host: &[u8]) -> bool {
     !own.is_empty() && (host == own || host == first(own) || !own.contains('.') && first(&host) == own)
 }
 
-fn first_line(line: &[u8]) -> Asked {
-    let not_http = Asked::Refused(Refusal::NotHttp);
+fn first_line(line: &[u8]) -> ScrapeRequest {
+    let not_http = ScrapeRequest::Refused(Refusal::NotHttp);
     let Ok(line) = str::from_utf8(line) else { return not_http };
     let parts: Vec<&str> = line.trim_end_matches('\r').split(' ').collect();
     let [method, target, version] = parts[..] else { return not_http };
@@ -96,29 +100,33 @@ fn first_line(line: &[u8]) -> Asked {
     }
     let place = target.split('?').next().unwrap_or_default();
     match (method, place) {
-        ("GET" | "HEAD", "/metrics") => Asked::Metrics { head_only: method == "HEAD" },
-        ("GET" | "HEAD", "/") => Asked::Index,
-        ("GET" | "HEAD", _) => Asked::Refused(Refusal::NoSuchPlace),
-        _ => Asked::Refused(Refusal::NoSuchMethod),
+        ("GET" | "HEAD", "/metrics") => ScrapeRequest::Metrics { head_only: method == "HEAD" },
+        ("GET" | "HEAD", "/") => ScrapeRequest::Index,
+        ("GET" | "HEAD", _) => ScrapeRequest::Refused(Refusal::NoSuchPlace),
+        _ => ScrapeRequest::Refused(Refusal::NoSuchMethod),
     }
 }
 
 /// The whole answer. `figures` is called only if they are wanted.
-pub(crate) fn answer(asked: Asked, figures: impl FnOnce() -> String) -> Vec<u8> {
+pub(crate) fn answer(asked: ScrapeRequest, figures: impl FnOnce() -> String) -> Vec<u8> {
     let plain = "text/plain; charset=utf-8";
     let (status, kind, body) = match asked {
-        Asked::Metrics { .. } => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", figures()),
-        Asked::Index => ("200 OK", plain, "Afflux: figures for Prometheus are at /metrics.\n".to_owned()),
-        Asked::More | Asked::Refused(Refusal::NotHttp) => ("400 Bad Request", plain, "not HTTP/1\n".to_owned()),
-        Asked::Refused(Refusal::NoSuchPlace) => ("404 Not Found", plain, "figures are at /metrics\n".to_owned()),
-        Asked::Refused(Refusal::NoSuchMethod) => {
+        ScrapeRequest::Metrics { .. } => ("200 OK", "text/plain; version=0.0.4; charset=utf-8", figures()),
+        ScrapeRequest::Index => ("200 OK", plain, "Afflux: figures for Prometheus are at /metrics.\n".to_owned()),
+        ScrapeRequest::More | ScrapeRequest::Refused(Refusal::NotHttp) => {
+            ("400 Bad Request", plain, "not HTTP/1\n".to_owned())
+        }
+        ScrapeRequest::Refused(Refusal::NoSuchPlace) => {
+            ("404 Not Found", plain, "figures are at /metrics\n".to_owned())
+        }
+        ScrapeRequest::Refused(Refusal::NoSuchMethod) => {
             ("405 Method Not Allowed\r\nAllow: GET, HEAD", plain, "GET /metrics\n".to_owned())
         }
-        Asked::Refused(Refusal::OtherHost) => {
+        ScrapeRequest::Refused(Refusal::OtherHost) => {
             let body = "this is not the host that was asked for: ask by its address or its own name\n";
             ("421 Misdirected Request", plain, body.to_owned())
         }
-        Asked::Refused(Refusal::TooLong) => {
+        ScrapeRequest::Refused(Refusal::TooLong) => {
             ("431 Request Header Fields Too Large", plain, format!("a head has at most {HEAD_BYTES_MAX} bytes\n"))
         }
     };
@@ -128,7 +136,7 @@ pub(crate) fn answer(asked: Asked, figures: impl FnOnce() -> String) -> Vec<u8> 
         X-Content-Type-Options: nosniff\r\n\r\n"
     );
     let mut answer = head.into_bytes();
-    if asked != (Asked::Metrics { head_only: true }) {
+    if asked != (ScrapeRequest::Metrics { head_only: true }) {
         answer.extend_from_slice(body.as_bytes());
     }
     answer

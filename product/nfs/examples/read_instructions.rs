@@ -12,7 +12,7 @@ mod world;
 
 use std::task::{Context, Waker};
 
-use afflux_frontend::{Machine, Segment};
+use afflux_frontend::{ProtocolMachine, Segment};
 use afflux_linux::IoChoice;
 use nfs3_types::nfs3::{COMMIT3args, COMMIT3res, READ3args, WRITE3args, WRITE3res, stable_how};
 use nfs3_types::xdr_codec::Opaque;

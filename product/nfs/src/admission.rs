@@ -150,48 +150,48 @@ impl Rules {
         Self { serving_user: Some(uid), ..Self::of_callers(Arc::new(|_| (NOBODY, Vec::new()))) }
     }
 
-    fn standing(&self, peer: &Peer) -> Standing {
+    fn standing(&self, peer: &Peer) -> PeerRights {
         match peer.origin {
             Origin::User(owner) => self.standing_here(owner),
             // Its socket may have belonged to any user of this host.
-            Origin::Orphan => Standing::Refused,
+            Origin::Orphan => PeerRights::Refused,
             Origin::Elsewhere => self.standing_elsewhere(peer),
         }
     }
 
     /// The standing of a process of this host.
-    fn standing_here(&self, owner: u32) -> Standing {
+    fn standing_here(&self, owner: u32) -> PeerRights {
         let acts = match (self.serving_user, self.squash) {
             // The process gains nothing: its user could do the same without the server, or all users have access.
-            (Some(uid), squash) if owner == uid || owner == ROOT || squash == Squash::All => Acts::AsServer,
-            (Some(_), _) => return Standing::Refused,
-            (None, Squash::All) => Acts::Anonymously,
+            (Some(uid), squash) if owner == uid || owner == ROOT || squash == Squash::All => ActingUser::AsServer,
+            (Some(_), _) => return PeerRights::Refused,
+            (None, Squash::All) => ActingUser::Anonymously,
             // Root's process is a kernel's NFS client, or could act as any user anyway.
-            (None, _) if owner == ROOT => Acts::AsClaimed { squash: Squash::None },
+            (None, _) if owner == ROOT => ActingUser::AsClaimed { squash: Squash::None },
             (None, _) => {
                 let (gid, groups) = (self.groups_of)(owner);
-                Acts::AsUser { uid: owner, gid, groups }
+                ActingUser::AsUser { uid: owner, gid, groups }
             }
         };
-        Standing::Admitted { acts, read_only: self.read_only }
+        PeerRights::Admitted { acts, read_only: self.read_only }
     }
 
-    fn standing_elsewhere(&self, peer: &Peer) -> Standing {
+    fn standing_elsewhere(&self, peer: &Peer) -> PeerRights {
         let address = peer.address.to_canonical();
         let allowing = self.networks.iter().filter(|network| network.has(address));
         // The narrowest network counts; of two equally narrow ones the stricter.
         let Some(network) = allowing.max_by_key(|network| (network.prefix_bits, network.read_only)) else {
-            return Standing::Refused;
+            return PeerRights::Refused;
         };
         if !self.any_port && !(1..UNRESERVED_PORT_MIN).contains(&peer.port) {
-            return Standing::Refused;
+            return PeerRights::Refused;
         }
         let acts = match (self.serving_user, self.squash) {
-            (Some(_), _) => Acts::AsServer,
-            (None, Squash::All) => Acts::Anonymously,
-            (None, squash) => Acts::AsClaimed { squash },
+            (Some(_), _) => ActingUser::AsServer,
+            (None, Squash::All) => ActingUser::Anonymously,
+            (None, squash) => ActingUser::AsClaimed { squash },
         };
-        Standing::Admitted { acts, read_only: self.read_only || network.read_only }
+        PeerRights::Admitted { acts, read_only: self.read_only || network.read_only }
     }
 }
 
@@ -212,9 +212,9 @@ impl From<Rules> for Admission {
 
 impl Admission {
     /// The rights of a peer's calls.
-    pub(crate) fn standing(&self, peer: &Peer) -> Standing {
+    pub(crate) fn standing(&self, peer: &Peer) -> PeerRights {
         match self {
-            Self::AnyPeer => Standing::Admitted { acts: Acts::AsServer, read_only: false },
+            Self::AnyPeer => PeerRights::Admitted { acts: ActingUser::AsServer, read_only: false },
             Self::Rules(rules) => rules.standing(peer),
         }
     }
@@ -230,13 +230,13 @@ impl Admission {
 
 /// The rights of a peer's calls.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum PeerRights {
     /// The calls are refused without a look at them.
     Refused,
     /// The calls are carried out.
     Admitted {
         /// The user that they are carried out as.
-        acts: Acts,
+        acts: ActingUser,
         /// Whether calls that change something are refused.
         read_only: bool,
     },
@@ -244,7 +244,7 @@ pub(crate) enum Standing {
 
 /// The user that calls are carried out as.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Acts {
+pub(crate) enum ActingUser {
     /// As the server's own user.
     AsServer,
     /// As the anonymous user.

@@ -63,7 +63,7 @@ impl Field {
 
 /// A name in a directory.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct DirOpArgs {
     pub(crate) directory: Field,
     pub(crate) name: Field,
 }
@@ -116,19 +116,19 @@ pub(crate) enum Arguments {
     Null,
     GetAttributes { object: Field },
     SetAttributes { object: Field, change: AttributeChange, guard: Option<Timestamp> },
-    Lookup(Place),
+    Lookup(DirOpArgs),
     Access { object: Field, wanted: u32 },
     ReadLink { object: Field },
     Read(Extent),
     Write { extent: Extent, stability: Stability, data: Field },
-    Create { place: Place, creation: Creation },
-    MakeDirectory { place: Place, change: AttributeChange },
-    Symlink { place: Place, change: AttributeChange, target: Field },
-    MakeNode { place: Place, node: Node },
-    Remove(Place),
-    RemoveDirectory(Place),
-    Rename { from: Place, to: Place },
-    Link { object: Field, place: Place },
+    Create { place: DirOpArgs, creation: Creation },
+    MakeDirectory { place: DirOpArgs, change: AttributeChange },
+    Symlink { place: DirOpArgs, change: AttributeChange, target: Field },
+    MakeNode { place: DirOpArgs, node: Node },
+    Remove(DirOpArgs),
+    RemoveDirectory(DirOpArgs),
+    Rename { from: DirOpArgs, to: DirOpArgs },
+    Link { object: Field, place: DirOpArgs },
     List(ListingRequest),
     FileSystemSpace { object: Field },
     FileSystemInformation { object: Field },
@@ -205,7 +205,7 @@ impl Arguments {
             7 => fields.write()?,
             8 => Self::Create { place: fields.place()?, creation: fields.creation()? },
             9 => Self::MakeDirectory { place: fields.place()?, change: fields.change()? },
-            10 => Self::Symlink { place: fields.place()?, change: fields.change()?, target: fields.rest()? },
+            10 => Self::Symlink { place: fields.place()?, change: fields.change()?, target: fields.remaining()? },
             11 => Self::MakeNode { place: fields.place()?, node: fields.node()? },
             12 => Self::Remove(fields.place()?),
             13 => Self::RemoveDirectory(fields.place()?),
@@ -235,12 +235,12 @@ impl Fields<'_> {
     }
 
     /// A counted run of bytes, limited here only by the record; its use may have a lower limit.
-    fn rest(&mut self) -> Result<Field, XdrError> {
+    fn remaining(&mut self) -> Result<Field, XdrError> {
         Ok(self.reader.opaque_place(usize::MAX)?.into())
     }
 
-    fn place(&mut self) -> Result<Place, XdrError> {
-        Ok(Place { directory: self.handle()?, name: self.rest()? })
+    fn place(&mut self) -> Result<DirOpArgs, XdrError> {
+        Ok(DirOpArgs { directory: self.handle()?, name: self.remaining()? })
     }
 
     fn extent(&mut self) -> Result<Extent, XdrError> {
@@ -291,7 +291,7 @@ impl Fields<'_> {
             2 => Stability::FileSync,
             value => return Err(XdrError::Value { field: "stable_how", value }),
         };
-        let data = if self.is_whole { self.rest()? } else { self.reader.opaque_beginning()?.into() };
+        let data = if self.is_whole { self.remaining()? } else { self.reader.opaque_beginning()?.into() };
         Ok(Arguments::Write { extent, stability, data })
     }
 

@@ -9,7 +9,7 @@
 use afflux_frontend::Claim;
 use afflux_volume::{Caller, Client};
 
-use crate::admission::{Acts, Squash, Standing};
+use crate::admission::{ActingUser, PeerRights, Squash};
 use crate::rpc::{self, Refusal};
 
 /// Most credentials that are kept, for users who use one mount at the same time.
@@ -20,7 +20,7 @@ const NO_ONE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
 /// A credential, and the caller that it stands for.
-pub(crate) struct Known {
+pub(crate) struct CachedCaller {
     credential: Box<[u8]>,
     /// The user that its calls are carried out as.
     pub(crate) caller: Caller,
@@ -28,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) client: Client,
 }
 
-impl Known {
+impl CachedCaller {
     /// The host's user that its calls are carried out as; none for the server's own.
     pub(crate) fn uid(&self) -> Option<u32> {
         self.caller.credentials().map(|user| user.uid)
@@ -37,16 +37,16 @@ impl Known {
 
 /// The callers of one connection.
 pub(crate) struct Callers {
-    standing: Standing,
+    standing: PeerRights,
     anonymous: (u32, u32),
     client: Client,
-    known: Vec<Known>,
+    known: Vec<CachedCaller>,
     last: usize,
 }
 
 impl Callers {
     /// Begins without callers. Writes of the connection count for `client`.
-    pub(crate) fn new(standing: Standing, anonymous: (u32, u32), client: Client) -> Self {
+    pub(crate) fn new(standing: PeerRights, anonymous: (u32, u32), client: Client) -> Self {
         Self { standing, anonymous, client, known: Vec::new(), last: 0 }
     }
 
@@ -60,18 +60,18 @@ impl Callers {
     ) -> Result<usize, Refusal> {
         match self.known.get(self.last) {
             Some(known) if *known.credential == *credential => Ok(self.last),
-            _ => self.meet(credential, user),
+            _ => self.find_or_add(credential, user),
         }
     }
 
     /// One of the known callers.
-    pub(crate) fn get(&self, at: usize) -> &Known {
+    pub(crate) fn get(&self, at: usize) -> &CachedCaller {
         &self.known[at]
     }
 
     #[cold]
-    fn meet(&mut self, credential: &[u8], user: impl Fn(u32, u32, &[u32]) -> Caller) -> Result<usize, Refusal> {
-        let Standing::Admitted { acts, read_only } = &self.standing else { return Err(Refusal::WeakCredential) };
+    fn find_or_add(&mut self, credential: &[u8], user: impl Fn(u32, u32, &[u32]) -> Caller) -> Result<usize, Refusal> {
+        let PeerRights::Admitted { acts, read_only } = &self.standing else { return Err(Refusal::WeakCredential) };
         if let Some(at) = self.known.iter().position(|known| *known.credential == *credential) {
             self.last = at;
             return Ok(at);
@@ -90,7 +90,7 @@ impl Callers {
             _ => None,
         };
         let client = uid.map_or_else(|| self.client.clone(), |uid| self.client.of_user(uid));
-        let known = Known { credential: credential.into(), caller, client };
+        let known = CachedCaller { credential: credential.into(), caller, client };
         // Replaces the slot after the last: the slots before it were used since.
         self.last = if self.known.len() < KNOWN_MAX { self.known.len() } else { (self.last + 1) % KNOWN_MAX };
         match self.known.get_mut(self.last) {
@@ -102,15 +102,15 @@ impl Callers {
 }
 
 /// User, group and other groups that a call with this claim is carried out as; none for the server's own user.
-fn identity(acts: &Acts, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
+fn identity(acts: &ActingUser, anonymous: (u32, u32), claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
     let nobody = (anonymous.0, anonymous.1, Vec::new());
     let squash = match acts {
-        Acts::AsServer => return None,
-        Acts::AsUser { uid, gid, groups } => {
+        ActingUser::AsServer => return None,
+        ActingUser::AsUser { uid, gid, groups } => {
             return Some((*uid, first_group(claim, *uid, *gid, groups), groups.clone()));
         }
-        Acts::Anonymously => Squash::All,
-        Acts::AsClaimed { squash } => *squash,
+        ActingUser::Anonymously => Squash::All,
+        ActingUser::AsClaimed { squash } => *squash,
     };
     let Claim::User { uid, gid, groups, group_count } = claim else { return Some(nobody) };
     if squash == Squash::All || *uid == NO_ONE || (*uid == ROOT && squash == Squash::Root) {

@@ -14,35 +14,35 @@ use afflux_frontend::Party;
 
 /// The clients with connections.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<BTreeMap<Party, Weak<Held>>>);
+pub(crate) struct Clients(Mutex<BTreeMap<Party, Weak<ClientMemory>>>);
 
 /// The memory of one client's connections.
 #[derive(Default)]
-struct Held {
+struct ClientMemory {
     bytes: AtomicU64,
     /// Connections that wait until the sum falls.
     waiting: Mutex<Vec<Waker>>,
 }
 
 /// One connection's part of it.
-pub(crate) struct Share {
-    client: Arc<Held>,
+pub(crate) struct ClientShare {
+    client: Arc<ClientMemory>,
     own: u64,
 }
 
 impl Clients {
     /// The part of a new connection of this party.
-    pub(crate) fn share(&self, party: Party) -> Share {
+    pub(crate) fn share(&self, party: Party) -> ClientShare {
         let mut clients = lock(&self.0);
         clients.retain(|_, client| client.strong_count() > 0);
         let known = clients.get(&party).and_then(Weak::upgrade);
         let client = known.unwrap_or_default();
         clients.insert(party, Arc::downgrade(&client));
-        Share { client, own: 0 }
+        ClientShare { client, own: 0 }
     }
 }
 
-impl Share {
+impl ClientShare {
     /// Sets the number of bytes that the connection holds.
     pub(crate) fn hold(&mut self, bytes: u64) {
         let before = std::mem::replace(&mut self.own, bytes);
@@ -73,7 +73,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for ClientShare {
     fn drop(&mut self) {
         self.hold(0);
     }

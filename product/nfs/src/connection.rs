@@ -15,7 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use afflux_frontend::{Machine, Output, Peer, ProtocolError, RecordedCall, RecordedOperation};
+use afflux_frontend::{Output, Peer, ProtocolError, ProtocolMachine, RecordedCall, RecordedOperation};
 use afflux_volume::Platform;
 use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
@@ -25,15 +25,15 @@ use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
 use crate::callers::Callers;
 use crate::calls::{Event, Tally};
-use crate::client_share::Share;
+use crate::client_share::ClientShare;
 use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
 use crate::procedures::{self, OnBehalf, Waiting};
 use crate::reply::{Draft, Reply};
-use crate::reply_cache::{KeptReply, Key, SharedCall, Whose};
+use crate::reply_cache::{CallOwner, KeptReply, Key, SharedCall};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
-use crate::workers::{Free, Work, Workers};
+use crate::workers::{Free, WorkerTask, Workers};
 use crate::{mount, record};
 
 const NFS: u32 = 100_003;
@@ -74,7 +74,7 @@ pub struct Connection<P: Platform> {
     /// Bytes of requests and expected replies of the calls in both.
     charged_bytes: u64,
     /// Its part of the client's memory.
-    share: Share,
+    share: ClientShare,
     /// The world's bound on the bytes that the connection may hold.
     room_bytes: u64,
     /// Whether a call waits for room.
@@ -192,7 +192,7 @@ impl<P: Platform> Connection<P> {
                 self.batch.begin();
                 if !self.start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
                     self.lacks_room = true;
-                    chunk.unlook(&record);
+                    chunk.unread_last(&record);
                     self.records.put_back(chunk);
                     return false;
                 }
@@ -288,13 +288,13 @@ impl<P: Platform> Connection<P> {
         let by = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.changes_once() {
             self.running.give_back(worker);
-            let whose = Whose { party: self.origin.party(), user: known.uid() };
+            let whose = CallOwner { party: self.origin.party(), user: known.uid() };
             let key = self.server.replies.key(self.peer, whose, xid, &record);
             let draft = Draft::accepted(xid, Vec::new());
             self.run_once(key, Waiting { by, record, arguments, draft }, charge);
         } else {
             let draft = Draft::accepted(xid, std::mem::take(&mut worker.draft));
-            self.run(worker, Work::Call(Waiting { by, record, arguments, draft }), charge);
+            self.run(worker, WorkerTask::Call(Waiting { by, record, arguments, draft }), charge);
         }
     }
 
@@ -319,11 +319,11 @@ impl<P: Platform> Connection<P> {
         let server = Arc::clone(&self.server);
         let answer = mount::answer(server, self.peer, by, draft, arguments, bytes_max as usize);
         let worker = self.running.take();
-        self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(bytes_max));
+        self.run(worker, WorkerTask::Other(Box::pin(answer)), CALL_BYTES + u64::from(bytes_max));
         true
     }
 
-    fn run(&mut self, worker: Free, work: Work, charge: u64) {
+    fn run(&mut self, worker: Free, work: WorkerTask, charge: u64) {
         self.charged_bytes += charge;
         self.running.begin(worker, work, charge);
     }
@@ -374,7 +374,7 @@ impl<P: Platform> Connection<P> {
     }
 }
 
-impl<P: Platform> Machine for Connection<P> {
+impl<P: Platform> ProtocolMachine for Connection<P> {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         self.records.receive(input)
     }

@@ -6,9 +6,9 @@
 //! answered once. A machine that cannot keep up stops wanting input; it never answers a call with "come back later".
 //!
 //! Both programs are served on one connection, so that one port without a port mapper is enough. A [`Server`] has the
-//! state of all connections; [`Server::connection`] returns the [`Machine`] of one.
+//! state of all connections; [`Server::connection`] returns the [`ProtocolMachine`] of one.
 //!
-//! [`Machine`]: afflux_frontend::Machine
+//! [`ProtocolMachine`]: afflux_frontend::ProtocolMachine
 
 #![forbid(unsafe_code)]
 

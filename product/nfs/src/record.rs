@@ -84,7 +84,7 @@ impl Chunk {
     }
 
     /// Marks the last record as not looked at.
-    pub(crate) fn unlook(&mut self, record: &Range<usize>) {
+    pub(crate) fn unread_last(&mut self, record: &Range<usize>) {
         self.at = record.start - MARK_BYTES;
         self.records += 1;
     }
@@ -120,7 +120,7 @@ pub(crate) struct Records {
 impl Records {
     /// Takes all whole fragments from the front of `input`.
     pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
-        if !self.throw_away(input) {
+        if !self.discard(input) {
             return Ok(());
         }
         let (mut whole, mut records) = (0, 0);
@@ -137,7 +137,7 @@ impl Records {
                 self.assemble(&fragment[MARK_BYTES..], false);
                 (self.unwanted, self.unwanted_ends) = (len - wanted, last);
                 self.cut_bytes += len - wanted;
-                if !self.throw_away(input) {
+                if !self.discard(input) {
                     return Ok(());
                 }
                 continue;
@@ -187,7 +187,7 @@ impl Records {
     }
 
     /// Throws away the received part of the unwanted rest of a fragment. False if more of it is to come.
-    fn throw_away(&mut self, input: &mut BytesMut) -> bool {
+    fn discard(&mut self, input: &mut BytesMut) -> bool {
         let count = self.unwanted.min(input.len());
         input.advance(count);
         self.unwanted -= count;

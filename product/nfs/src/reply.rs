@@ -5,7 +5,7 @@
 //! Invariants: a reply is one whole record. Its mark is patched when the length is known.
 
 use afflux_volume::PinnedPages;
-use afflux_volume::{Attributes, Before, Consistency, Kind, ReadBytes, Timestamp};
+use afflux_volume::{Attributes, Consistency, Kind, ReadBytes, Timestamp, WccAttributes};
 use bytes::Bytes;
 
 use crate::record;
@@ -187,7 +187,7 @@ impl Writer {
         }
     }
 
-    fn pre_op(&mut self, before: Option<&Before>) {
+    fn pre_op(&mut self, before: Option<&WccAttributes>) {
         self.bool(before.is_some());
         if let Some(before) = before {
             self.u64(before.size);

@@ -50,7 +50,7 @@ pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Sen
 
 /// The party that a call comes from, and the user that the server carries it out for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Whose {
+pub(crate) struct CallOwner {
     pub(crate) party: Party,
     pub(crate) user: Option<u32>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Whose {
 pub(crate) struct Key {
     peer: IpAddr,
     /// Two users of one host may send the same bytes.
-    whose: Whose,
+    whose: CallOwner,
     xid: u32,
     bytes: usize,
     hash: u64,
@@ -78,10 +78,10 @@ impl BuildHasher for Keyed {
     }
 }
 
-struct Kept {
+struct CachedReplies {
     calls: HashMap<Key, SharedCall, Keyed>,
     /// The same keys by owner, each list from the oldest on.
-    of: BTreeMap<Whose, VecDeque<Key>>,
+    of: BTreeMap<CallOwner, VecDeque<Key>>,
     parties: Counts<Party>,
     users: BTreeMap<Party, Counts<Option<u32>>>,
 }
@@ -95,14 +95,14 @@ struct Counts<K> {
 /// The cache, shared by all connections.
 pub(crate) struct ReplyCache {
     hashes: Keyed,
-    kept: Mutex<Kept>,
+    kept: Mutex<CachedReplies>,
 }
 
 impl ReplyCache {
     /// An empty cache. Only the server knows the key.
     pub(crate) fn new(hash_key: [u8; 16]) -> Self {
         let hashes = Keyed(hash_key);
-        let kept = Kept {
+        let kept = CachedReplies {
             calls: HashMap::with_hasher(hashes.clone()),
             of: BTreeMap::new(),
             parties: Counts::default(),
@@ -112,7 +112,7 @@ impl ReplyCache {
     }
 
     /// The key of a call, from its whole record.
-    pub(crate) fn key(&self, peer: IpAddr, whose: Whose, xid: u32, record: &[u8]) -> Key {
+    pub(crate) fn key(&self, peer: IpAddr, whose: CallOwner, xid: u32, record: &[u8]) -> Key {
         let mut hasher = self.hashes.build_hasher();
         hasher.write(record);
         Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
@@ -155,9 +155,9 @@ impl ReplyCache {
     }
 }
 
-impl Kept {
+impl CachedReplies {
     fn add(&mut self, key: Key, call: SharedCall) {
-        let Whose { party, user } = key.whose;
+        let CallOwner { party, user } = key.whose;
         self.calls.insert(key, call);
         self.of.entry(key.whose).or_default().push_back(key);
         self.parties.change(party, |count| count + 1);
@@ -165,7 +165,7 @@ impl Kept {
     }
 
     /// Forgets a call before a new one of `whose` if the cache is full.
-    fn make_room(&mut self, whose: Whose) -> Option<SharedCall> {
+    fn make_room(&mut self, whose: CallOwner) -> Option<SharedCall> {
         if self.of.get(&whose).is_some_and(|keys| keys.len() >= USER_ENTRIES_MAX) {
             return self.forget_one(whose);
         }
@@ -175,12 +175,12 @@ impl Kept {
         let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
         let party = self.parties.heaviest_first().find(|&(count, party)| !spared(party, count))?.1;
         let user = self.users.get(&party)?.heaviest_first().next()?.1;
-        self.forget_one(Whose { party, user })
+        self.forget_one(CallOwner { party, user })
     }
 
     /// Forgets the first answered call among the oldest ones of `whose`, or the oldest if none of these is answered.
-    fn forget_one(&mut self, whose: Whose) -> Option<SharedCall> {
-        let Whose { party, user } = whose;
+    fn forget_one(&mut self, whose: CallOwner) -> Option<SharedCall> {
+        let CallOwner { party, user } = whose;
         let keys = self.of.get_mut(&whose)?;
         let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
         let key = keys.remove(keys.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0))?;

@@ -46,7 +46,7 @@ impl Spares {
 
 /// The task of a worker.
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
-pub(crate) enum Work {
+pub(crate) enum WorkerTask {
     /// A call of NFS.
     Call(Waiting),
     /// Anything else.
@@ -73,7 +73,7 @@ struct Worker {
 
 /// A worker takes its call from here, and leaves the reply.
 #[derive(Default)]
-struct Desk(Mutex<(Option<Work>, Option<Reply>)>);
+struct Desk(Mutex<(Option<WorkerTask>, Option<Reply>)>);
 
 /// The queue of workers to poll.
 #[derive(Default)]
@@ -150,7 +150,7 @@ impl<P: Platform> Workers<P> {
     }
 
     /// Begins a call with the charge `charge`.
-    pub(crate) fn begin(&mut self, free: Free, work: Work, charge: u64) {
+    pub(crate) fn begin(&mut self, free: Free, work: WorkerTask, charge: u64) {
         let place = free.place;
         let worker = self.workers[place].as_mut().unwrap_or_else(|| unreachable!("worker {place} is free"));
         worker.desk.lock().0 = Some(work);
@@ -207,7 +207,7 @@ impl Wake for Bell {
 }
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, (Option<Work>, Option<Reply>)> {
+    fn lock(&self) -> MutexGuard<'_, (Option<WorkerTask>, Option<Reply>)> {
         lock(&self.0)
     }
 }
@@ -216,8 +216,8 @@ async fn work<P: Platform>(volume: Arc<Volume<P>>, desk: Arc<Desk>) {
     loop {
         let work = poll_fn(|_| desk.lock().0.take().map_or(Poll::Pending, Poll::Ready)).await;
         let reply = match work {
-            Work::Call(call) => procedures::carry_out(&volume, call).await,
-            Work::Other(call) => call.await,
+            WorkerTask::Call(call) => procedures::carry_out(&volume, call).await,
+            WorkerTask::Other(call) => call.await,
         };
         desk.lock().1 = Some(reply);
     }

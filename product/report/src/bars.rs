@@ -10,7 +10,7 @@
 mod tests;
 
 use crate::axis::{Axis, Quantity};
-use crate::legend::{self, Entry, Sample};
+use crate::legend::{self, LegendEntry, Sample};
 use crate::markup::{coordinate, cut, text_width, together};
 use crate::plot::fitting;
 use crate::scale::Scale;
@@ -80,7 +80,7 @@ impl Bar {
     }
 }
 
-/// Bars in groups, to be put on a [`crate::Page`].
+/// Bars in groups, to be put on a [`crate::HtmlPage`].
 #[derive(Clone, Debug)]
 pub struct Bars {
     title: String,
@@ -222,11 +222,11 @@ impl Bars {
         text
     }
 
-    fn entries(&self) -> Vec<Entry<'_>> {
+    fn entries(&self) -> Vec<LegendEntry<'_>> {
         if self.series.len() < 2 {
             return Vec::new();
         }
-        let entry = |(at, name)| Entry { name, sample: Sample::Bar, style: style(at) };
+        let entry = |(at, name)| LegendEntry { name, sample: Sample::Bar, style: style(at) };
         self.series.iter().map(String::as_str).enumerate().map(entry).collect()
     }
 

@@ -1,7 +1,7 @@
 //! A list of words and their meanings, read from Markdown.
 //!
 //! Owns: the form: a heading `## word`, and a paragraph below it.
-//! Does not own: the words (callers), their display (`page`).
+//! Does not own: the words (callers), their display (`html`).
 //! Invariants: only the text before the first such heading, and marks of code, are dropped.
 
 #[cfg(test)]

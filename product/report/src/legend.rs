@@ -26,14 +26,14 @@ pub(crate) enum Sample {
     Bar,
 }
 
-pub(crate) struct Entry<'a> {
+pub(crate) struct LegendEntry<'a> {
     pub(crate) name: &'a str,
     pub(crate) sample: Sample,
     pub(crate) style: &'static Style,
 }
 
 /// Draws the entries from `top` on and returns the bottom.
-pub(crate) fn draw(sheet: &mut Sheet, width: Width, top: f64, entries: &[Entry<'_>]) -> f64 {
+pub(crate) fn draw(sheet: &mut Sheet, width: Width, top: f64, entries: &[LegendEntry<'_>]) -> f64 {
     if entries.is_empty() {
         return top;
     }
@@ -53,7 +53,7 @@ pub(crate) fn draw(sheet: &mut Sheet, width: Width, top: f64, entries: &[Entry<'
     y + 5.0
 }
 
-fn sample(sheet: &mut Sheet, entry: &Entry<'_>, x: f64, y: f64) {
+fn sample(sheet: &mut Sheet, entry: &LegendEntry<'_>, x: f64, y: f64) {
     let Style { class, dash, marker } = entry.style;
     let (from, middle) = (coordinate(x), coordinate(y));
     match entry.sample {

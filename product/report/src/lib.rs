@@ -1,8 +1,8 @@
 //! What the commands show: tables, rows of JSON, plots, pages, failures and plain lines.
 //!
-//! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`), self-contained HTML
-//! pages (`page`), what a terminal can show (`terminal`), what is printed (`output`), exit codes (`failure`), files that
-//! are read whole (`bounded_file`).
+//! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`), self-contained
+//! HTML pages (`html`), what a terminal can show (`terminal`), what is printed (`output`), exit codes (`failure`),
+//! files that are read whole (`bounded_file`).
 //! Does not own: the figures and the words about them; callers bring both.
 //! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML and SVG, and on its
 //! way to a terminal. A page loads nothing. The same figures give the same text.
@@ -16,11 +16,11 @@ pub mod command_line;
 pub mod duration;
 mod entries;
 pub mod failure;
+mod html;
 mod legend;
 mod listing;
 mod markup;
 pub mod output;
-mod page;
 mod plot;
 mod row;
 mod scale;
@@ -32,8 +32,8 @@ pub mod units;
 pub use axis::{Axis, Quantity};
 pub use bars::{Bar, Bars};
 pub use entries::entries;
+pub use html::{Figure, HtmlPage};
 pub use listing::listing;
-pub use page::{Figure, Page};
 pub use plot::{Plot, Series, Shape};
 pub use row::{Fields, Row, Source};
 pub use table::{Align, Cell, Table};

@@ -1,7 +1,7 @@
 //! Text for HTML and SVG.
 //!
 //! Owns: escaping, short numbers, the estimate of a text's width.
-//! Does not own: documents (`page`) and drawings (`plot`, `bars`).
+//! Does not own: documents (`html`) and drawings (`plot`, `bars`).
 //! Invariants: the result of [`escape`] is inert inside an element and inside a quoted attribute.
 
 #[cfg(test)]

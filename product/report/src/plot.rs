@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use crate::axis::{Axis, Tick};
-use crate::legend::{self, Entry, Sample};
+use crate::legend::{self, LegendEntry, Sample};
 use crate::markup::{coordinate, text_width};
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
@@ -57,7 +57,7 @@ impl Series {
     }
 }
 
-/// A plot, to be put on a [`crate::Page`].
+/// A plot, to be put on a [`crate::HtmlPage`].
 #[derive(Clone, Debug)]
 pub struct Plot {
     title: String,
@@ -194,7 +194,7 @@ impl Plot {
     }
 
     /// One series that the axis names already needs no legend.
-    fn entries<'a>(&'a self) -> Vec<Entry<'a>> {
+    fn entries<'a>(&'a self) -> Vec<LegendEntry<'a>> {
         if self.drawn().count() < 2 {
             return Vec::new();
         }
@@ -205,7 +205,7 @@ impl Plot {
                 Shape::Ticks => Sample::Ticks,
                 Shape::Reference => Sample::Reference,
             };
-            Entry { name: &series.name, sample, style: style(order) }
+            LegendEntry { name: &series.name, sample, style: style(order) }
         };
         self.ordered().map(entry).collect()
     }

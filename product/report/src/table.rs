@@ -1,7 +1,7 @@
 //! Tables, for terminals and for pages.
 //!
 //! Owns: columns and their alignment, rows, a caption, notes; the width on a page.
-//! Does not own: numbers as text (`units`); the page around it (`page`).
+//! Does not own: numbers as text (`units`); the page around it (`html`).
 //! Invariants: columns line up; an absent cell is empty; nothing is cut. A column without a text in any row is left
 //! out. On a page that is too narrow, the first column stays in place while the others scroll, and a line says that
 //! there are more.

@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use afflux_report::{Align, Axis, Bar, Bars, Cell, Page, Plot, Quantity, Series, Shape, Table};
+use afflux_report::{Align, Axis, Bar, Bars, Cell, HtmlPage, Plot, Quantity, Series, Shape, Table};
 use afflux_scratch::Scratch;
 
 /// The variable that names a directory for pictures of the pages.
@@ -27,7 +27,7 @@ fn a_reader_finds_no_fault_with_a_page() {
 }
 
 fn everything() -> String {
-    let mut page = Page::new("Everything that a page can have, and <b>names</b> that are rather long", "simulated");
+    let mut page = HtmlPage::new("Everything that a page can have, and <b>names</b> that are rather long", "simulated");
     page.answer("What came out in a sentence with its figures: accepted after 65 s, on disk after 87 s.");
     page.paragraph("Text that says what this is about, in a sentence or two.");
     page.listing(

@@ -32,7 +32,9 @@ pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number
 pub use objects::inode::Inode;
 pub use objects::location_log::LocationStore;
 pub use objects::rights::Use;
-pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
+pub use tree::attributes::{
+    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, WccAttributes,
+};
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
     Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,

@@ -22,11 +22,11 @@ use crate::objects::callers::Callers;
 use crate::objects::devices::Devices;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
+use crate::objects::known_locations::KnownLocations;
 use crate::objects::location_log::LocationStore;
 use crate::objects::name_cache::NameCache;
 use crate::objects::pieces::Pieces;
 use crate::objects::settling::Settling;
-use crate::objects::sightings::Sightings;
 use crate::objects::table::Table;
 use crate::objects::walk::Walk;
 use crate::task;
@@ -48,7 +48,7 @@ pub struct Volume<P: Platform> {
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
     devices: Devices,
-    pub(crate) sightings: Sightings,
+    pub(crate) known_locations: KnownLocations,
     pub(crate) walk: TaskMutex<Walk<P>>,
     /// The storage of the record of locations, if any. Held during a write.
     pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
@@ -105,7 +105,7 @@ impl<P: Platform> Volume<P> {
             verifier: AtomicU64::new(engine.platform().random_u64()),
             engine,
             confines_files: tree.confines_files(),
-            sightings: Sightings::new(Arc::clone(&tree)),
+            known_locations: KnownLocations::new(Arc::clone(&tree)),
             tree,
             key,
             table,

@@ -10,17 +10,17 @@ mod harness;
 
 use std::cell::RefCell;
 
-use harness::Bench;
+use harness::FuzzedServer;
 
 const FEEDINGS_MAX: u32 = 1_000;
 
 thread_local! {
-    static BENCH: RefCell<(Bench, u32)> = RefCell::new((fresh(), 0));
+    static BENCH: RefCell<(FuzzedServer, u32)> = RefCell::new((fresh(), 0));
 }
 
 /// A server with the files that its seeds use.
-fn fresh() -> Bench {
-    let bench = Bench::new();
+fn fresh() -> FuzzedServer {
+    let bench = FuzzedServer::new();
     bench.seeds();
     bench
 }

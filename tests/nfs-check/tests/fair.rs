@@ -13,7 +13,7 @@ use afflux_engine::{Nanos, Platform};
 use afflux_nfs::{Admission, Server};
 use afflux_nfs_client::{Call, Envelope, Handle, NFS, Stability, read_reply, take_record};
 use afflux_simulator::{
-    CpuOptions, Disk, DiskOptions, Link, LinkEnd, LinkOptions, Machine, Memory, MemoryTree, Setup, SimPlatform,
+    CpuOptions, Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform,
     TreeOptions, World, WorldOptions, serve_machine,
 };
 use afflux_volume::{AttributeChange, CreateHow};
@@ -125,7 +125,7 @@ fn shares(load: Load, options: WorldOptions, of: impl Fn(usize) -> (u8, usize)) 
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
     let mut setup = Setup::of("afflux").unwrap();
     setup.settings.add(&afflux_nfs::KNOBS);
-    let volume = Machine::new(&world, Memory::Whole(CACHE_BYTES), setup).unwrap().add_tree("disk", &tree).unwrap();
+    let volume = SimMachine::new(&world, Memory::Whole(CACHE_BYTES), setup).unwrap().add_tree("disk", &tree).unwrap();
     let files = RefCell::new(BTreeMap::new());
     let is_small = load.file_bytes * CONNECTIONS as u64 <= CACHE_BYTES;
     let make = async {
@@ -209,11 +209,11 @@ fn ten_clients_that_read_alike_here_and_there_what_is_not_cached_get_the_same() 
     }
 }
 
-/// They share by requests that are read ahead, of a mebibyte and more with one call in flight: a minute is some thirty of them
-/// for each. The disk draws the next of those that wait from the seed. Chance alone, ten that draw 300 times, leaves somebody
-/// with less than 0.8 of the mean in 73 of 100 minutes, and with less than 0.7 in 26. So seed 3 with its 0.77 is no worse than
-/// chance. Over four minutes two clients of ten get 0.7 with seed 1. Chance does that in less than one of 100 cases, and the
-/// cause is not known.
+/// They share by requests that are read ahead, of a mebibyte and more with one call in flight: a minute is some thirty
+/// of them for each. The disk draws the next of those that wait from the seed. Chance alone, ten that draw 300 times,
+/// leaves somebody with less than 0.8 of the mean in 73 of 100 minutes, and with less than 0.7 in 26. So seed 3 with
+/// its 0.77 is no worse than chance. Over four minutes two clients of ten get 0.7 with seed 1. Chance does that in less
+/// than one of 100 cases, and the cause is not known.
 #[test]
 fn of_ten_clients_that_read_alike_in_order_what_is_not_cached_none_is_left_behind() {
     for (window, seed, least, most) in [(1, 1, 8, 13), (1, 2, 8, 13), (1, 3, 7, 13), (1, 4, 8, 13), (8, 1, 9, 11)] {

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use afflux_scratch::Scratch;
-use harness::Bench;
+use harness::FuzzedServer;
 
 /// Inputs fed to a server before it is replaced.
 const FEEDINGS_MAX: u64 = 500;
@@ -70,11 +70,11 @@ fn mutate(stream: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
 
 fn fuzz(seed: u64, executions: u64) {
     let mut random = Random(seed);
-    let mut bench = Bench::new();
+    let mut bench = FuzzedServer::new();
     let seeds = bench.seeds();
     for at in 0..executions {
         if at % FEEDINGS_MAX == FEEDINGS_MAX - 1 {
-            bench = Bench::new();
+            bench = FuzzedServer::new();
             bench.seeds();
         }
         let mut input = seeds[random.below(seeds.len())].clone();
@@ -91,7 +91,7 @@ fn fuzz(seed: u64, executions: u64) {
 
 #[test]
 fn streams_of_all_procedures_are_answered_alike_however_they_are_cut() {
-    let bench = Bench::new();
+    let bench = FuzzedServer::new();
     for stream in bench.seeds() {
         for how in [0, 1, 3, 4, 7, 64, 255] {
             bench.run(&[&[how], &stream[..]].concat());
@@ -105,7 +105,7 @@ fn the_corpus_is_answered_alike_however_it_is_cut() {
     let mut files: Vec<_> = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() >= 8, "{files:?}");
-    let bench = Bench::new();
+    let bench = FuzzedServer::new();
     bench.seeds();
     for file in files {
         let input = fs::read(&file).unwrap();

@@ -13,8 +13,8 @@ use afflux_nfs::{Admission, Server};
 use afflux_nfs_check::random::{Exercise, Plan};
 use afflux_nfs_client::{Envelope, MOUNT, take_record};
 use afflux_simulator::{
-    Disk, DiskOptions, Link, LinkEnd, LinkOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World,
-    WorldOptions, serve_machine,
+    Disk, DiskOptions, Link, LinkEnd, LinkOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions,
+    World, WorldOptions, serve_machine,
 };
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -152,7 +152,7 @@ fn run(plan: Plan, roughness: Roughness) -> Result<u64, String> {
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
     let mut setup = Setup::default();
     setup.settings.add(&afflux_nfs::KNOBS);
-    let volume = Machine::new(&world, Memory::Whole(CACHE_BYTES), setup).unwrap().add_tree("disk", &tree).unwrap();
+    let volume = SimMachine::new(&world, Memory::Whole(CACHE_BYTES), setup).unwrap().add_tree("disk", &tree).unwrap();
     let link = Arc::new(Link::new(&world, 0, LinkOptions::parse(roughness.link).unwrap()));
     let server = Server::new(volume, Admission::AnyPeer);
     let exercise = Arc::new(Mutex::new(Exercise::new(plan, b"")));

@@ -6,7 +6,9 @@
 
 use crate::connection::Error;
 use crate::procedures::{check_status, read_arguments, read_failure, read_results, write_arguments, write_results};
-use crate::results::{Attributes, Committed, Consistency, Handle, Listing, Made, ReadData, Stability, Written};
+use crate::results::{
+    Attributes, Committed, Consistency, CreatedObject, Handle, Listing, ReadData, Stability, Written,
+};
 use crate::wire::{Fields, Results};
 
 /// One call.
@@ -76,7 +78,7 @@ pub enum Answer {
     Found(Handle),
     Read(ReadData),
     Written(Written),
-    Made(Made),
+    Made(CreatedObject),
     Changed(Consistency),
     Renamed(Consistency, Consistency),
     Linked(Option<Attributes>, Consistency),

@@ -23,8 +23,8 @@ pub use load::{Kind, Load, Report, Sending};
 pub use names_load::{NamesLoad, StepRate};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{
-    Access, Attributes, Committed, Consistency, Entry, FileSystem, Handle, Limits, Listing, Made, ReadData, Space,
-    Stability, Time, Written,
+    Access, Attributes, Committed, Consistency, CreatedObject, DirectoryEntry, FileSystem, Handle, Limits, Listing,
+    ReadData, Space, Stability, Time, Written,
 };
 pub use wire::Malformed;
 

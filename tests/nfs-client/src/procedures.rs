@@ -7,8 +7,8 @@
 
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::results::{
-    Access, Attributes, Committed, Consistency, FileSystem, Handle, Limits, Listing, Made, ReadData, Space, Stability,
-    Time, Written,
+    Access, Attributes, Committed, Consistency, CreatedObject, FileSystem, Handle, Limits, Listing, ReadData, Space,
+    Stability, Time, Written,
 };
 use crate::wire::{Fields, Malformed, Results};
 
@@ -281,7 +281,7 @@ impl Client {
     }
 
     /// CREATE.
-    pub fn create(&mut self, directory: &[u8], name: &[u8], how: Creation) -> Result<Made, Error> {
+    pub fn create(&mut self, directory: &[u8], name: &[u8], how: Creation) -> Result<CreatedObject, Error> {
         let fields = place(directory, name);
         let fields = match how {
             Creation::Unchecked(change) => fields.u32(0).change(&change),
@@ -299,17 +299,23 @@ impl Client {
     }
 
     /// MKDIR.
-    pub fn mkdir(&mut self, directory: &[u8], name: &[u8], change: Change) -> Result<Made, Error> {
+    pub fn mkdir(&mut self, directory: &[u8], name: &[u8], change: Change) -> Result<CreatedObject, Error> {
         self.nfs(9, "MKDIR", place(directory, name).change(&change), |results| results.made())
     }
 
     /// SYMLINK.
-    pub fn symlink(&mut self, directory: &[u8], name: &[u8], target: &[u8], change: Change) -> Result<Made, Error> {
+    pub fn symlink(
+        &mut self,
+        directory: &[u8],
+        name: &[u8],
+        target: &[u8],
+        change: Change,
+    ) -> Result<CreatedObject, Error> {
         self.nfs(10, "SYMLINK", place(directory, name).change(&change).opaque(target), |results| results.made())
     }
 
     /// MKNOD.
-    pub fn mknod(&mut self, directory: &[u8], name: &[u8], node: Node) -> Result<Made, Error> {
+    pub fn mknod(&mut self, directory: &[u8], name: &[u8], node: Node) -> Result<CreatedObject, Error> {
         let fields = place(directory, name);
         let fields = match node {
             Node::Block(change, (major, minor)) => fields.u32(3).change(&change).u32(major).u32(minor),
@@ -368,14 +374,14 @@ impl Client {
     }
 
     /// All entries of a directory except "." and "..", by READDIRPLUS.
-    pub fn entries(&mut self, directory: &[u8]) -> Result<Vec<crate::Entry>, Error> {
+    pub fn entries(&mut self, directory: &[u8]) -> Result<Vec<crate::DirectoryEntry>, Error> {
         let (mut entries, mut cookie, mut verifier) = (Vec::new(), 0, [0; 8]);
         loop {
             let piece = self.readdirplus(directory, cookie, verifier, 32 << 10, 64 << 10)?;
             verifier = piece.verifier;
             let Some(last) = piece.entries.last() else { return Ok(entries) };
             cookie = last.cookie;
-            let real = |entry: &crate::Entry| entry.name != b"." && entry.name != b"..";
+            let real = |entry: &crate::DirectoryEntry| entry.name != b"." && entry.name != b"..";
             entries.extend(piece.entries.into_iter().filter(real));
             if piece.end {
                 return Ok(entries);

@@ -93,7 +93,7 @@ pub struct Committed {
 
 /// The object made by CREATE, MKDIR, SYMLINK or MKNOD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct CreatedObject {
     /// Its handle.
     pub handle: Option<Handle>,
     /// Its attributes.
@@ -113,7 +113,7 @@ pub struct Access {
 
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The object's number in its file system.
     pub fileid: u64,
     /// Its name.
@@ -134,7 +134,7 @@ pub struct Listing {
     /// For the next call.
     pub verifier: [u8; 8],
     /// The entries.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DirectoryEntry>,
     /// No entries follow these.
     pub end: bool,
     /// The size of the results in bytes, without the status.
@@ -235,8 +235,12 @@ impl Results<'_> {
         }
     }
 
-    pub(crate) fn made(&mut self) -> Result<Made, Malformed> {
-        Ok(Made { handle: self.optional(Self::handle)?, attributes: self.post_op()?, directory: self.consistency()? })
+    pub(crate) fn made(&mut self) -> Result<CreatedObject, Malformed> {
+        Ok(CreatedObject {
+            handle: self.optional(Self::handle)?,
+            attributes: self.post_op()?,
+            directory: self.consistency()?,
+        })
     }
 
     pub(crate) fn listing(&mut self, with_attributes: bool) -> Result<Listing, Malformed> {
@@ -244,7 +248,7 @@ impl Results<'_> {
         let (directory, verifier) = (self.post_op()?, self.fixed()?);
         let mut entries = Vec::new();
         while self.bool()? {
-            let mut entry = Entry {
+            let mut entry = DirectoryEntry {
                 fileid: self.u64()?,
                 name: self.opaque()?.to_vec(),
                 cookie: self.u64()?,

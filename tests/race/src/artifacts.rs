@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use afflux_report::{Bar, Bars, Fields, Page, Quantity, Row, Source};
+use afflux_report::{Bar, Bars, Fields, HtmlPage, Quantity, Row, Source};
 
 use crate::case::{Case, Group, Outcome};
 use crate::markdown;
@@ -63,7 +63,7 @@ fn bars(group: &Group) -> Option<Bars> {
 /// Writes both files.
 pub(crate) fn write(directory: &Path, groups: &[Group]) -> Result<(), String> {
     let mut rows = String::new();
-    let mut page = Page::new("Afflux beside the kernel's page cache and other caches", "measured");
+    let mut page = HtmlPage::new("Afflux beside the kernel's page cache and other caches", "measured");
     for group in groups {
         for case in &group.cases {
             case.results.iter().for_each(|outcome| rows.push_str(&format!("{}\n", row(group, case, outcome))));

@@ -36,7 +36,7 @@ const ABLATION_WORDS: &str = "The same through Afflux, with one thing left out a
 const SHOWN: &[&str] = &["p99_us", "p99.9_us", "cpu_us"];
 
 /// The state shared by all runs.
-struct Race<'a> {
+struct FioRace<'a> {
     options: &'a Options,
     /// Afflux's engine, or the reason that there is none.
     engine: Result<PathBuf, String>,
@@ -108,7 +108,7 @@ fn ablation(quick: bool) -> Vec<(Job, Vec<(&'static str, Engine)>)> {
     [hit, cold, stream].map(|job| (job, variants())).into()
 }
 
-impl Race<'_> {
+impl FioRace<'_> {
     fn run(&self, job: &Job, engine: &Engine) -> Result<Figures, String> {
         let library = match engine {
             Engine::Afflux { .. } => Some(self.engine.as_deref().map_err(Clone::clone)?),
@@ -205,7 +205,7 @@ pub(crate) fn run(options: &Options, told: &mut dyn FnMut(&str)) -> Vec<Group> {
         Some(path) => Err(format!("{} is not there: cargo xtask fio-engine makes it", path.display())),
         None => Err("no engine was named".to_owned()),
     };
-    let race = Race { options, engine };
+    let race = FioRace { options, engine };
     if let Err(why) = job::installed() {
         let remarks = vec![format!("not raced: {why}")];
         let words = WORDS.to_owned();

@@ -58,14 +58,14 @@ impl Worker {
 
 type Prepare<'a> = Box<dyn Fn() -> io::Result<()> + 'a>;
 type Sweep<'a> = Box<dyn Fn(&mut Worker) -> io::Result<()> + Sync + 'a>;
-type Work<'a> = Box<dyn Fn(&mut Worker, u64) -> io::Result<()> + Sync + 'a>;
+type WorkFn<'a> = Box<dyn Fn(&mut Worker, u64) -> io::Result<()> + Sync + 'a>;
 
 /// A contender in a case.
 pub(crate) struct Subject<'a> {
     name: &'static str,
     sweep: Option<Sweep<'a>>,
     before: Prepare<'a>,
-    work: Work<'a>,
+    work: WorkFn<'a>,
     count_max: u64,
 }
 

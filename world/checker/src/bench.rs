@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use afflux_engine::rare::Rare;
 use afflux_engine::{Device, DeviceId, Engine, File, Platform};
 use afflux_reference::{Conservation, FileModel, pattern};
-use afflux_simulator::{Disk, DiskFileId, Fault, FaultTarget, Machine, SimPlatform, World};
+use afflux_simulator::{Disk, DiskFileId, Fault, FaultTarget, SimMachine, SimPlatform, World};
 
 use crate::locking::lock;
 use crate::machine;
@@ -34,7 +34,7 @@ pub(crate) struct SlotUse {
     pub(crate) exclusive: bool,
 }
 
-pub(crate) struct Bench {
+pub(crate) struct ScenarioBench {
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) conservation: Conservation,
@@ -48,15 +48,15 @@ pub(crate) struct Bench {
     pub(crate) tasks_left: AtomicU64,
     /// Tasks that rest now, and rests that have ended.
     pub(crate) resting: AtomicU64,
-    pub(crate) rests: AtomicU64,
+    pub(crate) quiesces: AtomicU64,
     pub(crate) versions: AtomicU64,
     pub(crate) guards_held: AtomicU64,
     pub(crate) failure: Mutex<Option<String>>,
 }
 
-impl Bench {
+impl ScenarioBench {
     pub(crate) fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
-        let Machine { platform, engine, disks, devices, .. } = machine::machine(world, scenario)?;
+        let SimMachine { platform, engine, disks, devices, .. } = machine::machine(world, scenario)?;
         let mut bench = Self {
             platform,
             engine,
@@ -69,7 +69,7 @@ impl Bench {
             tasks: scenario.tasks.len(),
             tasks_left: AtomicU64::new(scenario.tasks.len() as u64),
             resting: AtomicU64::new(0),
-            rests: AtomicU64::new(0),
+            quiesces: AtomicU64::new(0),
             versions: AtomicU64::new(0),
             guards_held: AtomicU64::new(0),
             failure: Mutex::default(),

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use afflux_engine::{Nanos, Platform};
 use afflux_simulator::WriteFailures;
 
-use crate::bench::{Bench, Shared};
+use crate::bench::{ScenarioBench, Shared};
 use crate::locking::lock;
 
 /// For this time after the last failure of a disk, its writers may get errors. The engine may learn of a success later
@@ -22,7 +22,7 @@ const LATELY_NS: u64 = Nanos::SECOND;
 
 /// The kind of operation that got an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ErrorSource {
     /// A read, or a change of size: a request of its own failed.
     Own,
     /// A sync: a write before it may have failed.
@@ -44,17 +44,17 @@ pub(crate) struct Causes {
 
 impl Causes {
     /// Whether these causes explain an error of the device.
-    pub(crate) fn explain(self, told: Told) -> bool {
+    pub(crate) fn explain(self, told: ErrorSource) -> bool {
         match told {
-            Told::Own => self.since_begun,
-            Told::Sync => self.since_begun || self.while_dirty,
-            Told::Write => self.since_begun || self.while_dirty || self.no_room,
+            ErrorSource::Own => self.since_begun,
+            ErrorSource::Sync => self.since_begun || self.while_dirty,
+            ErrorSource::Write => self.since_begun || self.while_dirty || self.no_room,
         }
     }
 }
 
 /// The failures of a file and its disk when an operation began.
-pub(crate) struct Before {
+pub(crate) struct FailureCounts {
     /// Failed requests of the file.
     pub(crate) failures: u64,
     /// The part of these failures that no longer explains an error.
@@ -64,13 +64,13 @@ pub(crate) struct Before {
 }
 
 /// Failed requests of the file so far.
-fn failures(bench: &Bench, shared: &Shared) -> u64 {
+fn failures(bench: &ScenarioBench, shared: &Shared) -> u64 {
     bench.disks[shared.device].failures(shared.disk_file)
 }
 
 /// The number of failed requests that no longer explain an error: the file has been clean since, or was synced as a
 /// whole.
-fn settled(bench: &Bench, shared: &Shared) -> u64 {
+fn settled(bench: &ScenarioBench, shared: &Shared) -> u64 {
     if shared.file.is_clean() {
         note_settled(shared, failures(bench, shared));
     }
@@ -82,16 +82,16 @@ pub(crate) fn note_settled(shared: &Shared, failures: u64) {
     shared.failures_settled.fetch_max(failures, Ordering::Relaxed);
 }
 
-impl Before {
+impl FailureCounts {
     /// The failures at this moment.
-    pub(crate) fn now(bench: &Bench, shared: &Shared) -> Self {
+    pub(crate) fn now(bench: &ScenarioBench, shared: &Shared) -> Self {
         let disk = bench.disks[shared.device].write_failures();
         let lately = disk.last_ns.is_some_and(|last| bench.platform.now().0.saturating_sub(last) < LATELY_NS);
         Self { failures: failures(bench, shared), settled: settled(bench, shared), disk, lately }
     }
 
     /// The failures on the file's disk that may explain an error.
-    pub(crate) fn causes(&self, bench: &Bench, shared: &Arc<Shared>) -> Causes {
+    pub(crate) fn causes(&self, bench: &ScenarioBench, shared: &Arc<Shared>) -> Causes {
         let (now, disk) = (failures(bench, shared), bench.disks[shared.device].write_failures());
         let disk_fails = self.disk.in_row > 0 || self.lately || disk.all > self.disk.all;
         let other_fails = || {

@@ -2,7 +2,7 @@
 //! rare combinations occur (swarm testing).
 //!
 //! Owns: the draws and their probabilities.
-//! Does not own: tasks with a habit (`habits`), the meaning of the operations (`text`, `ops`).
+//! Does not own: tasks with a habit (`patterns`), the meaning of the operations (`text`, `ops`).
 //! Invariants: equal seeds give equal scenarios in one version of this file; a scenario to keep is stored as text.
 
 use afflux_engine::eviction::EvictionKind;
@@ -10,7 +10,7 @@ use afflux_engine::rare::Rare;
 use afflux_engine::settings::KnobInfo;
 use afflux_simulator::{EQUAL_PARTS_POLICY, Random, Setup, catalogue};
 
-use crate::habits;
+use crate::patterns;
 use crate::places::{PAGE, Places};
 use crate::text::{CpuSpec, DeviceSpec, FailRequest, FileSpec, Op, Scenario};
 
@@ -233,7 +233,7 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
         return;
     }
     let count = random.between(4, 40);
-    scenario.tasks.extend(habits::cut(random, places, count, scenario.files.len() as u64));
+    scenario.tasks.extend(patterns::cut(random, places, count, scenario.files.len() as u64));
     if random.chance(700) {
         let under_way = Rare::CopyUnderWay.name();
         scenario.rare.retain(|(name, _)| name != under_way);
@@ -278,10 +278,10 @@ pub fn generate(seed: u64) -> Scenario {
         let (count, mut last_end) = (random.between(1, length), 0);
         let there = (scenario.files.len() as u64, scenario.devices.len() as u64);
         let ops = match random.below(12) {
-            0 | 1 => habits::log(random, &places, count, there.0),
-            2 => habits::rewriter(random, &places, count, there.0),
-            3 => habits::sectors(random, &places, count, there.0),
-            4 => habits::forgetter(random, &places, count, there.0, !tame),
+            0 | 1 => patterns::log(random, &places, count, there.0),
+            2 => patterns::rewriter(random, &places, count, there.0),
+            3 => patterns::sectors(random, &places, count, there.0),
+            4 => patterns::forgetter(random, &places, count, there.0, !tame),
             _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect(),
         };
         scenario.tasks.push(ops);

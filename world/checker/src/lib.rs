@@ -1,9 +1,9 @@
 //! The search for faults: random scenarios on the real engine, checked against the reference models.
 //!
-//! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `places`, `habits`),
-//! from all small ones (`scopes`), or from failing each request in turn (`sweep`). It runs on its machine (`machine`)
-//! with all checks (`run`, `bench`, `ops`, `excuses`, `rest`). A failing one is made smaller (`shrink`). The command
-//! for many scenarios is `src/bin/soak.rs`.
+//! Owns: the parts of the search. A scenario is a text (`text`). It comes from a seed (`generate`, `places`,
+//! `patterns`), from all small ones (`scopes`), or from failing each request in turn (`sweep`). It runs on its machine
+//! (`machine`) with all checks (`run`, `bench`, `ops`, `excuses`, `quiesce`). A failing one is made smaller (`shrink`).
+//! The command for many scenarios is `src/bin/soak.rs`.
 //! Does not own: the world and its disks (the crate `simulator`), the models (`reference`), the choice of scenarios to
 //! run.
 //! Invariants: a scenario with its seed determines a run.
@@ -13,13 +13,13 @@
 mod bench;
 mod excuses;
 mod generate;
-mod habits;
 mod locking;
 mod machine;
 mod ops;
+mod patterns;
 mod places;
+mod quiesce;
 mod report;
-mod rest;
 mod run;
 pub mod scopes;
 mod shrink;

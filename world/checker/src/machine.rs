@@ -9,7 +9,7 @@ use std::sync::Arc;
 use afflux_reference::Conservation;
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{
-    CpuOptions, Disk, DiskOptions, Machine, Memory, OWN_POLICY, Setup, Slice, World, WorldOptions, catalogue,
+    CpuOptions, Disk, DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, Slice, World, WorldOptions, catalogue,
 };
 
 use crate::report::RunOptions;
@@ -40,10 +40,10 @@ pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
 }
 
 /// The machine with its disks.
-pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, String> {
+pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<SimMachine, String> {
     let memory_bytes = scenario.frames * 4096;
     let setup = setup(scenario, memory_bytes)?;
-    let mut machine = Machine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
+    let mut machine = SimMachine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
     for (number, spec) in scenario.devices.iter().enumerate() {
         // Alternates: it changes nothing visible before a power loss.
         let longer_ahead = (scenario.seed ^ number as u64) & 1 == 1;

@@ -14,19 +14,19 @@ use afflux_engine::{DeviceError, Error, PinnedPages};
 use afflux_reference::{Ending, Mismatch, Stamp, pattern};
 use afflux_simulator::{Disk, Fault, FaultTarget};
 
-use crate::bench::{Bench, Shared};
-use crate::excuses::{Before, Told, note_settled};
+use crate::bench::{ScenarioBench, Shared};
+use crate::excuses::{ErrorSource, FailureCounts, note_settled};
 use crate::locking::lock;
-use crate::rest::rest;
+use crate::quiesce::quiesce;
 use crate::text::{Op, fault_what};
 
 /// A task's use of a slot: the file in the slot stays the same until its end, unless it is discarded.
 struct Use<'a> {
-    bench: &'a Bench,
+    bench: &'a ScenarioBench,
     slot: usize,
     shared: Arc<Shared>,
     /// Failed requests when the operation began.
-    before: Before,
+    before: FailureCounts,
 }
 
 /// The smallest allowed `hang_error_ms`.
@@ -34,7 +34,7 @@ const HANG_ERROR_NS_MIN: u64 = 10_000_000_000;
 
 /// Whether the disk was ever silent for so long that the engine may refuse its writers and syncs.
 fn hung_for_long(disk: &Disk) -> bool {
-    disk.longest_silence_ns() >= HANG_ERROR_NS_MIN
+    disk.longest_stall_ns() >= HANG_ERROR_NS_MIN
 }
 
 impl Drop for Use<'_> {
@@ -44,7 +44,7 @@ impl Drop for Use<'_> {
 }
 
 impl<'a> Use<'a> {
-    async fn begin(bench: &'a Bench, slot: u64) -> Self {
+    async fn begin(bench: &'a ScenarioBench, slot: u64) -> Self {
         let slot = slot as usize % bench.slots.len();
         let mut pause_ns = 50_000;
         while lock(&bench.slot_use[slot]).exclusive {
@@ -53,7 +53,7 @@ impl<'a> Use<'a> {
         }
         lock(&bench.slot_use[slot]).users += 1;
         let shared = Arc::clone(&lock(&bench.slots[slot]));
-        let before = Before::now(bench, &shared);
+        let before = FailureCounts::now(bench, &shared);
         Self { bench, slot, shared, before }
     }
 
@@ -65,7 +65,7 @@ impl<'a> Use<'a> {
         self.shared.discarded.load(Ordering::Relaxed)
     }
 
-    fn told(&self, what: &str, check: Result<(), Mismatch>) {
+    fn report_mismatch(&self, what: &str, check: Result<(), Mismatch>) {
         if let Err(error) = check {
             let slot = self.slot;
             self.bench.fail(format!("{what} of file {slot}: {error}"));
@@ -73,7 +73,7 @@ impl<'a> Use<'a> {
     }
 
     /// Fails the run unless the history of the file and its device explains the error.
-    fn excuse(&self, told: Told, what: &str, error: Error) {
+    fn excuse(&self, told: ErrorSource, what: &str, error: Error) {
         let bench = self.bench;
         let disk = &bench.disks[self.shared.device];
         let excused = match error {
@@ -95,12 +95,12 @@ impl<'a> Use<'a> {
         } else {
             model.check_read(since, offset, len, got)
         };
-        self.told(what, check);
+        self.report_mismatch(what, check);
     }
 }
 
 /// Polls `operation` for at most `after_us`, then drops it.
-async fn cut_short<T>(bench: &Bench, after_us: u64, operation: impl Future<Output = T>) -> Option<T> {
+async fn cut_short<T>(bench: &ScenarioBench, after_us: u64, operation: impl Future<Output = T>) -> Option<T> {
     let mut operation = pin!(operation);
     let mut timer = pin!(bench.sleep_ns(after_us * 1000));
     std::future::poll_fn(|cx| {
@@ -112,7 +112,7 @@ async fn cut_short<T>(bench: &Bench, after_us: u64, operation: impl Future<Outpu
     .await
 }
 
-pub(crate) async fn perform(bench: &Bench, op: Op) {
+pub(crate) async fn perform(bench: &ScenarioBench, op: Op) {
     match op {
         Op::Read { file, offset, len } => read(bench, file, offset, len, u64::MAX).await,
         Op::CancelRead { file, offset, len, after_us } => read(bench, file, offset, len, after_us).await,
@@ -133,24 +133,24 @@ pub(crate) async fn perform(bench: &Bench, op: Op) {
         Op::Invalidate { file } => invalidate(bench, file).await,
         Op::HostChange { file, size, offset, len } => host_change(bench, file, size, offset, len).await,
         Op::Reopen { file } => reopen(bench, file).await,
-        Op::Rest {} => rest(bench).await,
+        Op::Rest {} => quiesce(bench).await,
         Op::Sleep { us } => bench.sleep_ns(us * 1000).await,
         trouble => make_trouble(bench, trouble),
     }
 }
 
-async fn read(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
+async fn read(bench: &ScenarioBench, file: u64, offset: u64, len: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let mut bytes = vec![0xa5; len as usize];
     let since = own.look();
     match cut_short(bench, after_us.min(1 << 40), bench.engine.read(&own.shared.file, offset, &mut bytes)).await {
         Some(Ok(count)) => own.check_read("read", since, offset, len, &bytes[..count]),
-        Some(Err(error)) => own.excuse(Told::Own, "read", error),
+        Some(Err(error)) => own.excuse(ErrorSource::Own, "read", error),
         None => {}
     }
 }
 
-async fn try_read(bench: &Bench, file: u64, offset: u64, len: u64) {
+async fn try_read(bench: &ScenarioBench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
     let mut bytes = vec![0xa5; len as usize];
     let since = own.look();
@@ -180,18 +180,18 @@ async fn hold(own: &Use<'_>, since: Stamp, offset: u64, len: u64, hold_us: u64, 
     bench.guards_held.fetch_sub(1, Ordering::Relaxed);
 }
 
-async fn read_pinned(bench: &Bench, file: u64, offset: u64, len: u64, hold_us: u64, after_us: u64) {
+async fn read_pinned(bench: &ScenarioBench, file: u64, offset: u64, len: u64, hold_us: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let since = own.look();
     let read = bench.engine.read_pinned(&own.shared.file, offset, len as usize);
     match cut_short(bench, after_us.min(1 << 40), read).await {
         Some(Ok(Some(pages))) => hold(&own, since, offset, len, hold_us, pages).await,
-        Some(Err(error)) => own.excuse(Told::Own, "pinned read", error),
+        Some(Err(error)) => own.excuse(ErrorSource::Own, "pinned read", error),
         Some(Ok(None)) | None => {}
     }
 }
 
-async fn try_read_pinned(bench: &Bench, file: u64, offset: u64, len: u64, hold_us: u64) {
+async fn try_read_pinned(bench: &ScenarioBench, file: u64, offset: u64, len: u64, hold_us: u64) {
     let own = Use::begin(bench, file).await;
     let since = own.look();
     if let Some(pages) = bench.engine.try_read_pinned(&own.shared.file, offset, len as usize) {
@@ -199,7 +199,7 @@ async fn try_read_pinned(bench: &Bench, file: u64, offset: u64, len: u64, hold_u
     }
 }
 
-async fn write(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
+async fn write(bench: &ScenarioBench, file: u64, offset: u64, len: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let version = bench.new_version();
     let mut bytes = vec![0; len as usize];
@@ -209,12 +209,12 @@ async fn write(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     let ending = if let Some(Ok(())) = result { Ending::Done } else { Ending::Failed };
     lock(&own.shared.model).end(change, ending);
     if let Some(Err(error)) = result {
-        own.excuse(Told::Write, "write", error);
+        own.excuse(ErrorSource::Write, "write", error);
     }
 }
 
 /// A refused `try_write` may leave some of the bytes, so the caller has to write all of them again.
-async fn try_write(bench: &Bench, file: u64, offset: u64, len: u64) {
+async fn try_write(bench: &ScenarioBench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
     let version = bench.new_version();
     let mut bytes = vec![0; len as usize];
@@ -226,7 +226,7 @@ async fn try_write(bench: &Bench, file: u64, offset: u64, len: u64) {
     }
     lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
-        own.excuse(Told::Write, "write", error);
+        own.excuse(ErrorSource::Write, "write", error);
     }
 }
 
@@ -238,27 +238,27 @@ fn ending<T>(result: &Option<Result<T, Error>>) -> Ending {
     }
 }
 
-async fn set_size(bench: &Bench, file: u64, size: u64, after_us: u64) {
+async fn set_size(bench: &ScenarioBench, file: u64, size: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let change = lock(&own.shared.model).begin_set_size(size);
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.set_size(&own.shared.file, size)).await;
     lock(&own.shared.model).end(change, ending(&result));
     if let Some(Err(error)) = result {
-        own.excuse(Told::Own, "set_size", error);
+        own.excuse(ErrorSource::Own, "set_size", error);
     }
 }
 
-async fn punch(bench: &Bench, file: u64, offset: u64, len: u64) {
+async fn punch(bench: &ScenarioBench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
     let change = lock(&own.shared.model).begin_punch(offset, len);
     let result = bench.engine.punch(&own.shared.file, offset..offset + len).await;
     lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
-        own.excuse(Told::Write, "punch", error);
+        own.excuse(ErrorSource::Write, "punch", error);
     }
 }
 
-async fn sync(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
+async fn sync(bench: &ScenarioBench, file: u64, offset: u64, len: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let range = if len == 0 { 0..u64::MAX } else { offset..offset + len };
     let since = own.look();
@@ -270,7 +270,7 @@ async fn sync(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
             }
             check_durable(&own, since, range);
         }
-        Some(Err(error)) => own.excuse(Told::Sync, "sync", error),
+        Some(Err(error)) => own.excuse(ErrorSource::Sync, "sync", error),
         _ => {}
     }
 }
@@ -280,22 +280,22 @@ fn check_durable(own: &Use<'_>, since: Stamp, range: std::ops::Range<u64>) {
     let disk = &own.bench.disks[own.shared.device];
     let mut model = lock(&own.shared.model);
     if range == (0..u64::MAX) {
-        own.told("sync", model.check_disk_size(since, disk.durable_size(own.shared.disk_file)));
+        own.report_mismatch("sync", model.check_disk_size(since, disk.durable_size(own.shared.disk_file)));
     }
     for (start, limit) in model.written_ranges() {
         let (start, limit) = (start.max(range.start), limit.min(range.end));
         if start < limit {
             let bytes = disk.durable_bytes(own.shared.disk_file, start, (limit - start) as usize);
-            own.told("sync: what is durable", model.check_bytes(since, start, &bytes));
+            own.report_mismatch("sync: what is durable", model.check_bytes(since, start, &bytes));
         }
     }
     model.note_synced(since, range.start, range.end.saturating_sub(range.start));
 }
 
-async fn drain(bench: &Bench, device: u64) {
+async fn drain(bench: &ScenarioBench, device: u64) {
     let at = device as usize % bench.devices.len();
     let files = bench.slots.iter().map(|slot| Arc::clone(&lock(slot)));
-    let before: Vec<_> = files.map(|shared| (Before::now(bench, &shared), shared)).collect();
+    let before: Vec<_> = files.map(|shared| (FailureCounts::now(bench, &shared), shared)).collect();
     for (file, error) in bench.engine.drain(bench.devices[at]).await {
         // A file that is in no slot was discarded, or was clean when another took its place.
         let Some((before, shared)) = before.iter().find(|(_, shared)| shared.file.same(&file)) else { continue };
@@ -303,7 +303,7 @@ async fn drain(bench: &Bench, device: u64) {
             Error::Discarded => true,
             Error::Device(DeviceError::Hung) => hung_for_long(&bench.disks[at]),
             Error::Device(_) => {
-                shared.discarded.load(Ordering::Relaxed) || before.causes(bench, shared).explain(Told::Sync)
+                shared.discarded.load(Ordering::Relaxed) || before.causes(bench, shared).explain(ErrorSource::Sync)
             }
             _ => false,
         };
@@ -313,7 +313,7 @@ async fn drain(bench: &Bench, device: u64) {
     }
 }
 
-async fn discard(bench: &Bench, file: u64, remove: bool) {
+async fn discard(bench: &ScenarioBench, file: u64, remove: bool) {
     let own = Use::begin(bench, file).await;
     let fresh = bench.new_file(own.shared.device, 0);
     if own.shared.discarded.swap(true, Ordering::Relaxed) {
@@ -328,7 +328,7 @@ async fn discard(bench: &Bench, file: u64, remove: bool) {
 
 /// Invalidates a file that did not change on the host. Clean pages may be dropped, but no caller may see a difference.
 /// This has to hold even if other tasks work between the look at the host and its use.
-async fn invalidate(bench: &Bench, file: u64) {
+async fn invalidate(bench: &ScenarioBench, file: u64) {
     let slot = file as usize % bench.slots.len();
     let shared = Arc::clone(&lock(&bench.slots[slot]));
     let seen = shared.file.change_count();
@@ -340,7 +340,7 @@ async fn invalidate(bench: &Bench, file: u64) {
 }
 
 /// Waits up to a virtual second until no other task uses the slot; returns whether the slot is exclusive now.
-async fn exclusively(bench: &Bench, slot: usize) -> bool {
+async fn exclusively(bench: &ScenarioBench, slot: usize) -> bool {
     if std::mem::replace(&mut lock(&bench.slot_use[slot]).exclusive, true) {
         return false;
     }
@@ -356,7 +356,7 @@ async fn exclusively(bench: &Bench, slot: usize) -> bool {
 
 /// The file, if it is clean and synced. It is synced twice: a change of size that lost its caller may have ended after
 /// the first sync, and needs a flush.
-async fn quiet_file(bench: &Bench, slot: usize) -> Option<Arc<Shared>> {
+async fn quiet_file(bench: &ScenarioBench, slot: usize) -> Option<Arc<Shared>> {
     let shared = Arc::clone(&lock(&bench.slots[slot]));
     let mut synced = bench.engine.sync(&shared.file, 0..u64::MAX).await.is_ok();
     synced &= shared.file.is_clean() && bench.engine.sync(&shared.file, 0..u64::MAX).await.is_ok();
@@ -364,7 +364,7 @@ async fn quiet_file(bench: &Bench, slot: usize) -> Option<Arc<Shared>> {
     (synced && shared.file.is_clean() && disk_size == shared.file.size()).then_some(shared)
 }
 
-async fn host_change(bench: &Bench, file: u64, size: u64, offset: u64, len: u64) {
+async fn host_change(bench: &ScenarioBench, file: u64, size: u64, offset: u64, len: u64) {
     let slot = file as usize % bench.slots.len();
     if !exclusively(bench, slot).await {
         return;
@@ -389,7 +389,7 @@ async fn host_change(bench: &Bench, file: u64, size: u64, offset: u64, len: u64)
     lock(&bench.slot_use[slot]).exclusive = false;
 }
 
-async fn reopen(bench: &Bench, file: u64) {
+async fn reopen(bench: &ScenarioBench, file: u64) {
     let slot = file as usize % bench.slots.len();
     if !exclusively(bench, slot).await {
         return;
@@ -410,7 +410,7 @@ async fn reopen(bench: &Bench, file: u64) {
     lock(&bench.slot_use[slot]).exclusive = false;
 }
 
-fn make_trouble(bench: &Bench, op: Op) {
+fn make_trouble(bench: &ScenarioBench, op: Op) {
     let disk = |device: u64| &bench.disks[device as usize % bench.disks.len()];
     match op {
         Op::Hang { device } => disk(device).hang(),

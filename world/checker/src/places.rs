@@ -1,7 +1,7 @@
 //! The places of a scenario's operations in a file.
 //!
 //! Owns: the used range of a file, the distance of its far part, the draws of places and lengths.
-//! Does not own: the operations (`generate`, `habits`).
+//! Does not own: the operations (`generate`, `patterns`).
 //! Invariants: equal draws give equal places.
 
 use afflux_simulator::Random;

@@ -18,7 +18,7 @@ use afflux_engine::settings::Knob;
 use afflux_engine::{Dropped, Nanos, Platform};
 use afflux_simulator::{RunError, World};
 
-use crate::bench::Bench;
+use crate::bench::ScenarioBench;
 use crate::locking::lock;
 use crate::report::{Report, RunOptions};
 use crate::text::Scenario;
@@ -67,9 +67,9 @@ pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
     IS_QUIET.set(!options.loud);
     let world = machine::world(scenario, options);
     let mut left_behind = Vec::new();
-    let mut work = Work::default();
+    let mut work = RunCounts::default();
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let bench = Arc::new(Bench::new(&world, scenario)?);
+        let bench = Arc::new(ScenarioBench::new(&world, scenario)?);
         left_behind.extend(bench.disks.iter().map(Arc::downgrade));
         // If a disk dropped accepted data, and the engine reports the loss, bytes may be missing; waits must end all
         // the same.
@@ -80,7 +80,7 @@ pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
         })
     }));
     let result = result.unwrap_or_else(|_| Err(panic_text()));
-    let Work { steps: work_steps, allocations, requests_failed } = work;
+    let RunCounts { steps: work_steps, allocations, requests_failed } = work;
     let (hash, steps, lines) = (world.trace_hash(), world.steps(), world.trace_lines());
     let report = Report { result, hash, steps, work_steps, allocations, requests_failed, lines };
     let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(world)));
@@ -102,13 +102,13 @@ fn panic_text() -> String {
 
 /// The counts of the operations' phase.
 #[derive(Default)]
-struct Work {
+struct RunCounts {
     steps: u64,
     allocations: u64,
     requests_failed: u64,
 }
 
-fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Work) -> Result<(), String> {
+fn run_in(world: &World, scenario: &Scenario, bench: &Arc<ScenarioBench>, work: &mut RunCounts) -> Result<(), String> {
     for (task, list) in scenario.tasks.iter().enumerate() {
         let (bench, list) = (Arc::clone(bench), list.clone());
         world.spawn("scenario", async move {
@@ -132,7 +132,7 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
         return if world.steps() >= scenario.crash_step || ended.is_ok() { bench.crash() } else { ended.map(drop) };
     }
     bench.guarded(world, bench.wait_for_tasks(TROUBLE_NS_MAX))?;
-    *work = Work {
+    *work = RunCounts {
         steps: world.steps(),
         allocations: bench.engine.allocations(),
         requests_failed: bench.disks.iter().map(|disk| disk.failures_of_all()).sum(),
@@ -161,7 +161,7 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
     bench.guarded(world, bench.check_frames())?
 }
 
-impl Bench {
+impl ScenarioBench {
     /// Runs a part of the test; ends early, with its message, if a check has failed.
     fn guarded<T>(&self, world: &World, part: impl Future<Output = T>) -> Result<T, String> {
         let mut part = std::pin::pin!(part);

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::policy::Global;
-use afflux_engine::{DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd, Taken};
+use afflux_engine::{DeviceId, FileTurn, Flush, FlushDriver, Nanos, PutBack, RunEnd};
 
 use crate::balance::SLICE_PAGES;
 
@@ -44,12 +44,12 @@ pub(crate) struct Pdflush {
 
 /// The state that the threads share.
 struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PdflushState>,
     /// Whether a wait for congestion ends when a queue clears, instead of after its whole time.
     woken_on_clear: bool,
 }
 
-struct State {
+struct PdflushState {
     threads: u32,
     working: u32,
     /// Since when there has been an idle thread, or none.
@@ -69,7 +69,7 @@ struct Control {
 
 impl Pdflush {
     pub(crate) fn new(woken_on_clear: bool) -> Self {
-        let state = State { threads: THREADS_MIN, working: 0, changed: Nanos(0), taken: BTreeSet::new() };
+        let state = PdflushState { threads: THREADS_MIN, working: 0, changed: Nanos(0), taken: BTreeSet::new() };
         Self { pool: Arc::new(Pool { state: Mutex::new(state), woken_on_clear }) }
     }
 }
@@ -94,7 +94,7 @@ impl FlushDriver for Pdflush {
 }
 
 impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PdflushState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,7 +223,7 @@ impl Control {
     }
 
     /// Writes one file as far as possible; returns whether congestion stopped it.
-    async fn write(&mut self, flush: &dyn Flush, taken: Taken) -> bool {
+    async fn write(&mut self, flush: &dyn Flush, taken: FileTurn) -> bool {
         let mut taken = taken;
         let mut congested = false;
         while self.pages > 0 {

@@ -25,7 +25,7 @@ enum Effect {
 
 /// A possible state of a file. The two sets contain slots, as bits; a change is in one of them or in both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct State {
+struct SizeState {
     size: u64,
     /// Changes that may have had their effect.
     may: u64,
@@ -35,7 +35,7 @@ struct State {
 
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
-    states: BTreeSet<State>,
+    states: BTreeSet<SizeState>,
     under_way: Vec<Option<(usize, Effect)>>,
     /// The slots of changes that lost their caller. Such a change may have its effect at any time. The model
     /// never learns of the end, so it keeps the change as if the effect could come again.
@@ -49,7 +49,7 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn new(size: u64) -> Self {
         Self {
-            states: [State { size, may: 0, open: 0 }].into(),
+            states: [SizeState { size, may: 0, open: 0 }].into(),
             under_way: vec![None; UNDER_WAY_MAX],
             abandoned: 0,
             vague: false,
@@ -91,7 +91,7 @@ impl Sizes {
         let bit = 1_u64 << slot;
         if ending == Ending::Abandoned {
             self.abandoned |= bit;
-            let forget = |state: State| State { may: state.may & !bit, ..state };
+            let forget = |state: SizeState| SizeState { may: state.may & !bit, ..state };
             self.states = std::mem::take(&mut self.states).into_iter().map(forget).collect();
             self.close(bit);
             return self.note(now);
@@ -101,16 +101,16 @@ impl Sizes {
         self.states = std::mem::take(&mut self.states)
             .into_iter()
             .filter(|state| ending == Ending::Failed || state.may & bit != 0)
-            .map(|state| State { may: state.may & !bit, open: state.open & !bit, ..state })
+            .map(|state| SizeState { may: state.may & !bit, open: state.open & !bit, ..state })
             .collect();
         self.note(now);
     }
 
     /// Adds all states that the changes in progress may lead to, with the new one of bit `new`.
     fn close(&mut self, new: u64) {
-        let mut open: Vec<State> = std::mem::take(&mut self.states).into_iter().collect();
+        let mut open: Vec<SizeState> = std::mem::take(&mut self.states).into_iter().collect();
         for state in &mut open {
-            *state = self.settled(State { open: state.open | new, ..*state });
+            *state = self.settled(SizeState { open: state.open | new, ..*state });
             self.states.insert(*state);
         }
         while let Some(state) = open.pop().filter(|_| self.states.len() <= STATES_MAX) {
@@ -121,12 +121,12 @@ impl Sizes {
     }
 
     /// Adds the states that one change leads to from `state`; new states go to `open`, to be followed as well.
-    fn follow(&mut self, state: State, slot: usize, open: &mut Vec<State>) {
+    fn follow(&mut self, state: SizeState, slot: usize, open: &mut Vec<SizeState>) {
         let bit = 1_u64 << slot;
         let Some((_, effect)) = &self.under_way[slot] else { return };
         let after = |size| match self.abandoned & bit {
-            0 => State { size, may: state.may | bit, open: state.open & !bit },
-            _ => State { size, ..state },
+            0 => SizeState { size, may: state.may | bit, open: state.open & !bit },
+            _ => SizeState { size, ..state },
         };
         let mut next = Vec::new();
         match effect {
@@ -137,7 +137,7 @@ impl Sizes {
                     return;
                 }
                 next.push(after(*last));
-                next.extend(first.iter().filter(|at| **at > state.size).map(|at| State { size: *at, ..state }));
+                next.extend(first.iter().filter(|at| **at > state.size).map(|at| SizeState { size: *at, ..state }));
             }
         }
         for state in next {
@@ -150,7 +150,7 @@ impl Sizes {
 
     /// A write that ends within the size may have had its effect. If it ends before the size, other changes made the
     /// size, with or without its effect: it may also come later.
-    fn settled(&self, mut state: State) -> State {
+    fn settled(&self, mut state: SizeState) -> SizeState {
         for (slot, entry) in self.under_way.iter().enumerate() {
             if let Some((_, Effect::Grow(sizes))) = entry
                 && let Some(end) = sizes.last()

@@ -155,7 +155,7 @@ impl FaultScript {
             return Err(error(&format!("{} entries are more than {ENTRIES_MAX}", entries.len())));
         }
         let entries = entries.iter().map(|entry| match entry.get_ref() {
-            DeValue::Table(table) => Entry { source: &source, table, span: entry.span() }.parse(),
+            DeValue::Table(table) => FaultEntry { source: &source, table, span: entry.span() }.parse(),
             _ => Err(source.error(&entry.span(), Some("fault"), "is written [[fault]]")),
         });
         Ok(Self { file: file.to_owned(), entries: entries.collect::<Result<_, _>>()? })
@@ -163,13 +163,13 @@ impl FaultScript {
 }
 
 /// An entry that is being parsed.
-struct Entry<'a, 'i> {
+struct FaultEntry<'a, 'i> {
     source: &'a Source<'i>,
     table: &'a DeTable<'i>,
     span: std::ops::Range<usize>,
 }
 
-impl Entry<'_, '_> {
+impl FaultEntry<'_, '_> {
     fn error(&self, key: &str, what: impl Into<String>) -> InputError {
         let span = value(self.table, key).map_or(self.span.clone(), toml::Spanned::span);
         self.source.error(&span, Some(key), what)

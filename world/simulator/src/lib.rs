@@ -33,7 +33,7 @@ pub use disk::{
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
-pub use machine::{Machine, Memory};
+pub use machine::{Memory, SimMachine};
 pub use random::Random;
 pub use setup::{POLICY_KNOBS, Setup, SetupError, policies};
 pub use world::{

@@ -30,7 +30,7 @@ pub enum Memory {
 }
 
 /// An engine in virtual time, with its disks.
-pub struct Machine {
+pub struct SimMachine {
     /// The world as the engine sees it.
     pub platform: Arc<SimPlatform>,
     /// The engine.
@@ -42,7 +42,7 @@ pub struct Machine {
     stamped: bool,
 }
 
-impl Machine {
+impl SimMachine {
     /// A machine without disks.
     ///
     /// # Errors
@@ -58,10 +58,10 @@ impl Machine {
         Ok(Self { platform, engine, disks: Vec::new(), devices: Vec::new(), stamped })
     }
 
-    /// Like [`Machine::new`], with these disks, each called `disk`.
+    /// Like [`SimMachine::new`], with these disks, each called `disk`.
     ///
     /// # Errors
-    /// Those of [`Machine::new`].
+    /// Those of [`SimMachine::new`].
     pub fn with_disks(world: &World, memory: Memory, setup: Setup, disks: &[DiskOptions]) -> Result<Self, ArenaError> {
         let mut machine = Self::new(world, memory, setup)?;
         for (number, options) in disks.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Machine {
         self.add_behind(name, disk, device)
     }
 
-    /// Like [`Machine::add`], for a disk about which the engine's policy remembers something from an earlier run.
+    /// Like [`SimMachine::add`], for a disk about which the engine's policy remembers something from an earlier run.
     pub fn add_known(&mut self, name: &str, disk: Arc<Disk>, remembered: &Remembered) -> DeviceId {
         self.take(Arc::clone(&disk));
         let device = self.engine.add_known_device(name, disk as Arc<dyn Device>, remembered);

@@ -1,7 +1,8 @@
 //! Imports within a crate run one way: no circle between its files.
 //!
 //! Owns: what a circle is.
-//! Does not own: edges between crates (`imports`), the circles that are kept (`kept`), the file that a path leads to (`modules`).
+//! Does not own: edges between crates (`imports`), the circles that are kept (`kept`), the file that a path leads to
+//! (`modules`).
 //! Invariants: a circle that is not in the table is a violation, and so is a row without its circle. Tests and models
 //! may look at everything.
 
@@ -9,7 +10,7 @@ pub(super) mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::kept::{KEPT, Kept};
+use self::kept::{KEPT, PermittedCircle};
 use super::modules::{self, Modules, Place};
 use super::violation::Violation;
 use crate::repository::TextFile;
@@ -21,7 +22,7 @@ pub(crate) fn check(files: &[TextFile]) -> Vec<Violation> {
     check_with(files, KEPT)
 }
 
-pub(super) fn check_with(files: &[TextFile], kept: &[Kept]) -> Vec<Violation> {
+pub(super) fn check_with(files: &[TextFile], kept: &[PermittedCircle]) -> Vec<Violation> {
     let mut violations = Vec::new();
     let mut found = BTreeSet::new();
     for (name, modules) in &modules::crates(files) {

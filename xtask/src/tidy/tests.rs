@@ -246,7 +246,7 @@ fn tokens_keep_their_lines_and_leave_out_text() {
 }
 
 /// The circles of a crate `x` whose modules are these texts, but for those that are kept.
-fn circles_of(modules: &[(&str, &str)], kept: &[circles::kept::Kept]) -> Vec<String> {
+fn circles_of(modules: &[(&str, &str)], kept: &[circles::kept::PermittedCircle]) -> Vec<String> {
     let file =
         |(path, text): &(&str, &str)| TextFile { path: format!("product/x/src/{path}"), text: (*text).to_owned() };
     let files: Vec<TextFile> = modules.iter().map(file).collect();
@@ -306,7 +306,7 @@ fn a_name_is_followed_to_the_file_that_declares_it() {
 
 #[test]
 fn a_circle_that_is_kept_has_a_row_and_a_row_its_circle() {
-    let kept = || circles::kept::Kept { name: "product/x", files: &["a", "b"], reason: "they are one" };
+    let kept = || circles::kept::PermittedCircle { name: "product/x", files: &["a", "b"], reason: "they are one" };
     let circle = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
     assert!(circles_of(&circle, &[kept()]).is_empty());
     assert_eq!(circles_of(&circle[..1], &[kept()]).len(), 1);

@@ -11,7 +11,7 @@ use afflux_engine::counters::Counter;
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
 use afflux_report::Fields;
-use afflux_simulator::{Link, LinkOptions, Machine, Memory, MemoryTree, TreeOptions};
+use afflux_simulator::{Link, LinkOptions, Memory, MemoryTree, SimMachine, TreeOptions};
 use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsEntry};
 
 use super::case::Case;
@@ -34,7 +34,7 @@ pub(super) fn run(case: &Case, mbit: u64) -> Result<Fields, LabError> {
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
     let mut setup = case.law.setup()?;
     setup.settings.add(&afflux_nfs::KNOBS);
-    let mut parts = Machine::new(&world, Memory::Stamped(case.memory_bytes), setup).map_err(failed)?;
+    let mut parts = SimMachine::new(&world, Memory::Stamped(case.memory_bytes), setup).map_err(failed)?;
     let volume = parts.add_tree("disk", &tree).map_err(failed)?;
     let options = LinkOptions::parse(&format!("rate={mbit}Mbit")).map_err(failed)?;
     let link_bytes_per_s = options.stream_bytes_per_second() as f64;

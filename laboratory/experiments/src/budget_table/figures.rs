@@ -24,7 +24,7 @@ pub(super) fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
 }
 
 /// The values that all writers recorded, sorted.
-pub(super) fn sorted(tellers: &[Teller], of: fn(&super::rig::Told) -> &Vec<u64>) -> Vec<u64> {
+pub(super) fn sorted(tellers: &[Teller], of: fn(&super::rig::WriterRecord) -> &Vec<u64>) -> Vec<u64> {
     let mut all: Vec<u64> = tellers.iter().flat_map(|teller| of(&lock(teller)).clone()).collect();
     all.sort_unstable();
     all

@@ -74,7 +74,7 @@ impl Writing {
 
 /// The record of a writer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct WriterRecord {
     pub(super) bytes: u64,
     pub(super) writes_ns: Vec<u64>,
     pub(super) syncs_ns: Vec<u64>,
@@ -82,7 +82,7 @@ pub(super) struct Told {
     failed: Option<String>,
 }
 
-pub(super) type Teller = Arc<Mutex<Told>>;
+pub(super) type Teller = Arc<Mutex<WriterRecord>>;
 
 /// A machine with its devices.
 pub(super) struct Rig {
@@ -127,11 +127,11 @@ impl Rig {
     pub(super) fn new(law: Law, devices: &[&Device], memory_bytes: u64, seed: u64) -> Result<Self, LabError> {
         let world = world(seed);
         let mut parts =
-            afflux_simulator::Machine::new(&world, Memory::Stamped(memory_bytes), law.setup()?).map_err(failed)?;
+            afflux_simulator::SimMachine::new(&world, Memory::Stamped(memory_bytes), law.setup()?).map_err(failed)?;
         for (number, device) in devices.iter().enumerate() {
             parts.add(device.name, disk(&world, number as u64, device)?);
         }
-        let afflux_simulator::Machine { engine, platform, devices: numbers, disks, .. } = parts;
+        let afflux_simulator::SimMachine { engine, platform, devices: numbers, disks, .. } = parts;
         let looks = Arc::new(Mutex::new(vec![Vec::new(); devices.len()]));
         let rig = Self {
             random: Mutex::new(Random::new(seed).fork(9)),
@@ -258,7 +258,7 @@ async fn write(
     file: &File,
     writing: &Writing,
     mut random: Random,
-    told: &Mutex<Told>,
+    told: &Mutex<WriterRecord>,
 ) -> Result<(), afflux_engine::Error> {
     let piece = vec![0; writing.call_bytes as usize];
     let mut bytes = 0;

@@ -5,12 +5,12 @@ use super::*;
 
 /// Keeps the rows of a run.
 #[derive(Default)]
-struct Kept {
+struct CollectedRows {
     rows: Vec<Row>,
     done: Vec<f64>,
 }
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
     }
@@ -19,15 +19,15 @@ impl Watch for Kept {
     }
 }
 
-fn run(pairs: &[(&str, &str)]) -> (Kept, Findings) {
+fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
     let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = Request { quick: true, given, ..Request::default() };
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let findings = BudgetTable.run(&request, &mut kept).unwrap();
     (kept, findings)
 }
 
-fn of(kept: &Kept, law: &str, metric: &str) -> f64 {
+fn of(kept: &CollectedRows, law: &str, metric: &str) -> f64 {
     let row = kept.rows.iter().find(|row| row.experiment == "budget" && row.variant == law).unwrap();
     figure(row, metric).unwrap()
 }
@@ -67,7 +67,7 @@ fn what_is_not_known_is_refused_with_what_is() {
         [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
     {
         let request = Request { given: vec![(option.to_owned(), value.to_owned())], ..Request::default() };
-        let error = BudgetTable.run(&request, &mut Kept::default()).unwrap_err().to_string();
+        let error = BudgetTable.run(&request, &mut CollectedRows::default()).unwrap_err().to_string();
         assert!(error.contains(value) && error.contains(wanted), "{error}");
     }
 }

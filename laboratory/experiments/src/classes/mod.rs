@@ -5,13 +5,13 @@
 //! are from another machine and have a table of their own. Nothing is fitted or predicted.
 //!
 //! Owns: the order of runs, the rows.
-//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`page`), the published figures
+//! Does not own: the options (`plan`), a run (`load`), tables and sentences (`html`), the published figures
 //! (`published`).
 //! Invariants: in each repeat all contenders take turns on every place; every run writes new files, and its time
 //! includes their sync.
 
+mod html;
 mod load;
-mod page;
 mod plan;
 mod published;
 
@@ -23,9 +23,9 @@ use afflux_scratch::Scratch;
 use crate::contenders::KernelWay;
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::hardware::{KernelDebug, MemoryDisk};
+use html::ClassesPage;
 use load::{Class, Ran};
-use page::Page;
-use plan::{Load, Place, Plan, Way};
+use plan::{FileMedium, Load, Plan, Way};
 
 /// The experiment.
 pub(crate) struct Classes;
@@ -38,9 +38,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn directory(&self, place: Place) -> &Path {
+    fn directory(&self, place: FileMedium) -> &Path {
         match (&self.memory, place) {
-            (Some(disk), Place::Memory) => disk.path(),
+            (Some(disk), FileMedium::Memory) => disk.path(),
             _ => self.scratch.path(),
         }
     }
@@ -88,7 +88,7 @@ impl Experiment for Classes {
         left_out.iter().for_each(|what| watch.remark(what));
         let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s()));
         watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-        let mut page = Page::new(&plan, left_out);
+        let mut page = ClassesPage::new(&plan, left_out);
         let total = plan.repeats as usize * ways.len() * plan.loads.len();
         let mut done = 0;
         for repeat in 1..=plan.repeats {
@@ -120,13 +120,15 @@ impl Experiment for Classes {
 fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
     let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
     let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
-    if plan.places.contains(&Place::Memory) {
+    if plan.places.contains(&FileMedium::Memory) {
         match MemoryDisk::new(stage.scratch.path(), plan.memory_disk_bytes()) {
             Ok(disk) => stage.memory = Some(disk),
             Err(error) => {
-                left_out
-                    .push(format!("{} was left out: it needs root and a loop device: {error}.", Place::Memory.name()));
-                plan.places.retain(|place| *place != Place::Memory);
+                left_out.push(format!(
+                    "{} was left out: it needs root and a loop device: {error}.",
+                    FileMedium::Memory.name()
+                ));
+                plan.places.retain(|place| *place != FileMedium::Memory);
             }
         }
     }
@@ -154,7 +156,7 @@ fn named(plan: &Plan, classes: &[Class]) -> String {
     classes.iter().map(|class| plan.way_name(class.way)).collect::<Vec<_>>().join(" + ")
 }
 
-fn row(plan: &Plan, (place, load): (Place, Load), classes: &[Class], repeat: u64, ran: &Ran) -> Row {
+fn row(plan: &Plan, (place, load): (FileMedium, Load), classes: &[Class], repeat: u64, ran: &Ran) -> Row {
     let mut metrics = Fields::new();
     for (name, value) in ran.metrics() {
         metrics.push(name, value);

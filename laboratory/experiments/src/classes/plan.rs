@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use super::load::Class;
-use crate::contenders::asked::{KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::engine_options::{KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
@@ -62,12 +62,12 @@ impl Load {
 
 /// Where the files are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum FileMedium {
     Disk,
     Memory,
 }
 
-impl Place {
+impl FileMedium {
     const ALL: &[(&str, Self)] = &[("disk", Self::Disk), ("memory", Self::Memory)];
 
     pub(super) fn name(self) -> &'static str {
@@ -91,14 +91,14 @@ const LOADS: TypedOption<Load> = options::choice(
     Load::ALL,
     "'{value}' is none of {known}",
 );
-const PLACES: TypedOption<Place> = options::choice(
+const PLACES: TypedOption<FileMedium> = options::choice(
     OptionInfo {
         name: "places",
         value: "LIST",
         default: "disk,memory",
         doc: "disk: --directory; memory: a loop device over a tmpfs (root)",
     },
-    Place::ALL,
+    FileMedium::ALL,
     "'{value}' is none of {known}",
 );
 const SIZE: TypedOption<u64> = options::size(
@@ -125,7 +125,7 @@ pub(super) const OPTIONS: &[OptionInfo] =
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) loads: Vec<Load>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<FileMedium>,
     pub(super) engines: Vec<EngineSetup>,
     pub(super) bytes: u64,
     pub(super) block_bytes: u64,

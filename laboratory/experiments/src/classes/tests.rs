@@ -3,12 +3,12 @@
 use super::*;
 
 #[derive(Default)]
-struct Kept {
+struct CollectedRows {
     rows: Vec<Row>,
     remarks: Vec<String>,
 }
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
     }
@@ -19,13 +19,13 @@ impl Watch for Kept {
 }
 
 /// Runs in a directory of the test's own, so that a leftover would be seen.
-fn run(pairs: &[(&str, &str)]) -> (Kept, Findings) {
+fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
     let own = Scratch::new(&std::env::temp_dir(), "classes-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
     let directory = [("directory", place.as_str())];
     let given = pairs.iter().chain(&directory);
     let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let findings = Classes.run(&Request { given, quick: true, ..Request::default() }, &mut kept).unwrap();
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();

@@ -5,7 +5,7 @@
 //! Does not own: the disks (`hardware`), the offsets and times of writes (the experiments).
 //! Invariants: a writer does the same through every contender, and is timed by the same clock.
 
-pub(crate) mod asked;
+pub(crate) mod engine_options;
 mod kernel;
 pub(crate) mod latencies;
 mod ours;

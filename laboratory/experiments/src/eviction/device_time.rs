@@ -95,7 +95,7 @@ impl Case {
         let world = World::new(WorldOptions::machine(seed, CpuOptions::count(CPUS)));
         let setup = Setup::of(OWN_POLICY).map_err(failed)?.with_eviction(Some(kind));
         let memory = Memory::Stamped(sizes.frames * PAGE_BYTES);
-        let mut machine = afflux_simulator::Machine::new(&world, memory, setup).map_err(failed)?;
+        let mut machine = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(failed)?;
         let choice = DeviceChoice::parse(device).map_err(failed)?;
         machine.add(device, catalogue::make(&world, 0, &choice.model(None).map_err(failed)?));
         let sequence = generator.sequence(sizes, seed);

@@ -1,8 +1,8 @@
 //! Experiment eviction: which page to evict, by hit ratios and by time on devices.
 //!
 //! Owns: the options, the order of the parts, the rows.
-//! Does not own: the engine's policies, those for comparison (`references`), the generators (`afflux_workloads::touches`),
-//! tables and sentences (`findings`).
+//! Does not own: the engine's policies, those for comparison (`references`), the generators
+//! (`afflux_workloads::touches`), tables and sentences (`findings`).
 //! Invariants: the engine's policies run as its own code with its own page states (`ours`), or in the whole engine
 //! (`device_time`); nothing was fitted to anything published.
 
@@ -76,7 +76,7 @@ const OPTIONS: &[OptionInfo] = &[PARTS.info, PAGES.info, TOUCHES.info, WHICH.inf
 pub(crate) struct Eviction;
 
 /// The options of a run.
-struct Asked {
+struct EvictionOptions {
     parts: Vec<u64>,
     pages: u64,
     touches: u64,
@@ -85,7 +85,7 @@ struct Asked {
     device_pages: u64,
 }
 
-impl Asked {
+impl EvictionOptions {
     fn read(request: &Request) -> Result<Self, LabError> {
         Ok(Self {
             parts: PARTS.list(request)?,
@@ -135,7 +135,7 @@ impl Experiment for Eviction {
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let asked = Asked::read(request)?;
+        let asked = EvictionOptions::read(request)?;
         let all = asked.runs() as f64;
         let mut cells = Vec::new();
         for generator in &asked.generators {

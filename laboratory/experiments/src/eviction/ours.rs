@@ -27,7 +27,7 @@ impl Cache for Ours {
         frame.is_some()
     }
 
-    fn bring(&mut self, page: u32, ahead: bool) {
+    fn insert(&mut self, page: u32, ahead: bool) {
         let Self { cache, there } = self;
         while !cache.has_room() {
             let looked = cache.evict(1, |page| there[page as usize] = None);

@@ -15,7 +15,7 @@ use afflux_govern::{Governor, Host, Options};
 use afflux_scratch::Scratch;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::plan::{BLOCK_BYTES, Plan, Race, Subject};
+use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use super::{Look, Ran};
 use crate::contenders::writer::{Control, Stream, Written};
 use crate::contenders::{Contender, Kernel, KernelWay, Sink};
@@ -76,8 +76,8 @@ impl<'a> Stage<'a> {
     }
 }
 
-pub(super) fn run(stage: &Stage<'_>, race: Race, subject: Subject) -> Result<Ran, String> {
-    if race == Race::Burst { burst(stage, subject) } else { stream(stage, race, subject) }
+pub(super) fn run(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, String> {
+    if race == GovernRace::Burst { burst(stage, subject) } else { stream(stage, race, subject) }
 }
 
 fn slow_down(disk: &SlowDisk, bytes_per_s: Option<u64>) -> Result<(), String> {
@@ -151,7 +151,7 @@ fn limit_bytes(number: &str) -> u64 {
 }
 
 /// One writer, and a sync at the end.
-fn stream(stage: &Stage<'_>, race: Race, subject: Subject) -> Result<Ran, String> {
+fn stream(stage: &Stage<'_>, race: GovernRace, subject: Subject) -> Result<Ran, String> {
     let plan = stage.plan;
     let disk = stage.disk("slow", stage.image_bytes())?;
     if subject == Subject::Kernel {
@@ -161,13 +161,13 @@ fn stream(stage: &Stage<'_>, race: Race, subject: Subject) -> Result<Ran, String
     let file = contender.create(0, "stream")?;
     disk.settle().map_err(|error| error.to_string())?;
     slow_down(&disk, Some(plan.rate_bytes_per_s))?;
-    let seconds = if race == Race::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
+    let seconds = if race == GovernRace::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
     let slower_at = Duration::from_secs(plan.seconds / 2);
     let writer = Stream {
         block_bytes: BLOCK_BYTES,
         bytes_max: stage.image_bytes() / 8 * 7 - (16 << 20),
         time: Some(Duration::from_secs(seconds)),
-        rate: (race == Race::Paced).then(|| plan.rate_bytes_per_s / 5 * 2),
+        rate: (race == GovernRace::Paced).then(|| plan.rate_bytes_per_s / 5 * 2),
         settled_after: Duration::from_secs(plan.seconds) / 4,
     };
     let right_bytes = plan.right_bytes(plan.slow_bytes_per_s) * 4 / 3;
@@ -183,7 +183,7 @@ fn stream(stage: &Stage<'_>, race: Race, subject: Subject) -> Result<Ran, String
             });
             while !thread.is_finished() {
                 let (at, limit_bytes) = (start.elapsed(), limit_bytes(disk.number()));
-                if race == Race::Slower && !is_slower && at >= slower_at {
+                if race == GovernRace::Slower && !is_slower && at >= slower_at {
                     slow_down(&disk, Some(plan.slow_bytes_per_s))?;
                     is_slower = true;
                 }

@@ -2,19 +2,19 @@
 //!
 //! Owns: the order of runs, the rows.
 //! Does not own: the options (`plan`), a run in virtual time under `linux-6.1` (`simulated`) or on a throttled disk
-//! (`measured`), tables and sentences (`page`).
+//! (`measured`), tables and sentences (`html`).
 //! Invariants: the simulated governor decides by the same code as the measured one, which is the command's.
 
+mod html;
 mod measured;
-mod page;
 mod plan;
 mod simulated;
 
 use afflux_report::{Fields, Row, Source};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use page::Page;
-use plan::{Plan, Race, Subject};
+use html::GovernPage;
+use plan::{GovernRace, Plan, Subject};
 
 /// The experiment.
 pub(crate) struct Govern;
@@ -22,7 +22,7 @@ pub(crate) struct Govern;
 /// The results of a run.
 #[derive(Debug, Default)]
 struct Ran {
-    /// By name, as listed in `page`.
+    /// By name, as listed in `html`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
 }
@@ -66,8 +66,8 @@ impl Experiment for Govern {
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let plan = Plan::read(request)?;
-        let mut page = Page::new(&plan, request.measured);
-        let mut jobs: Vec<(Source, Race, Subject)> = Vec::new();
+        let mut page = GovernPage::new(&plan, request.measured);
+        let mut jobs: Vec<(Source, GovernRace, Subject)> = Vec::new();
         if !plan.measured_only {
             jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
         }
@@ -76,7 +76,7 @@ impl Experiment for Govern {
             jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
         }
         for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
-            let what = format!("{}: {}, {}", page::said(source), race.name(), subject.name());
+            let what = format!("{}: {}, {}", html::said(source), race.name(), subject.name());
             watch.step(&what, at as f64 / jobs.len() as f64);
             let ran = match (&stage, source) {
                 (Some(stage), Source::Measured) => measured::run(stage, race, subject),
@@ -90,7 +90,7 @@ impl Experiment for Govern {
     }
 }
 
-fn row(plan: &Plan, source: Source, race: Race, subject: Subject, ran: &Ran) -> Row {
+fn row(plan: &Plan, source: Source, race: GovernRace, subject: Subject, ran: &Ran) -> Row {
     let mut metrics = Fields::new();
     for (name, value) in &ran.metrics {
         metrics.push(*name, *value);

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use crate::contenders::asked::directory;
+use crate::contenders::engine_options::directory;
 use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
 use crate::options::{self, TypedOption};
 
@@ -17,7 +17,7 @@ const FOLLOW_S: u64 = 10;
 
 /// A race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Race {
+pub(super) enum GovernRace {
     /// A writer at full speed, then a sync of everything.
     FullSpeed,
     /// A writer at two fifths of the disk's rate, which need never wait.
@@ -39,7 +39,7 @@ pub(super) enum Subject {
     Governed,
 }
 
-impl Race {
+impl GovernRace {
     const ALL: &[(&str, Self)] =
         &[("full-speed", Self::FullSpeed), ("paced", Self::Paced), ("slower", Self::Slower), ("burst", Self::Burst)];
 
@@ -83,9 +83,9 @@ const BUDGET: TypedOption<u64> = options::number(
     OptionInfo { name: "budget-ms", value: "N", default: "1000", doc: "the budget of each disk, in milliseconds" },
     10..=60_000,
 );
-const RACES: TypedOption<Race> = options::choice(
+const RACES: TypedOption<GovernRace> = options::choice(
     OptionInfo { name: "races", value: "LIST", default: "full-speed,paced,slower,burst", doc: "which races" },
-    Race::ALL,
+    GovernRace::ALL,
     "'{value}' is none of {known}",
 );
 const SUBJECTS: TypedOption<Subject> = options::choice(
@@ -141,7 +141,7 @@ pub(super) struct Plan {
     /// Seconds from the change of the disk's speed until the sync of all data.
     pub(super) follow_s: u64,
     pub(super) budget_ms: u64,
-    pub(super) races: Vec<Race>,
+    pub(super) races: Vec<GovernRace>,
     pub(super) asked: Vec<Subject>,
     pub(super) repeats: u64,
     pub(super) measured_only: bool,
@@ -180,23 +180,23 @@ impl Plan {
         bytes_per_s * self.budget_ms / 1000
     }
 
-    fn subjects(&self, race: Race) -> impl Iterator<Item = Subject> {
+    fn subjects(&self, race: GovernRace) -> impl Iterator<Item = Subject> {
         let is_run = self.races.contains(&race);
         // Without a governor, no limit follows a disk that gets slower.
-        let has = move |subject: &Subject| is_run && !(race == Race::Slower && *subject == Subject::Kernel);
+        let has = move |subject: &Subject| is_run && !(race == GovernRace::Slower && *subject == Subject::Kernel);
         Subject::ALL.into_iter().filter(has).filter(|subject| self.asked.contains(subject))
     }
 
-    pub(super) fn simulated(&self) -> Vec<(Race, Subject)> {
-        let races = [Race::FullSpeed, Race::Paced, Race::Slower].into_iter();
+    pub(super) fn simulated(&self) -> Vec<(GovernRace, Subject)> {
+        let races = [GovernRace::FullSpeed, GovernRace::Paced, GovernRace::Slower].into_iter();
         races.flat_map(|race| self.subjects(race).map(move |subject| (race, subject))).collect()
     }
 
     /// The runs in turns, every other time in the reverse order.
-    pub(super) fn measured(&self) -> Vec<(Race, Subject)> {
+    pub(super) fn measured(&self) -> Vec<(GovernRace, Subject)> {
         let mut all = Vec::new();
         for repeat in 0..self.repeats {
-            for (_, race) in Race::ALL {
+            for (_, race) in GovernRace::ALL {
                 let subjects = self.subjects(*race).filter(|subject| repeat == 0 || *subject != Subject::Kernel);
                 let mut turn: Vec<_> = subjects.map(|subject| (*race, subject)).collect();
                 if repeat % 2 == 1 {

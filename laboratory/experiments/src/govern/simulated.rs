@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use afflux_engine::{File, Nanos, Platform};
-use afflux_govern::{Choice, Counters, Machine as KernelMachine, Speed, Wanted, choose};
+use afflux_govern::{Choice, Counters, MachineLimits as KernelMachine, Speed, Target, choose};
 use afflux_linux_policies::KernelKnob;
 use afflux_simulator::{CostTable, DiskFigures, Setup};
 
-use super::plan::{BLOCK_BYTES, Plan, Race, Subject};
+use super::plan::{BLOCK_BYTES, GovernRace, Plan, Subject};
 use super::{Look, Ran};
 use crate::contenders::latencies::Latencies;
 use crate::experiment::LabError;
-use crate::machine::{Machine, MachineOptions, Queue, model};
+use crate::machine::{ExperimentMachine, MachineOptions, Queue, model};
 
 const SEED: u64 = 1;
 const CPUS: usize = 2;
@@ -39,7 +39,7 @@ struct Writer {
     calls: Mutex<Latencies>,
 }
 
-pub(super) fn run(plan: &Plan, race: Race, subject: Subject) -> Result<Ran, LabError> {
+pub(super) fn run(plan: &Plan, race: GovernRace, subject: Subject) -> Result<Ran, LabError> {
     let machine = machine(plan)?;
     let device = machine.devices[0];
     let (file, _) = machine.file(0);
@@ -58,9 +58,9 @@ pub(super) fn run(plan: &Plan, race: Race, subject: Subject) -> Result<Ran, LabE
         hold(Some(limit_bytes))?;
     }
     let mut governor = (subject == Subject::Governed).then(|| Governor { speed: Speed::new(None), in_force: None });
-    let rate = (race == Race::Paced).then(|| plan.rate_bytes_per_s / 5 * PACED_FIFTHS);
+    let rate = (race == GovernRace::Paced).then(|| plan.rate_bytes_per_s / 5 * PACED_FIFTHS);
     let writer = spawn(&machine, &file, rate);
-    let seconds = if race == Race::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
+    let seconds = if race == GovernRace::Slower { plan.seconds / 2 + plan.follow_s } else { plan.seconds };
     let (settled_ns, slower_ns) = (plan.seconds * Nanos::SECOND / 4, plan.seconds / 2 * Nanos::SECOND);
     let right_bytes = plan.right_bytes(plan.slow_bytes_per_s) * 4 / 3;
     let (mut looks, mut settled_bytes, mut followed_s) = (Vec::new(), 0, None);
@@ -72,7 +72,7 @@ pub(super) fn run(plan: &Plan, race: Race, subject: Subject) -> Result<Ran, LabE
         if now_ns >= settled_ns && !writer.settled.swap(true, Ordering::Relaxed) {
             settled_bytes = writer.accepted_bytes.load(Ordering::Relaxed);
         }
-        if race == Race::Slower && turn == slower_ns / LOOK_EVERY_NS {
+        if race == GovernRace::Slower && turn == slower_ns / LOOK_EVERY_NS {
             machine.disks[0].disk.slow_down(plan.rate_bytes_per_s / plan.slow_bytes_per_s.max(1));
         }
         if let Some(governor) = &mut governor
@@ -81,7 +81,7 @@ pub(super) fn run(plan: &Plan, race: Race, subject: Subject) -> Result<Ran, LabE
             hold(limit)?;
             limit_bytes = limit.unwrap_or(machine.engine.status().dirty_limit_bytes);
         }
-        let is_slower = race == Race::Slower && now_ns >= slower_ns;
+        let is_slower = race == GovernRace::Slower && now_ns >= slower_ns;
         if is_slower && followed_s.is_none() && limit_bytes <= right_bytes / 10 * 13 {
             followed_s = Some((now_ns - slower_ns) as f64 / 1e9);
         }
@@ -112,9 +112,9 @@ pub(super) fn run(plan: &Plan, race: Race, subject: Subject) -> Result<Ran, LabE
     Ok(Ran { metrics, looks })
 }
 
-fn machine(plan: &Plan) -> Result<Machine, LabError> {
+fn machine(plan: &Plan) -> Result<ExperimentMachine, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
-    Machine::new(MachineOptions {
+    ExperimentMachine::new(MachineOptions {
         seed: SEED,
         cpus: CPUS,
         costs: CostTable::new("none", Vec::new()),
@@ -127,7 +127,7 @@ fn machine(plan: &Plan) -> Result<Machine, LabError> {
 }
 
 /// A task that writes timed blocks, at full speed or at a rate.
-fn spawn(machine: &Machine, file: &File, rate: Option<u64>) -> Arc<Writer> {
+fn spawn(machine: &ExperimentMachine, file: &File, rate: Option<u64>) -> Arc<Writer> {
     let writer = Arc::new(Writer::default());
     let (engine, platform) = (Arc::clone(&machine.engine), Arc::clone(&machine.platform));
     let (own, file, start) = (Arc::clone(&writer), file.clone(), machine.platform.now());
@@ -164,7 +164,7 @@ struct Governor {
 
 impl Governor {
     /// The new limit, if it changes: `None` inside stands for no limit.
-    fn turn(&mut self, plan: &Plan, machine: &Machine, turn: u64) -> Option<Option<u64>> {
+    fn turn(&mut self, plan: &Plan, machine: &ExperimentMachine, turn: u64) -> Option<Option<u64>> {
         if turn.is_multiple_of(SAMPLE_EVERY) {
             self.speed.look(machine.now_ns() + 1, &counters(&machine.disks[0].disk.figures()));
         }
@@ -173,7 +173,7 @@ impl Governor {
         }
         let dirty_bytes = machine.engine.status().dirty_limit_bytes;
         let of = KernelMachine { dirty_bytes, background_bytes: dirty_bytes / 2 };
-        let wanted = Wanted {
+        let wanted = Target {
             budget_ns: plan.budget_ns(),
             budget_bytes: self.speed.bytes_in(plan.budget_ns()),
             bytes_per_second: self.speed.bytes_per_second().unwrap_or(0),

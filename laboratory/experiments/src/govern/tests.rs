@@ -8,9 +8,9 @@ use crate::experiment::SWITCH_ON;
 use crate::hardware::{DiskRates, SlowDisk};
 
 #[derive(Default)]
-struct Kept(Vec<Row>);
+struct CollectedRows(Vec<Row>);
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.0.push(row.clone());
     }
@@ -21,7 +21,7 @@ fn number(row: &Row, name: &str) -> f64 {
     row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {row}"))
 }
 
-fn row<'a>(kept: &'a Kept, race: &str, variant: &str) -> &'a Row {
+fn row<'a>(kept: &'a CollectedRows, race: &str, variant: &str) -> &'a Row {
     let is = |row: &&Row| row.variant == variant && row.params.get("race") == Some(&race.into());
     kept.0.iter().find(is).unwrap_or_else(|| panic!("no {race}, {variant}"))
 }
@@ -35,7 +35,7 @@ fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
     let given = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
     let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let plan = Plan::read(&Request { given, ..Request::default() }).unwrap();
-    let (full, slower) = (Race::FullSpeed, Race::Slower);
+    let (full, slower) = (GovernRace::FullSpeed, GovernRace::Slower);
     let governed = Subject::Governed;
     assert_eq!(plan.simulated(), [(full, Subject::Kernel), (full, governed), (slower, governed)]);
     let second = [(full, governed), (slower, governed)];
@@ -46,7 +46,7 @@ fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
 #[test]
 fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
     let given = [("seconds", "20")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let mut plan = Plan::read(&Request { given: given.to_vec(), ..Request::default() }).unwrap();
     plan.memory_bytes = 512 << 20;
     for (race, subject) in plan.simulated() {
@@ -73,7 +73,7 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
     let given = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
     let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let request = Request { given, quick: true, measured: true };
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let findings = Govern.run(&request, &mut kept).unwrap();
     assert_eq!(kept.0.len(), 8, "three subjects in two races, and two whose disk gets slower");
     assert!(number(row(&kept, "full-speed", "governed"), "end_to_end_mb_per_s") > 0.0);

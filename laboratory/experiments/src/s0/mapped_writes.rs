@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use super::reads::{Marks, Path, Tally, tallied};
 use crate::experiment::LabError;
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
 
 /// An Athlon X2 (the post of August 2009).
 pub(super) const CPUS: usize = 2;
@@ -97,7 +97,7 @@ impl Rig {
     pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0 };
 }
 
-fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError> {
+fn machine(variant: Variant, rig: Rig) -> Result<(ExperimentMachine, Arc<Tally>), LabError> {
     let queue = Queue { nr_requests: rig.nr_requests, ..QUEUE };
     let policy = policy_changed(variant.name, CongestionWaits::default(), variant.parts);
     let (policy, tally) = tallied(policy.map_err(|error| LabError::Failed(error.to_string()))?);
@@ -113,7 +113,7 @@ fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError
         other.set("write_cache_bytes", "0").map_err(|error| LabError::Failed(error.to_string()))?;
         disks.push(other);
     }
-    let machine = Machine::new(MachineOptions {
+    let machine = ExperimentMachine::new(MachineOptions {
         seed: SEED,
         cpus: CPUS,
         costs: page_costs(),
@@ -127,7 +127,7 @@ fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError
 }
 
 /// Stores `bytes`; returns the end of the writer, with all pages still in the cache.
-fn store(machine: &Machine, file: &File, bytes: u64) -> Result<u64, LabError> {
+fn store(machine: &ExperimentMachine, file: &File, bytes: u64) -> Result<u64, LabError> {
     let writer = machine.stream(file, bytes, PAGE_BYTES);
     let mut looks = 0;
     while !writer.has_ended() {
@@ -141,7 +141,7 @@ fn store(machine: &Machine, file: &File, bytes: u64) -> Result<u64, LabError> {
 }
 
 /// One run: its figures are the difference of two tallies.
-fn run_one(machine: &Machine, tally: &Tally, size_mib: u64) -> Result<Ran, LabError> {
+fn run_one(machine: &ExperimentMachine, tally: &Tally, size_mib: u64) -> Result<Ran, LabError> {
     tally.begin(machine.now_ns());
     let (paths_before, from) = (tally.paths(), machine.tally());
     let file = machine.file(0).0;

@@ -89,13 +89,13 @@ impl FlushDriver for Snapshots {
 /// The threads beside: their stop flag and their progress.
 #[derive(Default)]
 #[repr(align(128))]
-struct Beside {
+struct NeighbourLoad {
     threads: usize,
     stop: AtomicBool,
     done: AtomicU64,
 }
 
-impl Beside {
+impl NeighbourLoad {
     fn new(threads: usize) -> Self {
         Self { threads, ..Self::default() }
     }
@@ -115,7 +115,7 @@ struct Quartiles {
 
 impl Quartiles {
     /// The time of one turn, in rounds in which the threads beside made progress.
-    fn of(beside: &Beside, mut turn: impl FnMut()) -> Self {
+    fn of(beside: &NeighbourLoad, mut turn: impl FnMut()) -> Self {
         let mut rounds = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS * TRIES {
             let done = beside.done.load(Ordering::Relaxed);
@@ -141,14 +141,14 @@ impl Quartiles {
 }
 
 /// The time of a snapshot of the engine's shared counters.
-fn snapshot_ns(flush: &dyn Flush, beside: &Beside) -> Quartiles {
+fn snapshot_ns(flush: &dyn Flush, beside: &NeighbourLoad) -> Quartiles {
     Quartiles::of(beside, || {
         black_box(flush.view());
     })
 }
 
 /// The time of a snapshot and the law's decision from it.
-fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quartiles {
+fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &NeighbourLoad) -> Quartiles {
     let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(&Remembered::new()), law.new_shared());
     let mut pace = law.start(flush.view().memory_pages, 2);
     Quartiles::of(beside, || {
@@ -166,7 +166,7 @@ struct HotLine([AtomicU32; 16]);
 
 impl HotLine {
     /// Adds to all words, again and again.
-    fn hammer(&self, beside: &Beside) {
+    fn hammer(&self, beside: &NeighbourLoad) {
         while beside.goes_on() {
             self.0.iter().for_each(|word| {
                 word.fetch_add(1, Ordering::Relaxed);
@@ -188,7 +188,7 @@ impl HotLine {
         sum as u32
     }
 
-    fn read_ns(&self, groups: &[usize], beside: &Beside) -> Quartiles {
+    fn read_ns(&self, groups: &[usize], beside: &NeighbourLoad) -> Quartiles {
         let of = |reads| {
             Quartiles::of(beside, || {
                 black_box(self.read(black_box(groups), reads));
@@ -199,7 +199,7 @@ impl HotLine {
 }
 
 /// Dirties and syncs the file, again and again.
-fn hammer(platform: &LinuxPlatform, engine: &Arc<Engine<LinuxPlatform>>, file: &File, beside: &Beside) {
+fn hammer(platform: &LinuxPlatform, engine: &Arc<Engine<LinuxPlatform>>, file: &File, beside: &NeighbourLoad) {
     while beside.goes_on() {
         for page in 0..FILE_PAGES {
             beside.done.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +227,7 @@ pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Resul
     let files = [0; 2].map(|_| engine.open(device, Backing::new(Arc::new(())), 0));
     let mut rows = Vec::new();
     for threads in [0, 2] {
-        let beside = Beside::new(threads);
+        let beside = NeighbourLoad::new(threads);
         std::thread::scope(|scope| {
             for file in files.iter().take(threads) {
                 scope.spawn(|| hammer(&platform, &engine, file, &beside));
@@ -261,7 +261,7 @@ fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
 
 fn decisions(
     variants: &[&'static str],
-    beside: &Beside,
+    beside: &NeighbourLoad,
     flush: &dyn Flush,
     watch: &mut dyn Watch,
 ) -> Result<Vec<Row>, LabError> {
@@ -280,7 +280,7 @@ fn decisions(
 
 fn lines(threads: usize, watch: &mut dyn Watch) -> Vec<Row> {
     watch.step(&format!("words of a hot line beside {threads} threads"), 0.9);
-    let (line, beside) = (HotLine::default(), Beside::new(threads));
+    let (line, beside) = (HotLine::default(), NeighbourLoad::new(threads));
     let measured = std::thread::scope(|scope| {
         (0..threads).for_each(|_| {
             scope.spawn(|| line.hammer(&beside));

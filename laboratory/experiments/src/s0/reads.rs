@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use afflux_engine::policy::{
-    Admission, AnyPolicy, Completed, DirtyFiles, Figure, Flight, LimitPages, Needs, Next, Pace, Quiet, Reads,
-    Remembered, Rewrites, Room, Silence, View,
+    Admission, AnyPolicy, Completed, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule, LimitPages, Needs, Next,
+    Pace, Reads, Remembered, Rewrites, Room, View,
 };
 use afflux_linux_policies::Policy;
 
@@ -195,8 +195,8 @@ impl AnyPolicy for Tallied {
         self.policy.next_if_pressed(view, files, device, shared)
     }
 
-    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
-        self.policy.quiet(view, before, seen)
+    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
+        self.policy.idle_write_rule(view, before, seen)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
@@ -207,8 +207,8 @@ impl AnyPolicy for Tallied {
         self.policy.limits(view, device, shared)
     }
 
-    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence {
-        self.policy.silence(view, device)
+    fn hang_limits(&self, view: &View, device: &mut dyn Any) -> HangLimits {
+        self.policy.hang_limits(view, device)
     }
 
     fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {

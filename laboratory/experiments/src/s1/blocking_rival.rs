@@ -15,9 +15,9 @@ use afflux_engine::{Boxed, DeviceId, Driver, Flush, FlushDriver, Nanos, PutBack,
 use afflux_report::{Fields, Row};
 
 use super::machines::{Variant, submission_costs};
-use super::options::Asked;
+use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
+use crate::machine::{ExperimentMachine, MachineOptions, Queue, Span, queued_model, rounded, row};
 
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 8 << 30;
@@ -31,7 +31,7 @@ const IDLE_NS: u64 = Nanos::MILLISECOND;
 
 /// The writeback that runs beside the rival.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
+enum RivalWriteback {
     Pool,
     BlockingFlusher,
 }
@@ -92,16 +92,16 @@ impl FlushDriver for WithRival {
 
 /// With `rival`, the rival starts once the pool is at work, and so does a flusher beside it. Without it the pool has
 /// the disk alone.
-fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
+fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
     let variant = &Variant::PDFLUSH;
     let mut setup = variant.setup()?;
     let started = Arc::new(AtomicBool::new(false));
     let pool = match setup.policies.driver {
-        Driver::Own(pool) if beside == Beside::Pool => Some(pool),
+        Driver::Own(pool) if beside == RivalWriteback::Pool => Some(pool),
         _ => None,
     };
     setup.policies.driver = Driver::Own(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
-    let machine = Machine::without_flushes(MachineOptions {
+    let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -130,8 +130,8 @@ fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, 
     let to = machine.tally();
     let span = Span::between(&from, &to);
     let (name, tasks) = match beside {
-        Beside::Pool => (variant.name, "pdflush"),
-        Beside::BlockingFlusher => ("blocking-flusher", "blocking flusher"),
+        RivalWriteback::Pool => (variant.name, "pdflush"),
+        RivalWriteback::BlockingFlusher => ("blocking-flusher", "blocking flusher"),
     };
     let params = Fields::new()
         .with("case", "blocking-rival")
@@ -148,10 +148,10 @@ fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, 
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let mut rows = Vec::new();
     for nr_requests in [128, 2048] {
-        for beside in [Beside::Pool, Beside::BlockingFlusher] {
+        for beside in [RivalWriteback::Pool, RivalWriteback::BlockingFlusher] {
             watch.step("blocking-rival", rows.len() as f64 / 4.0);
             let row = run_one(beside, true, common.queue(nr_requests, common.request_kib.unwrap_or(64)), common.seed)?;
             watch.row(&row);

@@ -16,7 +16,7 @@ mod two_writers;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use findings::{Rows, findings};
-use options::{Asked, Case};
+use options::{Case, SharedOptions};
 
 /// The experiment.
 pub(crate) struct S1;
@@ -53,7 +53,7 @@ impl Experiment for S1 {
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let common = Asked::read(request)?;
+        let common = SharedOptions::read(request)?;
         let (mut rows, mut plotted) = (Rows::default(), Vec::new());
         for case in &common.cases {
             match case {

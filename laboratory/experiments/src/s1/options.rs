@@ -114,7 +114,7 @@ pub(super) enum Case {
 
 /// The options that all cases share.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct SharedOptions {
     pub(super) cases: Vec<Case>,
     pub(super) quick: bool,
     pub(super) seed: u64,
@@ -138,7 +138,7 @@ fn request_kib(request: &Request) -> Result<Option<u64>, LabError> {
     }
 }
 
-impl Asked {
+impl SharedOptions {
     /// Reads all options.
     ///
     /// # Errors

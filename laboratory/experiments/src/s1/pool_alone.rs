@@ -10,10 +10,10 @@ use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
-use super::options::Asked;
-use super::two_superblocks::{Begun, LAST_PAGES, begin};
+use super::options::SharedOptions;
+use super::two_superblocks::{LAST_PAGES, WritingTrigger, begin};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, row};
 
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
@@ -26,7 +26,7 @@ const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 const LOOKS_MAX: u64 = 30_000;
 
 pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let machine = Machine::without_flushes(MachineOptions {
+    let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -44,7 +44,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
         machine.stream(&files[at], pages * PAGE_BYTES, 64 << 10)
     });
     machine.until_ended(&writers, LOOK_NS)?;
-    begin(&machine, Begun::Background, &files[0], pages - LAST_PAGES)?;
+    begin(&machine, WritingTrigger::Background, &files[0], pages - LAST_PAGES)?;
     // Leaves out the beginning, when the disks' caches fill, and the end, when the queue runs empty.
     let all_bytes = 2 * pages * PAGE_BYTES;
     let mut from = None;
@@ -75,7 +75,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let caches: Vec<u64> = common.cache_kib.map_or_else(|| vec![DISK_CACHE_KIB, 0], |kib| vec![kib]);
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];

@@ -14,11 +14,11 @@ use afflux_engine::{File, Nanos};
 use afflux_report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
-use super::options::Asked;
+use super::options::SharedOptions;
 use super::two_superblocks::seconds;
 use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, row};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
@@ -39,7 +39,7 @@ pub(super) enum Passes {
 }
 
 /// Dirties `pages` of a file on each disk.
-fn dirty(machine: &Machine, pages: u64) -> Result<[File; 2], LabError> {
+fn dirty(machine: &ExperimentMachine, pages: u64) -> Result<[File; 2], LabError> {
     let files = [0, 1].map(|disk| machine.file(disk).0);
     let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));
     for _ in 0..LOOKS_MAX {
@@ -52,7 +52,7 @@ fn dirty(machine: &Machine, pages: u64) -> Result<[File; 2], LabError> {
 }
 
 /// Syncs both files; returns the time from the begin until each was durable.
-fn sync(machine: &Machine, files: &[File; 2], passes: Passes) -> Result<[u64; 2], LabError> {
+fn sync(machine: &ExperimentMachine, files: &[File; 2], passes: Passes) -> Result<[u64; 2], LabError> {
     let began_ns = machine.now_ns();
     let mut syncs = files.each_ref().map(|file| Box::pin(machine.engine.sync(file, 0..u64::MAX)));
     let mut ended = [None; 2];
@@ -75,7 +75,7 @@ fn sync(machine: &Machine, files: &[File; 2], passes: Passes) -> Result<[u64; 2]
 }
 
 pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let machine = Machine::without_flushes(MachineOptions {
+    let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -106,7 +106,7 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let mut rows = Vec::new();
     let all = 2 * VARIANTS.len();
     for passes in [Passes::One, Passes::Two] {

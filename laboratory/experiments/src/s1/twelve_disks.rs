@@ -12,9 +12,9 @@ use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
-use super::options::Asked;
+use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, row};
 
 const PARTITIONS: u64 = 2;
 const WRITERS: u64 = 8;
@@ -50,11 +50,11 @@ pub(super) struct Setting {
 /// As fitted in the first model.
 const DISK_RATE: u64 = 60_000_000;
 
-fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
+fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<ExperimentMachine, LabError> {
     let mut disk = disk("disk-82", setting.queue, setting.cache_kib)?;
     disk.zones = vec![(1000, setting.disk_rate)];
     let memory_bytes = setting.memory_bytes / PAGE_BYTES * size.disks / 12 * PAGE_BYTES;
-    Machine::without_flushes(MachineOptions {
+    ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -66,7 +66,7 @@ fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result
     })
 }
 
-fn start_writers(machine: &Machine, size: Size, setting: Setting) {
+fn start_writers(machine: &ExperimentMachine, size: Size, setting: Setting) {
     // More than any of them writes in the time.
     let bytes = setting.disk_rate * (size.warm_s + size.counted_s);
     for (at, watched) in machine.disks.iter().enumerate() {
@@ -141,10 +141,10 @@ const RIGS: &[Rig] = &[
 ];
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let size = if common.quick { Size::QUICK } else { Size::WHOLE };
     // An option may replace a parameter that differs between rigs, so some runs would be equal.
-    let mut asked: Vec<(Setting, &Variant)> = Vec::new();
+    let mut runs: Vec<(Setting, &Variant)> = Vec::new();
     for rig in RIGS {
         let setting = Setting {
             queue: common.queue(rig.nr_requests, rig.request_kib),
@@ -153,13 +153,13 @@ pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, Lab
             memory_bytes: common.memory_bytes.unwrap_or(rig.memory_bytes),
         };
         for variant in rig.variants {
-            if !asked.iter().any(|(other, named)| *other == setting && named.name == variant.name) {
-                asked.push((setting, variant));
+            if !runs.iter().any(|(other, named)| *other == setting && named.name == variant.name) {
+                runs.push((setting, variant));
             }
         }
     }
     let mut rows = Vec::new();
-    for (setting, variant) in &asked {
+    for (setting, variant) in &runs {
         let Setting { queue, memory_bytes, .. } = setting;
         let what = format!(
             "twelve-disks, {} x {} KB, {} MiB: {}",
@@ -168,7 +168,7 @@ pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, Lab
             memory_bytes >> 20,
             variant.name
         );
-        watch.step(&what, rows.len() as f64 / asked.len() as f64);
+        watch.step(&what, rows.len() as f64 / runs.len() as f64);
         let row = run_one(variant, size, *setting, common.seed)?;
         watch.row(&row);
         rows.push(row);

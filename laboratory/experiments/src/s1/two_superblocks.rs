@@ -12,9 +12,9 @@ use afflux_engine::{File, Nanos};
 use afflux_report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
-use super::options::Asked;
+use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
@@ -27,7 +27,7 @@ const LOOKS_MAX: u64 = 12_000;
 
 /// The event that begins the writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begun {
+pub(super) enum WritingTrigger {
     Background,
     Periodic,
 }
@@ -37,10 +37,10 @@ pub(super) const LAST_PAGES: u64 = 1024;
 /// Bytes that background writeback may leave dirty.
 const LEFT_BYTES: u64 = 64 << 10;
 
-pub(super) fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), LabError> {
+pub(super) fn begin(machine: &ExperimentMachine, begun: WritingTrigger, file: &File, at: u64) -> Result<(), LabError> {
     let set = match begun {
-        Begun::Background => machine.engine.set_knob(Knob::BackgroundBytes, PAGE_BYTES),
-        Begun::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
+        WritingTrigger::Background => machine.engine.set_knob(Knob::BackgroundBytes, PAGE_BYTES),
+        WritingTrigger::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
     };
     set.map_err(|error| LabError::Failed(error.to_string()))?;
     machine
@@ -59,13 +59,13 @@ pub(super) fn seconds(ns: u64) -> f64 {
 
 pub(super) fn run_one(
     variant: &Variant,
-    begun: Begun,
+    begun: WritingTrigger,
     queue: Queue,
     cache_kib: u64,
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let machine = Machine::without_flushes(MachineOptions {
+    let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -121,7 +121,7 @@ pub(super) fn run_one(
     let began = firsts[0].min(firsts[1]);
     let params = Fields::new()
         .with("case", "two-superblocks")
-        .with("begun_as", if begun == Begun::Background { "background" } else { "periodic" })
+        .with("begun_as", if begun == WritingTrigger::Background { "background" } else { "periodic" })
         .with("pages", pages)
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
@@ -141,20 +141,20 @@ pub(super) fn run_one(
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
     let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
     let mut asked = Vec::new();
     for nr_requests in [128, 2048] {
         for request_kib in &requests {
-            for begun in [Begun::Background, Begun::Periodic] {
+            for begun in [WritingTrigger::Background, WritingTrigger::Periodic] {
                 asked.push((common.queue(nr_requests, *request_kib), cache_kib, begun));
             }
         }
     }
     // A queue that lasts a third of a sleep.
     if common.request_kib.is_none() && common.cache_kib.is_none() {
-        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, Begun::Background)));
+        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, WritingTrigger::Background)));
     }
     let mut rows = Vec::new();
     let all = asked.len() * VARIANTS.len();

@@ -13,9 +13,9 @@ use afflux_simulator::DiskFileId;
 use afflux_simulator::OffsetSample;
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
-use super::options::Asked;
+use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, Tally, row};
+use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, Tally, row};
 
 const WRITERS: u64 = 2;
 const CPUS: usize = 4;
@@ -59,7 +59,7 @@ impl Ran {
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
     let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes } = setting;
-    let machine = Machine::without_flushes(MachineOptions {
+    let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(cpu_ms_per_mb),
@@ -114,7 +114,11 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
 
 /// Reads a part of each file that was written in the counted time, one file after the other and from the disks alone.
 /// This shows the cost of their layout for a reader. Returns the tallies before and after.
-fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -> Result<[Tally; 2], LabError> {
+fn read_back(
+    machine: &ExperimentMachine,
+    files: &[(File, DiskFileId)],
+    file_bytes: u64,
+) -> Result<[Tally; 2], LabError> {
     machine.run(machine.engine.drain(machine.devices[0]))?;
     let failed = |error: afflux_engine::Error| LabError::Failed(error.to_string());
     let from = machine.tally();
@@ -135,7 +139,7 @@ fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -
 }
 
 /// The case, for the experiment; also returns the runs at 2048 requests of 64 KB for plots.
-pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
+pub(super) fn run(common: &SharedOptions, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 2_000_000_000 } else { 32_000_000_000 });
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];

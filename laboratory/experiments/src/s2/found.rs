@@ -6,8 +6,8 @@
 use afflux_report::{Align, Bar, Bars, Cell, Quantity, Table};
 
 use super::drains::{self, Drain};
-use super::loops::Work;
-use super::published::{Line, MACHINES, Said, TABLE, why};
+use super::loops::LoopKind;
+use super::published::{Line, MACHINES, PublishedGain, TABLE, why};
 use super::variants::{Measured, VARIANTS};
 use crate::experiment::Findings;
 use crate::prose::{paragraph, section};
@@ -169,7 +169,7 @@ fn instruction_table(measured: &[Measured]) -> Table {
 }
 
 /// Our gain for the whole series.
-fn ours(measured: &[Measured], work: Work, threads: usize) -> Option<Option<f64>> {
+fn ours(measured: &[Measured], work: LoopKind, threads: usize) -> Option<Option<f64>> {
     let series = VARIANTS.iter().position(|variant| variant.name == "ZoneTunables")?;
     let one = measured.iter().find(|one| one.work == work && one.threads == threads)?;
     Some(one.gain_percent(series))
@@ -211,10 +211,10 @@ fn disagreements(measured: &[Measured]) -> Vec<String> {
     by_reason.into_iter().map(|(reason, sentences)| format!("{} {reason}", sentences.join(" "))).collect()
 }
 
-fn disagreement(measured: &[Measured], line: &Line, work: Work) -> Option<String> {
+fn disagreement(measured: &[Measured], line: &Line, work: LoopKind) -> Option<String> {
     let gains: Vec<(usize, Option<f64>)> =
         [1, 2].into_iter().filter_map(|threads| Some((threads, ours(measured, work, threads)?))).collect();
-    let differs = |said: Said| gains.iter().any(|(_, gain)| !said.agrees(*gain));
+    let differs = |said: PublishedGain| gains.iter().any(|(_, gain)| !said.agrees(*gain));
     let others = MACHINES.iter().zip(line.said).filter(|(_, said)| differs(*said));
     let others: Vec<String> = others.map(|(machine, said)| format!("{} on {machine}", said.text())).collect();
     let of = |(threads, gain): &(usize, Option<f64>)| {

@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::loops::{Load, Work};
+use super::loops::{Load, LoopKind};
 use super::variants::variants_of;
 use crate::experiment::OptionInfo;
 use crate::options::{self, TypedOption};
@@ -40,7 +40,7 @@ fn read_load(text: &str) -> Result<(Load, usize), String> {
     };
     let parts: Vec<&str> = text.split(':').collect();
     let [work, variant, operations] = parts[..] else { return Err(wrong()) };
-    let works = Work::named("all")?;
+    let works = LoopKind::named("all")?;
     let work = works.into_iter().find(|one| one.name().replace(' ', "-") == work).ok_or_else(wrong)?;
     let variant = variants_of(work).iter().position(|one| one.name == variant).ok_or_else(wrong)?;
     let operations = operations.parse().ok().filter(|n| (1..=OPERATIONS_MAX).contains(n)).ok_or_else(wrong)?;
@@ -73,7 +73,7 @@ impl Counter {
     }
 
     /// Instructions of an operation. Gives up for good after the first failure.
-    pub(super) fn per_operation(&mut self, work: Work, variant: &str) -> Option<f64> {
+    pub(super) fn per_operation(&mut self, work: LoopKind, variant: &str) -> Option<f64> {
         let program = self.program.clone()?;
         let all = work.operations(false);
         let (few, many) = (all / FEW, all / MANY);
@@ -99,7 +99,7 @@ pub(super) fn each((few, of_few): (u64, i64), (many, of_many): (u64, i64)) -> f6
     (of_many - of_few) as f64 / (many - few) as f64
 }
 
-fn count(program: &PathBuf, work: Work, variant: &str, operations: u64) -> Result<i64, String> {
+fn count(program: &PathBuf, work: LoopKind, variant: &str, operations: u64) -> Result<i64, String> {
     let load = format!("{}:{variant}:{operations}", work.name().replace(' ', "-"));
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

@@ -26,7 +26,7 @@ const BLOCKS: usize = 512;
 
 /// A loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Work {
+pub(super) enum LoopKind {
     /// Takes 256 pages, touches them, and gives them back in the same order, as aim9 does.
     PageTest,
     /// Grows a heap by 16 pages and a page table, and shrinks it, as aim9 does.
@@ -42,15 +42,15 @@ pub(super) enum Work {
     Kernbench,
 }
 
-const NETPERF: [Work; 5] = [
-    Work::Netperf { kib: 1 },
-    Work::Netperf { kib: 2 },
-    Work::Netperf { kib: 4 },
-    Work::Netperf { kib: 8 },
-    Work::Netperf { kib: 16 },
+const NETPERF: [LoopKind; 5] = [
+    LoopKind::Netperf { kib: 1 },
+    LoopKind::Netperf { kib: 2 },
+    LoopKind::Netperf { kib: 4 },
+    LoopKind::Netperf { kib: 8 },
+    LoopKind::Netperf { kib: 16 },
 ];
 
-impl Work {
+impl LoopKind {
     /// The loops with this name, or all of them.
     pub(super) fn named(name: &str) -> Result<Vec<Self>, String> {
         Ok(match name {
@@ -107,7 +107,7 @@ impl Work {
 /// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    pub(super) work: Work,
+    pub(super) work: LoopKind,
     pub(super) threads: usize,
     /// Operations of all threads together: pages, messages or blocks.
     pub(super) operations: u64,
@@ -130,11 +130,11 @@ pub(super) fn run<A: Allocator>(allocator: &A, load: &Load, memory: &Memory) -> 
                 barrier.wait();
                 let began_ns = cpu_ns(load);
                 match load.work {
-                    Work::PageTest => page_test(&mut user, each),
-                    Work::BrkTest => brk_test(&mut user, each),
-                    Work::Kernbench => kernbench(&mut user, each),
-                    Work::Hackbench => mailboxes.exchange(&mut user, thread, each),
-                    Work::Netperf { kib } => ring.netperf(&mut user, (thread, load.threads), load.operations, kib),
+                    LoopKind::PageTest => page_test(&mut user, each),
+                    LoopKind::BrkTest => brk_test(&mut user, each),
+                    LoopKind::Kernbench => kernbench(&mut user, each),
+                    LoopKind::Hackbench => mailboxes.exchange(&mut user, thread, each),
+                    LoopKind::Netperf { kib } => ring.netperf(&mut user, (thread, load.threads), load.operations, kib),
                 }
                 let used_ns = cpu_ns(load) - began_ns;
                 barrier.wait();

@@ -3,8 +3,8 @@
 //! Owns: the options, the order of the parts.
 //! Does not own: the list of allocators (`variants`), the number of repetitions (`statistics`).
 //! Invariants: every variant runs the same loops over the same memory, compiled from one source. A gain is against the
-//! single list, and there is none if the intervals overlap. Afflux hands out single frames, so it takes part where a loop requests
-//! nothing larger.
+//! single list, and there is none if the intervals overlap. Afflux hands out single frames, so it takes part where a
+//! loop requests nothing larger.
 //!
 //! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind), `published`
 //! (S2's figures), `found` (tables, bars, sentences).
@@ -25,7 +25,7 @@ use crate::options::{self, TypedOption};
 use crate::statistics::{Repetition, compare};
 use drains::Contents;
 use instructions::COUNT;
-use loops::{Load, Memory, Work};
+use loops::{Load, LoopKind, Memory};
 use variants::{Measured, VARIANTS, variants_of};
 
 const CONTENTS: TypedOption<Contents> = options::parsed(
@@ -41,14 +41,14 @@ const DRAIN: TypedOption<u64> = options::number(
     OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" },
     1..=drains::FRAMES_MAX as u64,
 );
-const LOOPS: TypedOption<Vec<Work>> = options::parsed(
+const LOOPS: TypedOption<Vec<LoopKind>> = options::parsed(
     OptionInfo {
         name: "loops",
         value: "LIST",
         default: "all",
         doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
     },
-    Work::named,
+    LoopKind::named,
 );
 const THREADS: TypedOption<usize> = options::choice(
     OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" },
@@ -71,15 +71,15 @@ const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.
 pub(crate) struct S2;
 
 /// The options of a run.
-struct Asked {
+struct RunOptions {
     contents: Option<Vec<Contents>>,
     drain: Vec<u32>,
-    works: Vec<Work>,
+    works: Vec<LoopKind>,
     threads: Vec<usize>,
     count: bool,
 }
 
-impl Asked {
+impl RunOptions {
     fn read(request: &Request) -> Result<Self, LabError> {
         let contents = CONTENTS.list_if_given(request)?;
         let named = request.given.iter().any(|(name, _)| name == LOOPS.info.name);
@@ -123,7 +123,7 @@ impl Experiment for S2 {
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let asked = Asked::read(request)?;
+        let asked = RunOptions::read(request)?;
         if let Some((load, variant)) = COUNT.value_if_given(request)? {
             (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
             return Ok(Findings::default());
@@ -184,7 +184,7 @@ fn row(measured: &Measured, variant: usize) -> Row {
     let estimate = &measured.estimates[variant];
     let name = VARIANTS[variant].name;
     let mut params = Fields::new().with("loop", measured.work.loop_name());
-    if let Work::Netperf { kib } = measured.work {
+    if let LoopKind::Netperf { kib } = measured.work {
         params.push("buffer_bytes", kib * 1024);
     }
     let mut metrics = Fields::new()

@@ -8,7 +8,7 @@
 use afflux_report::Fields;
 use serde_json::{Value, json};
 
-use super::loops::Work;
+use super::loops::LoopKind;
 use crate::prose::{paragraph, section};
 
 const WHY: &str = include_str!("why.md");
@@ -24,7 +24,7 @@ pub(super) const MACHINES: [&str; 3] = ["x86", "x86-64", "ppc64"];
 
 /// The published result of a benchmark on a machine.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Said {
+pub(super) enum PublishedGain {
     /// No difference, or none beyond noise.
     Nothing,
     /// Percent gained.
@@ -37,9 +37,9 @@ pub(super) enum Said {
     Losses,
 }
 
-use Said::{Gains, Losses, Nothing, Percent, Range};
+use PublishedGain::{Gains, Losses, Nothing, Percent, Range};
 
-impl Said {
+impl PublishedGain {
     pub(super) fn text(self) -> String {
         match self {
             Nothing => "none".to_owned(),
@@ -77,24 +77,24 @@ const NOISE_PERCENT: f64 = 2.0;
 pub(super) struct Line {
     pub(super) benchmark: &'static str,
     /// The results by machine.
-    pub(super) said: [Said; 3],
+    pub(super) said: [PublishedGain; 3],
     /// Our loop for this benchmark.
-    pub(super) work: Option<Work>,
+    pub(super) work: Option<LoopKind>,
 }
 
-const fn line(benchmark: &'static str, said: [Said; 3], work: Option<Work>) -> Line {
+const fn line(benchmark: &'static str, said: [PublishedGain; 3], work: Option<LoopKind>) -> Line {
     Line { benchmark, said, work }
 }
 
-const fn netperf(kib: u32) -> Option<Work> {
-    Some(Work::Netperf { kib })
+const fn netperf(kib: u32) -> Option<LoopKind> {
+    Some(LoopKind::Netperf { kib })
 }
 
 /// The whole series.
 pub(super) const TABLE: [Line; 15] = [
-    line("kernbench", [Nothing, Nothing, Nothing], Some(Work::Kernbench)),
-    line("aim9 page_test", [Range(3.0, 6.0), Nothing, Nothing], Some(Work::PageTest)),
-    line("aim9 brk_test", [Range(3.0, 6.0), Nothing, Nothing], Some(Work::BrkTest)),
+    line("kernbench", [Nothing, Nothing, Nothing], Some(LoopKind::Kernbench)),
+    line("aim9 page_test", [Range(3.0, 6.0), Nothing, Nothing], Some(LoopKind::PageTest)),
+    line("aim9 brk_test", [Range(3.0, 6.0), Nothing, Nothing], Some(LoopKind::BrkTest)),
     line("netperf-udp 1024", [Nothing, Nothing, Range(2.0, 3.0)], netperf(1)),
     line("netperf-udp 2048", [Nothing, Nothing, Range(2.0, 3.0)], netperf(2)),
     line("netperf-udp 4096", [Nothing, Percent(1.39), Range(2.0, 3.0)], netperf(4)),
@@ -105,16 +105,16 @@ pub(super) const TABLE: [Line; 15] = [
     line("netperf-tcp 4096", [Nothing, Percent(14.14), Gains], netperf(4)),
     line("netperf-tcp 8192", [Nothing, Nothing, Gains], netperf(8)),
     line("netperf-tcp 16384", [Nothing, Percent(-12.56), Gains], netperf(16)),
-    line("hackbench", [Nothing, Nothing, Range(1.0, 2.0)], Some(Work::Hackbench)),
+    line("hackbench", [Nothing, Nothing, Range(1.0, 2.0)], Some(LoopKind::Hackbench)),
     line("sysbench", [Nothing, Nothing, Range(5.0, 7.0)], None),
 ];
 
 /// The shorter series, with figures for one buffer size: x86-64, TCP.
-const TWO_PATCHES_TCP: [(u32, Said); 3] = [(4, Percent(15.83)), (8, Nothing), (16, Percent(1.0))];
+const TWO_PATCHES_TCP: [(u32, PublishedGain); 3] = [(4, Percent(15.83)), (8, Nothing), (16, Percent(1.0))];
 
 /// The published figures for a loop and a variant: the whole series is ZoneTunables, two patches of it are
 /// BatchedDrain.
-pub(super) fn fields(work: Work, variant: &str) -> Fields {
+pub(super) fn fields(work: LoopKind, variant: &str) -> Fields {
     let mut fields = Fields::new();
     let name = |protocol: &str, machine: &str| format!("{protocol}gain_percent_{}", machine.replace('-', "_"));
     let protocol = |benchmark: &str| match benchmark.split_once(' ') {
@@ -129,7 +129,7 @@ pub(super) fn fields(work: Work, variant: &str) -> Fields {
             }
         }
     } else if variant == "BatchedDrain"
-        && let Work::Netperf { kib } = work
+        && let LoopKind::Netperf { kib } = work
         && let Some((_, said)) = TWO_PATCHES_TCP.iter().find(|(of, _)| *of == kib)
     {
         fields.push(name("tcp_", "x86-64"), said.value());
@@ -138,13 +138,13 @@ pub(super) fn fields(work: Work, variant: &str) -> Fields {
 }
 
 /// The reason why a loop of ours can differ from its benchmark.
-pub(super) fn why(work: Work) -> String {
+pub(super) fn why(work: LoopKind) -> String {
     paragraph(match work {
-        Work::PageTest => PAGE_TEST,
-        Work::BrkTest => BRK_TEST,
-        Work::Netperf { kib: 1..=4 } => NETPERF_PAGE,
-        Work::Netperf { .. } => NETPERF_PAGES,
-        Work::Hackbench => HACKBENCH,
-        Work::Kernbench => KERNBENCH,
+        LoopKind::PageTest => PAGE_TEST,
+        LoopKind::BrkTest => BRK_TEST,
+        LoopKind::Netperf { kib: 1..=4 } => NETPERF_PAGE,
+        LoopKind::Netperf { .. } => NETPERF_PAGES,
+        LoopKind::Hackbench => HACKBENCH,
+        LoopKind::Kernbench => KERNBENCH,
     })
 }

@@ -131,11 +131,15 @@ fn a_counting_run_says_nothing() {
 
 #[test]
 fn gains_agree_with_what_was_said_by_their_sign() {
-    use published::Said;
-    assert!(Said::Nothing.agrees(None) && Said::Nothing.agrees(Some(-1.5)) && !Said::Nothing.agrees(Some(4.0)));
-    assert!(Said::Range(3.0, 6.0).agrees(Some(1.0)) && !Said::Range(3.0, 6.0).agrees(None));
-    assert!(Said::Percent(-12.56).agrees(Some(-3.0)) && !Said::Percent(-12.56).agrees(Some(3.0)));
-    assert!(Said::Losses.agrees(Some(-3.0)) && Said::Gains.agrees(Some(3.0)));
+    use published::PublishedGain;
+    assert!(
+        PublishedGain::Nothing.agrees(None)
+            && PublishedGain::Nothing.agrees(Some(-1.5))
+            && !PublishedGain::Nothing.agrees(Some(4.0))
+    );
+    assert!(PublishedGain::Range(3.0, 6.0).agrees(Some(1.0)) && !PublishedGain::Range(3.0, 6.0).agrees(None));
+    assert!(PublishedGain::Percent(-12.56).agrees(Some(-3.0)) && !PublishedGain::Percent(-12.56).agrees(Some(3.0)));
+    assert!(PublishedGain::Losses.agrees(Some(-3.0)) && PublishedGain::Gains.agrees(Some(3.0)));
 }
 
 #[test]
@@ -152,7 +156,7 @@ fn the_answer_names_the_loop_that_gains_most() {
         let estimates = [100.0, 100.0, 100.0, series_ns, 100.0].map(estimate).to_vec();
         Measured { work, threads: 1, estimates, sure: true, instructions: vec![None; VARIANTS.len()] }
     };
-    let works = [Work::PageTest, Work::BrkTest, Work::Kernbench];
+    let works = [LoopKind::PageTest, LoopKind::BrkTest, LoopKind::Kernbench];
     let all: Vec<Measured> = works.into_iter().zip([80.0, 50.0, 100.5]).map(|(work, ns)| measured(work, ns)).collect();
     let answer = found::findings(&[], &all, Repetition::QUICK, "", "").answer;
     let said = "gains most in the loop like brk_test, +100.0 % with 1 thread; in 1 of 3 loops there is no significant";
@@ -164,7 +168,7 @@ fn two_threads_share_the_operations() {
     use afflux_kernel_frames::{SingleList, Zone};
     let refills = |threads| {
         let zone = Zone::<SingleList>::new(1 << 15);
-        let load = loops::Load { work: Work::PageTest, threads, operations: 51_200, timed: false };
+        let load = loops::Load { work: LoopKind::PageTest, threads, operations: 51_200, timed: false };
         loops::run(&zone, &load, &loops::Memory::new()).unwrap();
         zone.counters().lists.refills as f64
     };

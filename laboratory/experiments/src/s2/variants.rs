@@ -2,15 +2,15 @@
 //!
 //! Owns: the list of allocators, the definition of a gain.
 //! Does not own: the allocators (`afflux_frames`, `afflux_kernel_frames`), the loops (`loops`).
-//! Invariants: gains are against the first allocator; there is no gain if the intervals overlap. The last allocator hands out
-//! single frames only.
+//! Invariants: gains are against the first allocator; there is no gain if the intervals overlap. The last allocator
+//! hands out single frames only.
 
 use afflux_frames::{Effort, FRAME_BYTES, FrameId, Frames};
 use afflux_kernel_frames::{
     Allocator, BadFree, BatchedDrain, Form, ListPerClass, Mobility, Order, SingleList, Zone, ZoneTunables,
 };
 
-use super::loops::{self, Load, Memory, Work};
+use super::loops::{self, Load, LoopKind, Memory};
 use crate::statistics::Estimate;
 
 /// One allocator.
@@ -29,7 +29,7 @@ pub(super) const VARIANTS: [Variant; 5] = [
 ];
 
 /// The allocators that can run a loop.
-pub(super) fn variants_of(work: Work) -> &'static [Variant] {
+pub(super) fn variants_of(work: LoopKind) -> &'static [Variant] {
     if work.asks_single_frames() { &VARIANTS } else { &VARIANTS[..VARIANTS.len() - 1] }
 }
 
@@ -63,7 +63,7 @@ impl Allocator for SingleFrames {
 
 /// The results of a loop, by variant of those that can run it.
 pub(super) struct Measured {
-    pub(super) work: Work,
+    pub(super) work: LoopKind,
     pub(super) threads: usize,
     pub(super) estimates: Vec<Estimate>,
     /// Whether each interval was within the wanted share of its mean.

@@ -142,7 +142,7 @@ fn bars(cells: &[Cell]) -> Vec<Bars> {
 }
 
 /// Our figure, and its distance from the published one.
-fn beside(ours: f64, published: Option<f64>) -> String {
+fn with_published(ours: f64, published: Option<f64>) -> String {
     let ours_text = units::count(ours.round() as u64);
     match published {
         Some(published) if published > 0.0 => format!("{ours_text} ({:+.0} %)", (ours / published - 1.0) * 100.0),
@@ -170,9 +170,9 @@ fn stalls(cells: &[Cell]) -> Table {
         let published = published::of(cell.variant, &cell.load);
         table.row([
             cell.variant.to_owned(),
-            beside(cell.count("allocstall"), published.and_then(|it| it.stalls())),
+            with_published(cell.count("allocstall"), published.and_then(|it| it.stalls())),
             published.map_or(String::new(), |it| printed(it.allocstall)),
-            beside(cell.count("nr_alloc_fail"), published.and_then(|it| it.failures())),
+            with_published(cell.count("nr_alloc_fail"), published.and_then(|it| it.failures())),
             published.map_or(String::new(), |it| printed(it.nr_alloc_fail)),
             units::count(cell.ipis() as u64),
             published.and_then(|it| it.function_call_ipis).map_or(String::new(), units::count),

@@ -48,14 +48,14 @@ fn costs() -> CostTable {
 }
 
 /// An engine over holes.
-struct Machine {
+struct HoleMachine {
     platform: Arc<SimPlatform>,
     engine: Arc<Engine<SimPlatform>>,
     device: afflux_engine::DeviceId,
     files: Mutex<Vec<File>>,
 }
 
-impl Machine {
+impl HoleMachine {
     fn new(world: &World, load: &Load, form: Option<ReclaimPolicy>) -> Result<Self, String> {
         let bytes = u64::from(page_frames(load.memory_bytes)) * FRAME_BYTES as u64;
         let frames = Frames::new_stamped(bytes).map_err(|error| error.to_string())?;
@@ -121,7 +121,7 @@ pub(super) fn run(load: &Load, form: Option<ReclaimPolicy>) -> Result<Outcome, S
     let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: costs() };
     let world = World::new(WorldOptions::machine(load.seed, cpus));
-    let machine = Machine::new(&world, load, form)?;
+    let machine = HoleMachine::new(&world, load, form)?;
     let ends = Arc::new(Ends::new(load.readers));
     let failure: Arc<Mutex<Option<String>>> = Arc::default();
     let free_min = Arc::new(AtomicUsize::new(usize::MAX));
@@ -149,7 +149,7 @@ pub(super) fn run(load: &Load, form: Option<ReclaimPolicy>) -> Result<Outcome, S
     Ok(outcome(&world, &machine, &ends, load, started_ns))
 }
 
-fn outcome(world: &World, machine: &Machine, ends: &Ends, load: &Load, started_ns: u64) -> Outcome {
+fn outcome(world: &World, machine: &HoleMachine, ends: &Ends, load: &Load, started_ns: u64) -> Outcome {
     let counted = |counter: Counter| machine.platform.counters().sum()[counter as usize];
     let waits = machine.engine.reclaim_waits();
     let mut tasks = vec![TaskAccount::default(); load.readers];

@@ -9,13 +9,13 @@ use super::*;
 
 /// Keeps the rows of a run.
 #[derive(Default)]
-struct Kept {
+struct CollectedRows {
     rows: Vec<Row>,
     done: Vec<f64>,
     remarks: Vec<String>,
 }
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
     }
@@ -142,7 +142,7 @@ fn a_part_of_each_file_gives_the_same_counts() {
 
 #[test]
 fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let small =
         [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
     let findings = S3.run(&request(&small), &mut kept).unwrap();

@@ -51,7 +51,7 @@ fn published_mean(plan: &Plan, threshold: Threshold) -> Option<f64> {
 }
 
 /// Our figure, and its deviation from the published one.
-fn beside(ours: f64, published: Option<f64>) -> String {
+fn with_published(ours: f64, published: Option<f64>) -> String {
     match published {
         Some(published) => format!("{ours:.3} ({:+.1} %)", (ours / published - 1.0) * 100.0),
         None => format!("{ours:.3}"),
@@ -109,7 +109,7 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
     }
     for variant in VARIANTS {
         let row = plan.columns.iter().map(|column| {
-            mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| beside(ours, of(column)))
+            mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| with_published(ours, of(column)))
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }

@@ -73,7 +73,7 @@ pub(super) struct Copy {
 }
 
 /// A server with its client.
-pub(super) struct Machine {
+pub(super) struct ServerMachine {
     world: World,
     disk: Arc<Disk>,
     tree: Arc<MemoryTree>,
@@ -87,7 +87,7 @@ fn failed(error: impl std::fmt::Display) -> LabError {
     LabError::Failed(error.to_string())
 }
 
-impl Machine {
+impl ServerMachine {
     pub(super) fn new(plan: &Plan, law: Law, threshold: Threshold, seed: u64) -> Result<Self, LabError> {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
         let disk = catalogue::make(&world, 0, &plan.disk);
@@ -105,7 +105,7 @@ impl Machine {
         }
         .map_err(failed)?;
         let memory = Memory::Stamped(plan.memory_bytes);
-        let mut parts = afflux_simulator::Machine::new(&world, memory, setup).map_err(failed)?;
+        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(failed)?;
         let volume = parts.add_tree("disk", &tree).map_err(failed)?;
         let (engine, devices) = (parts.engine, parts.devices);
         let link = Link::new(&world, 0, plan.link.clone());

@@ -9,7 +9,7 @@ use afflux_report::{Fields, Row, Source};
 
 use super::plan::{Plan, Threshold};
 use super::published;
-use super::server::{Copy, Law, Machine};
+use super::server::{Copy, Law, ServerMachine};
 use crate::experiment::{LabError, Watch};
 use crate::machine::rounded;
 
@@ -52,7 +52,7 @@ pub(super) fn run(plan: &Plan, watch: &mut dyn Watch, share: f64) -> Result<Vec<
                 watch.step(&what, share * cells.len() as f64 / all as f64);
                 let machine = match kept.take() {
                     Some(machine) => machine,
-                    None => Machine::new(plan, variant.law, threshold, number as u64 + 1)?,
+                    None => ServerMachine::new(plan, variant.law, threshold, number as u64 + 1)?,
                 };
                 let copy = machine.copy(plan, &format!("file{number}"), plan.write_bytes_for(record_bytes))?;
                 kept = variant.keeps.then_some(machine);

@@ -4,17 +4,17 @@ use afflux_engine::counters::Counter;
 use afflux_report::Row;
 
 use super::plan::{Plan, Threshold};
-use super::server::{Law, Machine};
+use super::server::{Law, ServerMachine};
 use super::*;
 
 /// Keeps the rows of a run.
 #[derive(Default)]
-struct Kept {
+struct CollectedRows {
     rows: Vec<Row>,
     done: Vec<f64>,
 }
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
     }
@@ -31,7 +31,7 @@ fn small(pairs: &[(&str, &str)]) -> Request {
 
 #[test]
 fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     // The smallest of these is below the window: the estimate starts at 105 MB/s.
     let findings = S4.run(&small(&[("centisecs", "0,8,2")]), &mut kept).unwrap();
     let rate = |variant: &str, centisecs: u64| {
@@ -67,7 +67,7 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
 #[test]
 fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
     let plan = Plan::read(&small(&[])).unwrap();
-    let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), 1).unwrap();
+    let machine = ServerMachine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), 1).unwrap();
     let first = machine.copy(&plan, "first", 32_768).unwrap();
     let second = machine.copy(&plan, "second", 32_768).unwrap();
     // The estimate has come down from 100 MiB/s, so writing begins earlier.
@@ -82,7 +82,7 @@ fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
 fn the_same_plan_gives_the_same_copy() {
     let plan = Plan::read(&small(&[])).unwrap();
     let run = |seed| {
-        let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), seed).unwrap();
+        let machine = ServerMachine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), seed).unwrap();
         (machine.copy(&plan, "file", 32_768).unwrap(), machine.trace_hash())
     };
     assert_eq!(run(1), run(1));
@@ -102,7 +102,7 @@ fn published_figures_stand_where_they_belong() {
 #[test]
 fn several_clients_copy_their_parts_and_none_is_lost() {
     let plan = Plan::read(&small(&[("clients", "3"), ("client-window", "4MB"), ("size", "39MB")])).unwrap();
-    let machine = Machine::new(&plan, Law::Linux, Threshold::Bytes(2_000_000), 1).unwrap();
+    let machine = ServerMachine::new(&plan, Law::Linux, Threshold::Bytes(2_000_000), 1).unwrap();
     let copy = machine.copy(&plan, "file", 32_768).unwrap();
     assert_eq!((copy.client.bytes, copy.client.commit_waits_ns.len()), (39_000_000, 3 * 4));
     assert!(copy.client.commits_at_ns.is_sorted() && copy.link_bytes > 39_000_000);
@@ -118,7 +118,7 @@ fn the_columns_lie_where_the_page_says() {
     let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
     let published = |centisecs| published::mean(centisecs, &records).unwrap();
     let own = |law, centisecs| {
-        let machine = Machine::new(&plan, law, Threshold::Centisecs(centisecs), 7).unwrap();
+        let machine = ServerMachine::new(&plan, law, Threshold::Centisecs(centisecs), 7).unwrap();
         machine.copy(&plan, "file", 32_768).unwrap().rate_mb_per_s()
     };
     for centisecs in [0, 300, 200, 100] {
@@ -135,7 +135,7 @@ fn the_columns_lie_where_the_page_says() {
 #[test]
 fn means_in_the_answer_are_of_the_records() {
     let request = small(&[("centisecs", "0,100"), ("disk-rate", "2MB"), ("record", "32768,65536")]);
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     let findings = S4.run(&request, &mut kept).unwrap();
     let mean = |centisecs: u64| {
         let same = |row: &&Row| {
@@ -160,7 +160,7 @@ fn rate_of(row: &Row) -> f64 {
 #[test]
 fn the_answer_is_the_gain_of_a_second_over_nothing() {
     let plan = Plan::read(&small(&[])).unwrap();
-    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let machine = ServerMachine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
     let copy = machine.copy(&plan, "file", 32_768).unwrap();
     let cell = |threshold, record_bytes, elapsed_ns| {
         let mut copy = copy.clone();
@@ -180,7 +180,7 @@ fn the_answer_is_the_gain_of_a_second_over_nothing() {
 #[test]
 fn without_a_threshold_the_link_and_the_disk_take_turns() {
     let plan = Plan::read(&small(&[])).unwrap();
-    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let machine = ServerMachine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
     let (rate, command_ns) = (plan.disk.get("interface_bytes_per_second") as f64, plan.disk.get("command_ns") as f64);
     for name in ["first", "second"] {
         let copy = machine.copy(&plan, name, 32_768).unwrap();
@@ -209,7 +209,7 @@ fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
     let plan = Plan::read(&small(&[])).unwrap();
     for law in [Law::Linux, Law::LinuxByCompletions] {
         let begins = |threshold| {
-            let machine = Machine::new(&plan, law, threshold, 1).unwrap();
+            let machine = ServerMachine::new(&plan, law, threshold, 1).unwrap();
             machine.copy(&plan, "file", 32_768).unwrap().first_writes_bytes()
         };
         for centisecs in [4, 8] {

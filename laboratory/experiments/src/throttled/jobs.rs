@@ -37,7 +37,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let mut findings = Findings::default();
     let mut table = table(request.measured);
     let total = (plan.rates.len() * plan.groups.len()) as f64;
-    let mut apart = Apart::default();
+    let mut apart = LargestDistances::default();
     let mut done = 0.0;
     for rate in &plan.rates {
         for group in &plan.groups {
@@ -73,14 +73,14 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
 
 /// The largest distances of the two sides, and the simulated jobs.
 #[derive(Default)]
-struct Apart {
+struct LargestDistances {
     throughput: f64,
     sync: f64,
     measured: u64,
     simulated: Vec<String>,
 }
 
-impl Apart {
+impl LargestDistances {
     fn add(&mut self, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
         let ours = simulated.figures();
         self.simulated.push(format!("{} at {}/s {:.1} MB/s", group.name, rate.text, ours.mb_per_s));

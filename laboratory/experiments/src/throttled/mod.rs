@@ -9,7 +9,7 @@
 mod compare;
 mod jobs;
 mod kernel;
-mod kernel_page;
+mod kernel_html;
 mod options;
 mod plain_writer;
 mod plan;

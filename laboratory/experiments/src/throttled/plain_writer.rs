@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::compare::Look;
 use super::plan::Rate;
-use super::surroundings::{Around, BEFORE_S, Surroundings, limit_and_written, tick_rate};
+use super::surroundings::{BEFORE_S, MachineSample, Surroundings, limit_and_written, tick_rate};
 use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::LabError;
 use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes};
@@ -95,7 +95,7 @@ pub(super) fn run(
 }
 
 /// Looks until `over` is set; times are since `began`.
-fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant) -> (Vec<Look>, Vec<Around>) {
+fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant) -> (Vec<Look>, Vec<MachineSample>) {
     let (mut looks, mut around) = (Vec::new(), Vec::new());
     while !over.load(Ordering::Relaxed) {
         let at_s = began.elapsed().as_secs_f64();
@@ -108,7 +108,7 @@ fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant)
         if let Ok((dirty_limit_bytes, all_bytes)) = found {
             // If the device's own count is unknown, the others' bytes are unknown, too.
             let others_bytes = own_bytes.map_or(0, |own_bytes| all_bytes.saturating_sub(own_bytes));
-            around.push(Around { at_s, dirty_limit_bytes, others_bytes, late_ns });
+            around.push(MachineSample { at_s, dirty_limit_bytes, others_bytes, late_ns });
         }
     }
     (looks, around)
@@ -120,7 +120,7 @@ fn write(
     dirty: &Dirty,
     bytes_max: u64,
     filling: u64,
-) -> std::io::Result<(Times, Vec<Around>)> {
+) -> std::io::Result<(Times, Vec<MachineSample>)> {
     let (accepted, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let began = Instant::now();
     thread::scope(|scope| {

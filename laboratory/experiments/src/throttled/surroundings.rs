@@ -43,7 +43,7 @@ pub(super) struct Surroundings {
 
 /// The state of the machine at an instant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(super) struct MachineSample {
     pub(super) at_s: f64,
     pub(super) dirty_limit_bytes: u64,
     /// Bytes written since the start by all devices but the writer's.
@@ -54,7 +54,7 @@ pub(super) struct Around {
 
 impl Surroundings {
     /// The surroundings of a writer that wrote for `seconds`. The looks begin [`BEFORE_S`] seconds before 0.
-    pub(super) fn of(around: &[Around], looks: &[Look], seconds: u64, hz: u64) -> Self {
+    pub(super) fn of(around: &[MachineSample], looks: &[Look], seconds: u64, hz: u64) -> Self {
         let during = || around.iter().filter(|around| (0.0..=seconds as f64).contains(&around.at_s));
         let count = during().count();
         let limits: u64 = during().map(|around| around.dirty_limit_bytes).sum();

@@ -1,7 +1,7 @@
 //! A burst to a fast disk, alone and beside a stream at full speed to a slow disk.
 //!
 //! Owns: the run, its figures.
-//! Does not own: disks and contender (`stage`), the goals (`page`).
+//! Does not own: disks and contender (`stage`), the goals (`html`).
 //! Invariants: the time of a burst ends when the writer may go on, not when the data are on the disk. The fast disk has
 //! no dirty data when a burst begins, and a burst before the others does not count. Bursts alone and beside use the
 //! same disk and, for the engine, the same engine.

@@ -2,7 +2,7 @@
 //! the disk busy with blocks of the engine's request size.
 //!
 //! Owns: the run, its figures.
-//! Does not own: contender (`stage`), the goals (`page`).
+//! Does not own: contender (`stage`), the goals (`html`).
 //! Invariants: all write the same bytes to a new file, and their time includes the sync. O_DIRECT has its best case:
 //! the file's size is set ahead, so that writes do not wait for each other.
 

@@ -1,7 +1,7 @@
 //! One writer, 64 KiB at a time, at full speed or at the disk's rate, and then a sync of all data.
 //!
 //! Owns: the run, its figures.
-//! Does not own: disk and contender (`stage`), the goals (`page`).
+//! Does not own: disk and contender (`stage`), the goals (`html`).
 //! Invariants: figures cover writes after the first quarter of the time, when the dirty limit is reached. The thread
 //! that may be killed in a sync is not the first of the process.
 

@@ -3,14 +3,14 @@
 //!
 //! Owns: the order of the runs, the rows.
 //! Does not own: the options (`plan`), disks and contenders (`stage`), the races (`full_speed`, `small_sync`, `burst`,
-//! `direct`), goals and the page (`page`).
+//! `direct`), goals and the page (`html`).
 //! Invariants: in each repeat every contender runs every race, in turns; each run has a disk that the kernel has not
 //! seen before. A race that is impossible on a machine is left out, with a remark.
 
 mod burst;
 mod direct;
 mod full_speed;
-mod page;
+mod html;
 mod plan;
 mod small_sync;
 mod stage;
@@ -19,8 +19,8 @@ use afflux_report::{Fields, Row, Source};
 use serde_json::Value;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use page::Page;
-use plan::{Plan, Race, Subject};
+use html::WritebackPage;
+use plan::{Plan, Subject, WritebackRace};
 use stage::Stage;
 
 /// The experiment.
@@ -29,7 +29,7 @@ pub(crate) struct WritebackReal;
 /// The results of a run.
 #[derive(Default)]
 struct Ran {
-    /// By name, as listed in `page`.
+    /// By name, as listed in `html`.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
     /// The waits of calls; `None` for the kernel, which does not report them.
@@ -89,7 +89,7 @@ impl Experiment for WritebackReal {
         left_out.iter().for_each(|what| watch.remark(what));
         let time = afflux_report::units::time(std::time::Duration::from_secs(plan.expected_s(&races)));
         watch.remark(&format!("This takes about {time} on a machine without other work; repeats: {}.", plan.repeats));
-        let mut page = Page::new(&plan, left_out);
+        let mut page = WritebackPage::new(&plan, left_out);
         let stage = Stage::new(&plan).map_err(LabError::Failed)?;
         let total = (plan.repeats as usize * races.len()) as f64;
         for repeat in 1..=plan.repeats {
@@ -115,17 +115,17 @@ impl Experiment for WritebackReal {
     }
 }
 
-fn run(stage: &Stage<'_>, race: Race, subject: &Subject, repeat: u64) -> Result<Ran, String> {
+fn run(stage: &Stage<'_>, race: WritebackRace, subject: &Subject, repeat: u64) -> Result<Ran, String> {
     match race {
-        Race::FullSpeed => full_speed::run(stage, subject, None),
-        Race::AtRate => full_speed::run(stage, subject, Some(stage.plan.rate_bytes_per_s)),
-        Race::SmallSync => small_sync::run(stage, subject),
-        Race::Burst => burst::run(stage, subject),
-        Race::Direct => direct::run(stage, subject, repeat),
+        WritebackRace::FullSpeed => full_speed::run(stage, subject, None),
+        WritebackRace::AtRate => full_speed::run(stage, subject, Some(stage.plan.rate_bytes_per_s)),
+        WritebackRace::SmallSync => small_sync::run(stage, subject),
+        WritebackRace::Burst => burst::run(stage, subject),
+        WritebackRace::Direct => direct::run(stage, subject, repeat),
     }
 }
 
-fn row(plan: &Plan, race: Race, subject: &Subject, repeat: u64, ran: &Ran) -> Row {
+fn row(plan: &Plan, race: WritebackRace, subject: &Subject, repeat: u64, ran: &Ran) -> Row {
     let mut metrics = Fields::new();
     for (name, value) in &ran.metrics {
         metrics.push(*name, *value);

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use crate::contenders::EngineSetup;
-use crate::contenders::asked::{KNOBS, MEMORY, POLICY, directory, engines};
+use crate::contenders::engine_options::{KNOBS, MEMORY, POLICY, directory, engines};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::hardware::SlowDisk;
 use crate::host_memory::dirty_limit_bytes;
@@ -28,7 +28,7 @@ const LIMIT_BYTES: u64 = 4 << 30;
 
 /// A race.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Race {
+pub(super) enum WritebackRace {
     FullSpeed,
     AtRate,
     SmallSync,
@@ -64,7 +64,7 @@ impl Subject {
     }
 }
 
-impl Race {
+impl WritebackRace {
     pub(super) const ALL: &[(&str, Self)] = &[
         ("full-speed", Self::FullSpeed),
         ("at-rate", Self::AtRate),
@@ -97,14 +97,14 @@ impl Race {
     }
 }
 
-const RACES: TypedOption<Race> = options::choice(
+const RACES: TypedOption<WritebackRace> = options::choice(
     OptionInfo {
         name: "races",
         value: "LIST",
         default: "full-speed,at-rate,small-sync,burst,direct",
         doc: "which races",
     },
-    Race::ALL,
+    WritebackRace::ALL,
     "'{value}' is none of {known}",
 );
 const RATE: TypedOption<u64> = options::rate(
@@ -160,7 +160,7 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
 /// The plan of an experiment.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) races: Vec<Race>,
+    pub(super) races: Vec<WritebackRace>,
     pub(super) engines: Vec<EngineSetup>,
     pub(super) rate_bytes_per_s: u64,
     pub(super) fast_bytes_per_s: u64,
@@ -200,10 +200,13 @@ impl Plan {
         })
     }
 
-    pub(super) fn subjects(&self, race: Race) -> Vec<Subject> {
+    pub(super) fn subjects(&self, race: WritebackRace) -> Vec<Subject> {
         let ours = self.engines.iter().enumerate().map(|(at, engine)| Subject::Ours(at, engine.name()));
-        let first =
-            if race == Race::Direct { [Subject::Raw, Subject::Kernel] } else { [Subject::Kernel, Subject::Tuned] };
+        let first = if race == WritebackRace::Direct {
+            [Subject::Raw, Subject::Kernel]
+        } else {
+            [Subject::Kernel, Subject::Tuned]
+        };
         first.into_iter().chain(ours).collect()
     }
 
@@ -223,18 +226,18 @@ impl Plan {
     }
 
     /// Rough estimate of the time of these races, in seconds.
-    pub(super) fn expected_s(&self, races: &[Race]) -> u64 {
+    pub(super) fn expected_s(&self, races: &[WritebackRace]) -> u64 {
         let dirty = (self.limit_bytes / 100 * 85).min(self.stream_bytes_max());
         let drain_s = dirty / self.rate_bytes_per_s;
-        let one = |race: Race, subject: &Subject| match (race, subject) {
-            (Race::FullSpeed, Subject::Kernel) => SETUP_S + self.seconds + drain_s,
-            (Race::AtRate, Subject::Kernel) => SETUP_S + self.seconds + drain_s.min(self.seconds),
-            (Race::FullSpeed | Race::AtRate, _) => SETUP_S + self.seconds + 1,
-            (Race::SmallSync, _) => SETUP_S + self.fill_s + self.syncs_s + 1,
-            (Race::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.fast_bytes_per_s,
-            (Race::Direct, _) => 1 + self.direct_bytes / 1_000_000_000,
+        let one = |race: WritebackRace, subject: &Subject| match (race, subject) {
+            (WritebackRace::FullSpeed, Subject::Kernel) => SETUP_S + self.seconds + drain_s,
+            (WritebackRace::AtRate, Subject::Kernel) => SETUP_S + self.seconds + drain_s.min(self.seconds),
+            (WritebackRace::FullSpeed | WritebackRace::AtRate, _) => SETUP_S + self.seconds + 1,
+            (WritebackRace::SmallSync, _) => SETUP_S + self.fill_s + self.syncs_s + 1,
+            (WritebackRace::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.fast_bytes_per_s,
+            (WritebackRace::Direct, _) => 1 + self.direct_bytes / 1_000_000_000,
         };
-        let all = |race: &Race| self.subjects(*race).iter().map(|subject| one(*race, subject)).sum::<u64>();
+        let all = |race: &WritebackRace| self.subjects(*race).iter().map(|subject| one(*race, subject)).sum::<u64>();
         self.repeats * races.iter().map(all).sum::<u64>()
     }
 }

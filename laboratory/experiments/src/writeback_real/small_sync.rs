@@ -1,7 +1,7 @@
 //! Syncs of a small file beside a stream at full speed to another file of the same disk.
 //!
 //! Owns: the run, its figures.
-//! Does not own: disk and contender (`stage`), the goals (`page`).
+//! Does not own: disk and contender (`stage`), the goals (`html`).
 //! Invariants: syncs begin when the writer has reached its dirty limit; there is at least one.
 
 use std::sync::atomic::Ordering;

@@ -4,12 +4,12 @@ use super::*;
 use crate::hardware::SlowDisk;
 
 #[derive(Default)]
-struct Kept {
+struct CollectedRows {
     rows: Vec<Row>,
     remarks: Vec<String>,
 }
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.rows.push(row.clone());
     }
@@ -29,10 +29,10 @@ fn number(row: &Row, name: &str) -> f64 {
 }
 
 /// Runs in a directory of the test's own, so that a leftover would be seen.
-fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(Kept, Findings), String> {
+fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(CollectedRows, Findings), String> {
     let own = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
-    let (mut kept, mut pairs) = (Kept::default(), pairs.to_vec());
+    let (mut kept, mut pairs) = (CollectedRows::default(), pairs.to_vec());
     pairs.push(("directory", &place));
     let ran = WritebackReal.run(&request(&pairs), &mut kept);
     assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");

@@ -50,7 +50,7 @@ struct Trial {
 impl Speeds {
     /// Runs all trials of a device.
     pub(super) fn of(model: &Model) -> Outcome<Self> {
-        let tried = |writes, random| Bench::new(model)?.run(Trial { writes, random });
+        let tried = |writes, random| BareDisk::new(model)?.run(Trial { writes, random });
         let (read, written) = (tried(false, false)?, tried(true, false)?);
         let (reads, writes) = (tried(false, true)?, tried(true, true)?);
         Ok(Self { bytes: (read.bytes_per_s(), written.bytes_per_s()), random: (reads.per_s(), writes.per_s()) })
@@ -78,7 +78,7 @@ impl Tried {
 type Open = Arc<Mutex<(u32, Option<Waker>)>>;
 
 /// A disk without anything above it.
-struct Bench {
+struct BareDisk {
     world: World,
     disk: Arc<Disk>,
     file: DiskFileId,
@@ -86,7 +86,7 @@ struct Bench {
     open: Open,
 }
 
-impl Bench {
+impl BareDisk {
     fn new(model: &Model) -> Outcome<Self> {
         let world = World::new(WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
         let disk = catalogue::make(&world, 0, model);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn asked(words: &[&str]) -> Result<Asked, String> {
+fn asked(words: &[&str]) -> Result<ExperimentRequest, String> {
     asked_of("s4", words)
 }
 
-fn asked_of(name: &str, words: &[&str]) -> Result<Asked, String> {
+fn asked_of(name: &str, words: &[&str]) -> Result<ExperimentRequest, String> {
     let options = words.iter().map(|word| (*word).to_owned()).collect();
     let args = Run { name: name.into(), json: false, html: None, quick: false, measured: false, options };
-    Asked::read(&args).map_err(|failure| failure.to_string())
+    ExperimentRequest::read(&args).map_err(|failure| failure.to_string())
 }
 
 #[test]

@@ -22,7 +22,7 @@ use afflux_workloads::fio::{self, Included, Likeness, Surroundings};
 use afflux_workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
 use afflux_workloads::{Job, Replay, Workload};
 
-use super::{Work, built_in, disks, memory};
+use super::{NamedInputs, built_in, disks, memory};
 use crate::args;
 use crate::trace_file;
 use afflux_engine::Readahead;
@@ -48,7 +48,7 @@ pub(super) struct Described {
     pub(super) replayed: Vec<String>,
 }
 
-pub(super) fn read(work: &Work<'_>, args: &args::Machine) -> Outcome<Described> {
+pub(super) fn read(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Outcome<Described> {
     let mut devices = disks::devices(&args.devices)?.into_iter();
     let first = devices.next().ok_or_else(disks::none_named)?;
     let mut simulation = Simulation::new(args.seed, first);

@@ -24,7 +24,7 @@ pub(super) struct Destinations {
 
 impl Destinations {
     /// The destinations of the request.
-    pub(super) fn of(args: &args::Machine) -> Outcome<Self> {
+    pub(super) fn of(args: &args::MachineArguments) -> Outcome<Self> {
         let fio = args.output_format == "json";
         let mut taken = (args.json || fio).then_some(if fio { "the figures in JSON" } else { "the figures of --json" });
         let page = ("--html", "the page of --html", &args.html);

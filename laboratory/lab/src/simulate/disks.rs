@@ -18,14 +18,14 @@ use afflux_report::failure::{Failure, Outcome};
 
 /// One `--device`.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct DeviceArgument {
     directory: Option<String>,
     model: String,
 }
 
 /// The requested disks, the one for everything else first.
 pub(super) fn devices(asked: &[String]) -> Outcome<Vec<DeviceChoice>> {
-    wanted(asked)?.into_iter().map(|Wanted { directory, model }| choice(directory, &model)).collect()
+    wanted(asked)?.into_iter().map(|DeviceArgument { directory, model }| choice(directory, &model)).collect()
 }
 
 /// The error if no disk is named.
@@ -33,8 +33,8 @@ pub(super) fn none_named() -> Failure {
     Failure::wrong_use(format!("--device: name the disk to simulate; {}", choices()))
 }
 
-fn wanted(asked: &[String]) -> Outcome<Vec<Wanted>> {
-    let mut all: Vec<Wanted> = Vec::new();
+fn wanted(asked: &[String]) -> Outcome<Vec<DeviceArgument>> {
+    let mut all: Vec<DeviceArgument> = Vec::new();
     for text in asked {
         let wanted = one(text)?;
         if all.iter().any(|other| other.directory == wanted.directory) {
@@ -52,7 +52,7 @@ fn wanted(asked: &[String]) -> Outcome<Vec<Wanted>> {
 
 /// `NAME`, `FILE` or `DIR=NAME`, optionally followed by `,KEY=VALUE`. An existing file whose name contains a `=` still
 /// counts as a file.
-fn one(text: &str) -> Outcome<Wanted> {
+fn one(text: &str) -> Outcome<DeviceArgument> {
     let (head, overrides) = text.split_at(text.find(',').unwrap_or(text.len()));
     let split = head.rsplit_once('=').filter(|_| !Path::new(head).exists());
     let (directory, name) = match split {
@@ -71,7 +71,7 @@ fn one(text: &str) -> Outcome<Wanted> {
         }),
         None => None,
     };
-    Ok(Wanted { directory, model: format!("{name}{overrides}") })
+    Ok(DeviceArgument { directory, model: format!("{name}{overrides}") })
 }
 
 fn choices() -> String {

@@ -11,12 +11,12 @@ mod tests;
 
 use std::time::Duration;
 
-use afflux_report::{Align, Axis, Page, Plot, Quantity, Series, Shape, Table, entries};
+use afflux_report::{Align, Axis, HtmlPage, Plot, Quantity, Series, Shape, Table, entries};
 use afflux_workloads::simulation::{DeviceOutcome, DeviceSample, OperationOutcome, Outcome as Figures};
 
 use super::answer::answer;
 use super::curves::{self, Curve, seconds};
-use super::{Asked, Run, comparison, text};
+use super::{PageInputs, Run, comparison, text};
 use afflux_report::units;
 
 /// The axis of throughput ends at this multiple of the disk's peak.
@@ -37,9 +37,9 @@ const WORDS_TITLE: &str = "Words on this page";
 const FILE_LINES_MAX: usize = 80;
 
 /// One run in detail, or several side by side.
-pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
+pub(super) fn page(runs: &[Run], asked: &PageInputs) -> String {
     let Some(first) = runs.first() else { return String::new() };
-    let mut page = Page::new(format!("{} on {}", first.jobs, text::disks(&first.figures)), "simulated");
+    let mut page = HtmlPage::new(format!("{} on {}", first.jobs, text::disks(&first.figures)), "simulated");
     page.answer(&answer(runs));
     let headline = if runs.len() == 1 { text::headline(first) } else { comparison::headline(runs) };
     page.paragraph(&format!("{headline}."));
@@ -88,7 +88,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
 }
 
 /// Small multiples: for each quantity one plot a policy, one below the other, on the same axes.
-fn plots_of(page: &mut Page, runs: &[Run]) {
+fn plots_of(page: &mut HtmlPage, runs: &[Run]) {
     let named = |run: &Run| if runs.len() == 1 { String::new() } else { run.policy.clone() };
     let shared = Shared::of(runs);
     let devices = runs.first().map_or(&[][..], |run| &run.figures.devices);
@@ -116,7 +116,7 @@ fn run_device(run: &Run, at: usize) -> Option<&DeviceOutcome> {
 }
 
 /// The job files, as they were read.
-fn files(page: &mut Page, asked: &Asked) {
+fn files(page: &mut HtmlPage, asked: &PageInputs) {
     if !asked.files.is_empty() {
         page.section(if asked.files.len() == 1 { "The job file" } else { "The job files" });
     }
@@ -139,7 +139,7 @@ fn counters(run: &Run) -> Table {
 }
 
 /// Failures and losses, one paragraph each.
-fn wrongs(page: &mut Page, figures: &Figures) {
+fn wrongs(page: &mut HtmlPage, figures: &Figures) {
     let errors = text::errors(figures.by_job());
     let ending = text::ending(figures);
     errors.lines().skip(1).chain(ending.lines()).for_each(|line| page.paragraph(line.trim()));
@@ -266,8 +266,8 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
     plots
 }
 
-/// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them, and a disk may have a
-/// short peak: the axis ends where the disk's usual rate is still visible, and the note gives the peak.
+/// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them, and a disk may have
+/// a short peak: the axis ends where the disk's usual rate is still visible, and the note gives the peak.
 fn throughput(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Plot {
     let [accepted, written, read] = RATES.map(|of| curves::rate(device, of));
     let top = TIMES_THE_DISK * shared.disk;

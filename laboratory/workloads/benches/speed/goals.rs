@@ -8,7 +8,7 @@ use afflux_engine::Platform;
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
-    CpuOptions, Disk, DiskOptions, Link, LinkOptions, Machine, Memory, MemoryTree, Setup, TreeOptions, World,
+    CpuOptions, Disk, DiskOptions, Link, LinkOptions, Memory, MemoryTree, Setup, SimMachine, TreeOptions, World,
     WorldOptions,
 };
 use afflux_workloads::nfs_client::{NfsClient, NfsClientOptions, NfsEntry};
@@ -45,7 +45,7 @@ pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
     let mut setup = Setup::default();
     setup.settings.add(&afflux_nfs::KNOBS);
-    let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), setup).unwrap();
+    let mut machine = SimMachine::new(&world, Memory::Stamped(1 << 30), setup).unwrap();
     let volume = machine.add_tree("disk", &tree).unwrap();
     let link = Link::new(&world, 0, LinkOptions::default());
     let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));

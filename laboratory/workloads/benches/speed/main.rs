@@ -25,12 +25,12 @@ fn time(count: u64, mut round: impl FnMut() -> f64) -> (f64, f64) {
     (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max))
 }
 
-struct Bench {
+struct SpeedRun {
     quick: bool,
     filter: Option<String>,
 }
 
-impl Bench {
+impl SpeedRun {
     fn wants(&self, label: &str) -> bool {
         self.filter.as_ref().is_none_or(|filter| label.contains(filter.as_str()))
     }
@@ -143,7 +143,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let filter = arguments.into_iter().find(|argument| !argument.starts_with("--"));
-    let bench = Bench { quick, filter };
+    let bench = SpeedRun { quick, filter };
     if bench.wants("goals") {
         goals::goals(quick);
     }

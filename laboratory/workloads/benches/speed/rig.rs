@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use afflux_engine::{Backing, Device, Engine, File, Limits, Nanos, Operation, Platform, Request};
-use afflux_simulator::{Machine, Memory, Random, Setup, SimPlatform, World, WorldOptions};
+use afflux_simulator::{Memory, Random, Setup, SimMachine, SimPlatform, World, WorldOptions};
 use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) const PAGE: u64 = 4096;
@@ -58,7 +58,7 @@ impl Rig {
     ) -> Self {
         let world = World::new(options);
         let memory = Memory::Stamped(cache_pages * PAGE);
-        let Machine { platform, engine, .. } = Machine::new(&world, memory, Setup::default()).unwrap();
+        let SimMachine { platform, engine, .. } = SimMachine::new(&world, memory, Setup::default()).unwrap();
         let limits = Limits {
             block_bytes: 4096,
             request_bytes_max: 1 << 20,

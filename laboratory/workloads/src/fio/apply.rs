@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::lines::{OptionLine, Section};
 use super::options::{self, Meaning};
 use super::{Complaint, JobFile, Likeness};
-use crate::job::{Job, Place};
+use crate::job::{Job, SourceLine};
 
 /// The state of reading a file's options.
 struct Reading<'a> {
@@ -21,12 +21,12 @@ struct Reading<'a> {
     wrong: &'a mut Vec<Complaint>,
     warnings: Vec<Complaint>,
     /// Warnings already given: options' names, or whole sentences.
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<Complaint>) -> JobFile {
     let mut jobs: Vec<Job> = Vec::new();
-    let mut reading = Reading { likeness, wrong, warnings: Vec::new(), told: BTreeSet::new() };
+    let mut reading = Reading { likeness, wrong, warnings: Vec::new(), reported: BTreeSet::new() };
     let mut defaults = Draft::default();
     let mut names = BTreeSet::new();
     for section in sections {
@@ -49,8 +49,8 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
         for what in draft.near() {
             reading.near(&section.place, what);
         }
-        for what in draft.told() {
-            reading.tell(&what, &section.place, what.clone());
+        for what in draft.differences() {
+            reading.warn(&what, &section.place, what.clone());
         }
         match draft.finished() {
             Ok(job) => {
@@ -68,7 +68,7 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
 }
 
 impl Reading<'_> {
-    fn refuse(&mut self, place: &Place, what: String) {
+    fn refuse(&mut self, place: &SourceLine, what: String) {
         let complaint = Complaint { place: place.clone(), what };
         if !self.wrong.contains(&complaint) {
             self.wrong.push(complaint);
@@ -76,19 +76,19 @@ impl Reading<'_> {
     }
 
     /// Adds a warning, once.
-    fn tell(&mut self, about: &str, place: &Place, what: String) {
-        if self.told.insert(about.to_owned()) {
+    fn warn(&mut self, about: &str, place: &SourceLine, what: String) {
+        if self.reported.insert(about.to_owned()) {
             self.warnings.push(Complaint { place: place.clone(), what });
         }
     }
 
     /// Reports something that only approximates fio.
-    fn near(&mut self, place: &Place, what: String) {
+    fn near(&mut self, place: &SourceLine, what: String) {
         match self.likeness {
             // Later jobs may repeat it; it is the same complaint.
-            Likeness::Same if !self.told.insert(what.clone()) => {}
+            Likeness::Same if !self.reported.insert(what.clone()) => {}
             Likeness::Same => self.refuse(place, format!("{what}; --approximate takes it all the same")),
-            Likeness::Near => self.tell(&what, place, format!("nearly: {what}")),
+            Likeness::Near => self.warn(&what, place, format!("nearly: {what}")),
         }
     }
 
@@ -130,7 +130,7 @@ impl Reading<'_> {
             }
             Meaning::Harmless => {
                 let what = format!("option '{key}' cannot change the outcome here; it is ignored");
-                self.tell(name, &line.place, what);
+                self.warn(name, &line.place, what);
                 Ok(())
             }
             Meaning::Only(values) if values.contains(&given.unwrap_or("1").trim()) => Ok(()),

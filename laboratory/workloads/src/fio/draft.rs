@@ -271,7 +271,7 @@ impl Draft {
     }
 
     /// Warnings about accepted options.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn differences(&self) -> Vec<String> {
         let mut all = Vec::new();
         if let Likened::But(_, why) = self.likened() {
             all.push(format!("ioengine '{}': {why}", self.engine));

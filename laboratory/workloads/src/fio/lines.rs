@@ -6,7 +6,7 @@
 //! file that includes itself ends.
 
 use super::{Complaint, Included, Surroundings};
-use crate::job::Place;
+use crate::job::SourceLine;
 
 /// Deepest nesting of included files.
 const INCLUDES_DEEP_MAX: usize = 16;
@@ -18,7 +18,7 @@ const WRONG_MAX: usize = 100;
 /// One option, as written.
 #[derive(Clone, Debug)]
 pub(super) struct OptionLine {
-    pub(super) place: Place,
+    pub(super) place: SourceLine,
     pub(super) key: String,
     /// The text after the first `=`; `None` for a key alone.
     pub(super) value: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct OptionLine {
 /// A section and its options in order.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    pub(super) place: Place,
+    pub(super) place: SourceLine,
     pub(super) name: String,
     pub(super) options: Vec<OptionLine>,
     /// One of its lines is wrong, so an option may be missing.
@@ -45,7 +45,7 @@ impl Section {
 pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> (Vec<Section>, Vec<Complaint>) {
     let mut headers = text.lines().zip(1..).filter(|(line, _)| content(line).starts_with('['));
     if let Some((_, line)) = headers.nth(SECTIONS_MAX) {
-        let place = Place { file: name.to_owned(), line };
+        let place = SourceLine { file: name.to_owned(), line };
         return (Vec::new(), vec![Complaint { place, what: format!("more than {SECTIONS_MAX} sections in a file") }]);
     }
     let mut reader = Reader { surroundings, sections: Vec::new(), wrong: Vec::new(), too_deep: false };
@@ -69,7 +69,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add_file(&mut self, name: &str, text: &str, depth: usize) {
         for (line, number) in text.lines().zip(1..) {
-            let place = Place { file: name.to_owned(), line: number };
+            let place = SourceLine { file: name.to_owned(), line: number };
             let line = content(line);
             if line.is_empty() {
                 continue;
@@ -87,7 +87,7 @@ impl Reader<'_> {
         }
     }
 
-    fn add_line(&mut self, place: &Place, line: &str, depth: usize) -> Result<(), String> {
+    fn add_line(&mut self, place: &SourceLine, line: &str, depth: usize) -> Result<(), String> {
         if line.contains(|letter: char| letter.is_control() && letter != '\t') {
             return Err("this is no text: there are control characters in it".to_owned());
         }
@@ -118,7 +118,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn include(&mut self, place: &Place, path: &str, depth: usize) -> Result<(), String> {
+    fn include(&mut self, place: &SourceLine, path: &str, depth: usize) -> Result<(), String> {
         if depth == INCLUDES_DEEP_MAX {
             self.too_deep = true;
             return Err(format!("'{path}' is included more than {INCLUDES_DEEP_MAX} files deep"));

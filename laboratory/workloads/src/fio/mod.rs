@@ -19,7 +19,7 @@ mod values;
 
 use std::fmt;
 
-use crate::job::{Job, Place};
+use crate::job::{Job, SourceLine};
 
 /// A file that another one includes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ pub struct JobFile {
 #[error("{}:{}: {what}", place.file, place.line)]
 pub struct Complaint {
     /// Its place.
-    pub place: Place,
+    pub place: SourceLine,
     /// The text, with the option, the value and the allowed values.
     pub what: String,
 }

@@ -205,18 +205,18 @@ enum InFlight {
 /// The connection is gone.
 struct Lost;
 
-enum Stop {
+enum ClientStop {
     Lost,
     Error(NfsClientError),
 }
 
-impl<E: Into<NfsClientError>> From<E> for Stop {
+impl<E: Into<NfsClientError>> From<E> for ClientStop {
     fn from(error: E) -> Self {
         Self::Error(error.into())
     }
 }
 
-impl From<Lost> for Stop {
+impl From<Lost> for ClientStop {
     fn from(_: Lost) -> Self {
         Self::Lost
     }
@@ -318,8 +318,8 @@ impl NfsClient {
         loop {
             match self.run_connected().await {
                 Ok(()) => return Ok(()),
-                Err(Stop::Error(error)) => return Err(error),
-                Err(Stop::Lost) => {}
+                Err(ClientStop::Error(error)) => return Err(error),
+                Err(ClientStop::Lost) => {}
             }
             if self.end.take().is_some() {
                 self.outcome.connections_lost += 1;
@@ -333,7 +333,7 @@ impl NfsClient {
         }
     }
 
-    async fn run_connected(&mut self) -> Result<(), Stop> {
+    async fn run_connected(&mut self) -> Result<(), ClientStop> {
         self.end = Some(self.entry.dial().ok_or(Lost)?);
         if self.file.is_empty() {
             let xid = self.next_xid();
@@ -357,7 +357,7 @@ impl NfsClient {
     }
 
     /// Makes one call while no other is in flight.
-    async fn ask(&mut self, procedure: Procedure, xid: u32, call: Bytes) -> Result<Reply, Stop> {
+    async fn ask(&mut self, procedure: Procedure, xid: u32, call: Bytes) -> Result<Reply, ClientStop> {
         self.end()?.send(call).await.map_err(|_| Lost)?;
         loop {
             if let Some(record) = wire::next_record(&mut self.received)? {
@@ -374,7 +374,7 @@ impl NfsClient {
     }
 
     /// Sends and receives as much as possible now; ready when everything is committed.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Stop>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ClientStop>> {
         loop {
             let mut moved = self.receive(cx)?;
             if self.outgoing.is_empty() {
@@ -389,7 +389,7 @@ impl NfsClient {
                 let mut outgoing = std::mem::take(&mut self.outgoing);
                 match self.end()?.poll_send(cx, &mut outgoing) {
                     Poll::Ready(Ok(())) => moved = true,
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Stop::Lost)),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(ClientStop::Lost)),
                     Poll::Pending => self.outgoing = outgoing,
                 }
             }
@@ -399,7 +399,7 @@ impl NfsClient {
         }
     }
 
-    fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, Stop> {
+    fn receive(&mut self, cx: &mut Context<'_>) -> Result<bool, ClientStop> {
         let mut moved = false;
         while let Poll::Ready(piece) = self.end()?.poll_receive(cx) {
             let piece = piece.ok_or(Lost)?;
@@ -434,7 +434,7 @@ impl NfsClient {
         change(&mut self.model.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn answered(&mut self, xid: u32, mut reply: Reply) -> Result<(), Stop> {
+    fn answered(&mut self, xid: u32, mut reply: Reply) -> Result<(), ClientStop> {
         let now_ns = self.platform.now().0;
         match self.in_flight.remove(&xid) {
             None => Err(Malformed("it is to no call in flight").into()),

@@ -28,11 +28,11 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// A trace of the run, with its files.
 pub(super) struct Replayed {
     calls: Arc<Vec<TracedCall>>,
-    files: Arc<BTreeMap<u64, Of>>,
+    files: Arc<BTreeMap<u64, ReplayedFile>>,
     pub(super) row: Arc<Mutex<Recorder>>,
 }
 
-struct Of {
+struct ReplayedFile {
     file: Arc<WorkFile>,
     task: Client,
 }
@@ -62,7 +62,7 @@ pub(super) fn replayed(workloads: &[Workload], machine: &SimulatedSite) -> Resul
             let path = format!("{}/{name}", replay.directory.trim_end_matches('/'));
             let file = machine.file(&path, bytes)?;
             device.clone_from(&machine.volumes[file.volume].name);
-            files.insert(number, Of { file, task: Client::task(&name) });
+            files.insert(number, ReplayedFile { file, task: Client::task(&name) });
         }
         let mut row = Recorder::new(&replay.name, device, &[]);
         row.clones = 1;

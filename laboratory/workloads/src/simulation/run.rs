@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use afflux_engine::counters::{COUNTERS, Counter};
-use afflux_engine::{DelaysTold, Nanos, Platform, Whose};
+use afflux_engine::{AccountOwner, DeviceDelays, Nanos, Platform};
 use afflux_frames::FRAME_BYTES;
 
 use super::description::{DeviceChoice, Progress, START_SHIFT_NS_MAX, Simulation, SimulationError};
@@ -24,14 +24,14 @@ use super::sampling::Sampler;
 use super::serving::{self, Client, Served};
 use super::settle;
 use crate::contents::Contents;
-use crate::left::Left;
 use crate::locking::lock;
+use crate::open_tasks::OpenTasks;
 use crate::outcome::{DelayOutcome, DeviceOutcome, EngineOutcome, JobLog, Loss, LossCause, Outcome, Unwritten};
 use crate::plan::{Plan, Start, plan};
 use crate::recorder::{CallLog, grouped};
 use crate::runner::{self, Doing, described};
 use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
-use afflux_simulator::{CPUS_MAX, CpuOptions, Machine, Memory, Random, ScriptedWhat, World, WorldOptions};
+use afflux_simulator::{CPUS_MAX, CpuOptions, Memory, Random, ScriptedWhat, SimMachine, World, WorldOptions};
 
 /// Virtual time without any byte moved after which a run is given up.
 const STUCK_NS: u64 = 3600 * Nanos::SECOND;
@@ -42,7 +42,7 @@ type Describe = Box<dyn Fn() -> String>;
 struct Run<'a> {
     world: &'a World,
     machine: Arc<SimulatedSite>,
-    left: Arc<Mutex<Left>>,
+    left: Arc<Mutex<OpenTasks>>,
     sampler: Sampler,
     /// Started clones, for the report if they never end.
     started: Vec<(Arc<Doing>, Describe)>,
@@ -175,7 +175,7 @@ impl Simulation {
         let setup = self.setup()?;
         let bytes = self.memory_bytes / FRAME_BYTES as u64 * FRAME_BYTES as u64;
         let memory = if self.contents == Contents::Exact { Memory::Whole(bytes) } else { Memory::Stamped(bytes) };
-        let mut machine = Machine::new(world, memory, setup).map_err(|error| wrong(format!("memory: {error}")))?;
+        let mut machine = SimMachine::new(world, memory, setup).map_err(|error| wrong(format!("memory: {error}")))?;
         let wanted = self.served();
         let mut served = BTreeMap::new();
         let mut volumes: Vec<Volume> = Vec::new();
@@ -281,10 +281,10 @@ fn log(log: &Arc<Mutex<CallLog>>) -> JobLog {
 }
 
 /// The tasks that waited, the longest wait first.
-fn delays(told: &DelaysTold) -> Vec<DelayOutcome> {
-    let who = |whose: &Whose| match whose {
-        Whose::Client(client) => client.to_string(),
-        Whose::File(_) => "nobody in particular".to_owned(),
+fn delays(told: &DeviceDelays) -> Vec<DelayOutcome> {
+    let who = |whose: &AccountOwner| match whose {
+        AccountOwner::Client(client) => client.to_string(),
+        AccountOwner::File(_) => "nobody in particular".to_owned(),
     };
     let all = told.accounts.iter().map(|one| DelayOutcome { who: who(&one.whose), times: one.times });
     let mut all: Vec<_> = all.collect();
@@ -431,7 +431,7 @@ impl Run<'_> {
         let left = Arc::clone(&self.left);
         self.world.spawn(name, async move {
             task.await;
-            Left::ended(&left);
+            OpenTasks::ended(&left);
         });
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
-use afflux_simulator::{Disk, DiskFileId, Link, Machine, MemoryTree, SimPlatform, TreeOptions, World};
+use afflux_simulator::{Disk, DiskFileId, Link, MemoryTree, SimMachine, SimPlatform, TreeOptions, World};
 use afflux_volume::{AttributeChange, Directory, New};
 use bytes::Bytes;
 
@@ -53,7 +53,7 @@ pub(super) fn streams(workloads: &[Workload]) -> impl Iterator<Item = &NfsStream
 }
 
 /// Adds a server's disk to the machine.
-pub(super) fn serve(world: &World, machine: &mut Machine, name: &str, disk: &Arc<Disk>) -> Result<Served, String> {
+pub(super) fn serve(world: &World, machine: &mut SimMachine, name: &str, disk: &Arc<Disk>) -> Result<Served, String> {
     let tree = MemoryTree::new(world, disk, TreeOptions::default());
     let volume = machine.add_tree(name, &tree).map_err(|error| error.to_string())?;
     Ok(Served { tree, server: Server::new(volume, Admission::AnyPeer) })

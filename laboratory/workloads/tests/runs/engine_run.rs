@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use afflux_simulator::{Disk, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
+use afflux_simulator::{Disk, DiskOptions, Memory, Setup, SimMachine, World, WorldOptions};
 use afflux_workloads::fio::{self, Alone};
 use afflux_workloads::simulation::{DeviceChoice, JobOutcome, Simulation};
 use afflux_workloads::{EngineRun, Job, Workload};
@@ -37,8 +37,8 @@ fn simulated() -> Vec<JobOutcome> {
     simulation.run(&mut |_| {}).unwrap().jobs
 }
 
-fn machine(world: &World) -> Machine {
-    Machine::new(world, Memory::Whole(64 << 20), Setup::default()).unwrap()
+fn machine(world: &World) -> SimMachine {
+    SimMachine::new(world, Memory::Whole(64 << 20), Setup::default()).unwrap()
 }
 
 type Sizes = BTreeMap<String, (u64, u64)>;

@@ -6,13 +6,13 @@ use afflux_engine::{DeviceError, Nanos, Platform};
 use afflux_nfs::{Admission, Server};
 use afflux_reference::StampModel;
 use afflux_simulator::{
-    Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, Machine, Memory, MemoryTree, Setup,
+    Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, Memory, MemoryTree, Setup, SimMachine,
     SimPlatform, TreeOptions, World, WorldOptions,
 };
 use afflux_volume::Volume;
 use afflux_workloads::nfs_client::{NfsClient, NfsClientError, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
-struct Lab {
+struct ClientFixture {
     world: World,
     disk: Arc<Disk>,
     tree: Arc<MemoryTree>,
@@ -24,11 +24,11 @@ struct Lab {
 fn volume(world: &World, tree: &Arc<MemoryTree>, memory: Memory) -> Arc<Volume<SimPlatform>> {
     let mut setup = Setup::default();
     setup.settings.add(&afflux_nfs::KNOBS);
-    let mut machine = Machine::new(world, memory, setup).unwrap();
+    let mut machine = SimMachine::new(world, memory, setup).unwrap();
     machine.add_tree("disk", tree).unwrap()
 }
 
-impl Lab {
+impl ClientFixture {
     /// A server with this memory, a disk of 25 MB/s, and a link.
     fn new(seed: u64, memory: Memory, link: &str) -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
@@ -74,7 +74,7 @@ fn what_the_client_committed_is_on_the_disk() {
     for stamped in [false, true] {
         let bytes = 4 << 20;
         let memory = if stamped { Memory::Stamped(bytes) } else { Memory::Whole(bytes) };
-        let lab = Lab::new(1, memory, "rate=100Mbit,delay=0.1ms");
+        let lab = ClientFixture::new(1, memory, "rate=100Mbit,delay=0.1ms");
         let outcome = lab.run(small()).unwrap();
         assert_eq!((outcome.bytes, outcome.writes, outcome.resent_bytes), (5_000_001, 153, 0));
         assert_eq!(outcome.commit_waits_ns.len(), 5);
@@ -91,7 +91,7 @@ fn what_the_client_committed_is_on_the_disk() {
 
 #[test]
 fn a_gigabyte_passes_at_the_speed_of_the_link() {
-    let lab = Lab::new(1, Memory::Stamped(1 << 30), "rate=100Mbit,delay=0.1ms");
+    let lab = ClientFixture::new(1, Memory::Stamped(1 << 30), "rate=100Mbit,delay=0.1ms");
     let outcome = lab.run(NfsClientOptions::default()).unwrap();
     lab.check_disk(1_000_000_000);
     eprintln!(
@@ -111,7 +111,7 @@ fn a_gigabyte_passes_at_the_speed_of_the_link() {
 
 #[test]
 fn a_link_that_loses_packets_and_is_cut_loses_no_data() {
-    let lab = Lab::new(3, Memory::Whole(4 << 20), "rate=100Mbit,delay=1ms,loss=0.5%,retransmit=20ms");
+    let lab = ClientFixture::new(3, Memory::Whole(4 << 20), "rate=100Mbit,delay=1ms,loss=0.5%,retransmit=20ms");
     lab.entry.link().cut(200 * Nanos::MILLISECOND, 900 * Nanos::MILLISECOND);
     let outcome = lab.run(small()).unwrap();
     assert!(outcome.elapsed_ns > 1_100 * Nanos::MILLISECOND, "{outcome:?}");
@@ -121,7 +121,7 @@ fn a_link_that_loses_packets_and_is_cut_loses_no_data() {
 
 #[test]
 fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed() {
-    let lab = Lab::new(5, Memory::Whole(8 << 20), "rate=100Mbit,delay=0.1ms");
+    let lab = ClientFixture::new(5, Memory::Whole(8 << 20), "rate=100Mbit,delay=0.1ms");
     let client = lab.client(NfsClientOptions { dirty_limit_bytes: 3 << 20, ..small() });
     let (platform, entry) = (Arc::clone(lab.world.platform()), Arc::clone(&lab.entry));
     let tree = lab.tree.reopened(TreeOptions::default());
@@ -144,14 +144,14 @@ fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed()
 
 #[test]
 fn without_a_server_the_client_gives_up() {
-    let lab = Lab::new(1, Memory::Whole(4 << 20), "");
+    let lab = ClientFixture::new(1, Memory::Whole(4 << 20), "");
     lab.entry.replace_server(None);
     assert_eq!(lab.run(small()).unwrap_err(), NfsClientError::NoServer);
 }
 
 #[test]
 fn an_error_of_the_disk_reaches_the_client() {
-    let lab = Lab::new(1, Memory::Whole(4 << 20), "");
+    let lab = ClientFixture::new(1, Memory::Whole(4 << 20), "");
     lab.disk.add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(DeviceError::Io { errno: 5 })));
     assert_eq!(lab.run(small()).unwrap_err(), NfsClientError::Status { procedure: "COMMIT", status: 5 });
 }
@@ -159,7 +159,7 @@ fn an_error_of_the_disk_reaches_the_client() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     let run = |seed| {
-        let lab = Lab::new(seed, Memory::Stamped(4 << 20), "loss=1%,retransmit=5ms");
+        let lab = ClientFixture::new(seed, Memory::Stamped(4 << 20), "loss=1%,retransmit=5ms");
         let outcome = lab.run(small()).unwrap();
         (outcome, lab.world.trace_hash())
     };

@@ -9,10 +9,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frontend::{Machine as _, Segment};
+use afflux_frontend::{ProtocolMachine as _, Segment};
 use afflux_nfs::{Admission, Connection, NfsKnob, Server};
 use afflux_simulator::{
-    Disk, DiskOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+    Disk, DiskOptions, Memory, MemoryTree, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 use afflux_volume::{AttributeChange, CreateHow, Volume};
 use bytes::BytesMut;
@@ -23,14 +23,14 @@ const WRITE: u32 = 7;
 const WRITE_BYTES: u32 = 256 << 10;
 const INFLIGHT_BYTES: u64 = 4 << 20;
 
-struct Lab {
+struct ParkingFixture {
     world: World,
     disk: Arc<Disk>,
     volume: Arc<Volume<SimPlatform>>,
     server: Arc<Server<SimPlatform>>,
 }
 
-impl Lab {
+impl ParkingFixture {
     fn new(client_bytes: u64) -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(1) });
         let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
@@ -39,7 +39,7 @@ impl Lab {
         setup.settings.add(&afflux_nfs::KNOBS);
         setup.settings.set(NfsKnob::InflightBytes, INFLIGHT_BYTES).unwrap();
         setup.settings.set(NfsKnob::ClientBytes, client_bytes).unwrap();
-        let mut machine = Machine::new(&world, Memory::Whole(8 << 20), setup).unwrap();
+        let mut machine = SimMachine::new(&world, Memory::Whole(8 << 20), setup).unwrap();
         let volume = machine.add_tree("disk", &tree).unwrap();
         let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
         Self { world, disk, volume, server }
@@ -124,7 +124,7 @@ impl Peer {
     }
 
     /// Writes until the server wants no more.
-    fn fill(&mut self, lab: &Lab, handle: &[u8]) -> Vec<(u32, u32)> {
+    fn fill(&mut self, lab: &ParkingFixture, handle: &[u8]) -> Vec<(u32, u32)> {
         let mut replies = Vec::new();
         for number in 0.. {
             if !self.connection.wants_input() {
@@ -155,7 +155,7 @@ impl Peer {
 
 #[test]
 fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
-    let lab = Lab::new(1 << 30);
+    let lab = ParkingFixture::new(1 << 30);
     let (file, other) = (lab.file("file"), lab.file("other"));
     let mut peer = lab.connect(1);
     let cached = peer.write(&other, 0);
@@ -187,7 +187,7 @@ fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
 
 #[test]
 fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again() {
-    let lab = Lab::new(1 << 30);
+    let lab = ParkingFixture::new(1 << 30);
     let file = lab.file("file");
     let mut peer = lab.connect(1);
     lab.disk.hang();
@@ -209,7 +209,7 @@ fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again
 
 #[test]
 fn connections_of_one_client_share_a_bound_and_another_client_has_its_own() {
-    let lab = Lab::new(INFLIGHT_BYTES / 2);
+    let lab = ParkingFixture::new(INFLIGHT_BYTES / 2);
     let file = lab.file("file");
     lab.disk.hang();
     let [mut first, mut second, mut other] = [1, 1, 2].map(|client| lab.connect(client));

@@ -216,7 +216,7 @@ fn who_waits_hears_of_the_end_of_the_queue_or_the_cache() {
     let shared = Shared::new(2);
     // A call that never ends.
     let cache = on_file(rig.file, |file| Ok(file.cache())).unwrap();
-    shared.add(1, Work { future: Box::pin(std::future::pending()), cache }).unwrap();
+    shared.add(1, PendingWork { future: Box::pin(std::future::pending()), cache }).unwrap();
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| shared.wait(1, 1, None, |_| ()).map_err(|failure| failure.code));
         while shared.state().waiting == 0 {

@@ -19,7 +19,7 @@ const BYTES_MAX: usize = 16 << 20;
 
 /// The position of a value.
 #[derive(Clone, Copy)]
-struct Place {
+struct ValueLocation {
     offset: u64,
     len: usize,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Store {
     log: File,
     /// The end of the log's last whole record.
     end: u64,
-    index: BTreeMap<Vec<u8>, Place>,
+    index: BTreeMap<Vec<u8>, ValueLocation>,
 }
 
 impl Store {
@@ -64,7 +64,7 @@ impl Store {
         Ok(())
     }
 
-    fn remember(&mut self, key: Vec<u8>, value: Option<Place>) {
+    fn remember(&mut self, key: Vec<u8>, value: Option<ValueLocation>) {
         match value {
             Some(place) => drop(self.index.insert(key, place)),
             None => drop(self.index.remove(&key)),
@@ -78,7 +78,7 @@ impl Store {
         }
         let at = self.append(key, Some(value))?;
         let offset = at + (HEADER_BYTES + key.len()) as u64;
-        self.remember(key.to_vec(), Some(Place { offset, len: value.len() }));
+        self.remember(key.to_vec(), Some(ValueLocation { offset, len: value.len() }));
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Store {
             let mut record = vec![IoSlice::new(&header), IoSlice::new(key)];
             record.extend(value.slices().map(IoSlice::new));
             let offset = new.append_vectored(&record)? + (HEADER_BYTES + key.len()) as u64;
-            index.insert(key.clone(), Place { offset, len: place.len });
+            index.insert(key.clone(), ValueLocation { offset, len: place.len });
         }
         new.sync_all()?;
         fs::rename(&new_path, &path)?;
@@ -166,7 +166,7 @@ fn header(key: &[u8], value: Option<&[u8]>) -> [u8; HEADER_BYTES] {
 }
 
 /// A record: its key, the position of its value, and the start of the next record.
-type Record = (Vec<u8>, Option<Place>, u64);
+type Record = (Vec<u8>, Option<ValueLocation>, u64);
 
 /// The record at `at`; none if it is missing or incomplete.
 fn read_record(log: &File, at: u64) -> io::Result<Option<Record>> {
@@ -190,7 +190,7 @@ fn read_record(log: &File, at: u64) -> io::Result<Option<Record>> {
     }
     let offset = at + (HEADER_BYTES + key_len) as u64;
     body.truncate(key_len);
-    let place = (!is_deletion).then_some(Place { offset, len: value_len });
+    let place = (!is_deletion).then_some(ValueLocation { offset, len: value_len });
     Ok(Some((body, place, offset + value_len as u64)))
 }
 

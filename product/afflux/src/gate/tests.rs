@@ -39,15 +39,15 @@ fn who_waits_inside_leaves_when_it_closes() {
 
 #[test]
 fn who_waits_is_woken() {
-    struct Told(std::sync::mpsc::Sender<()>);
-    impl std::task::Wake for Told {
+    struct DropNotice(std::sync::mpsc::Sender<()>);
+    impl std::task::Wake for DropNotice {
         fn wake(self: Arc<Self>) {
             let _ = self.0.send(());
         }
     }
     let gate = Gate::new().unwrap();
     let (told, hears) = std::sync::mpsc::channel();
-    let waker = Arc::new(Told(told)).into();
+    let waker = Arc::new(DropNotice(told)).into();
     let mut waits = Box::pin(gate.pass::<()>(5, std::future::pending()));
     assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     gate.poison("flusher", "a test");

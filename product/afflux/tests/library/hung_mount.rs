@@ -2,7 +2,7 @@
 //! memory.
 
 //! rule: a mount that hangs delays no file of another mount
-//! kept in: `product/afflux/src/files.rs`, `product/afflux/src/tend.rs`
+//! kept in: `product/afflux/src/files.rs`, `product/afflux/src/upkeep.rs`
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -10,10 +10,10 @@ const BAND: Band = Band { end_ns: SECOND };
 fn factors_are_those_of_the_law() {
     let ms = |backlog: u64| BAND.entry(backlog * MILLISECOND);
     for (backlog, factor) in [(750, 0), (751, 4), (800, 256), (875, 1024), (900, 1536), (950, 4096), (990, 16_384)] {
-        assert_eq!(ms(backlog), Entry::Factor(factor), "{backlog} ms");
+        assert_eq!(ms(backlog), AdmissionRule::Factor(factor), "{backlog} ms");
     }
-    assert_eq!(ms(1000), Entry::Stopped);
-    assert_eq!(BAND.entry(u64::MAX), Entry::Stopped);
+    assert_eq!(ms(1000), AdmissionRule::Stopped);
+    assert_eq!(BAND.entry(u64::MAX), AdmissionRule::Stopped);
 }
 
 #[test]
@@ -45,11 +45,11 @@ fn the_guard_counts_where_memory_is_short() {
 fn pauses_grow_with_the_backlog_and_have_no_step_inside_the_band() {
     let mut last = 0;
     for backlog in (0..SECOND).step_by(100_000) {
-        let Entry::Factor(factor) = BAND.entry(backlog) else { panic!("stopped at {backlog}") };
+        let AdmissionRule::Factor(factor) = BAND.entry(backlog) else { panic!("stopped at {backlog}") };
         assert!(factor >= last);
         // A request takes a quarter of what may be in flight.
         if (833 * MILLISECOND..917 * MILLISECOND).contains(&backlog) {
-            let Entry::Factor(before) = BAND.entry(backlog - in_flight_ns(SECOND) / 4) else { unreachable!() };
+            let AdmissionRule::Factor(before) = BAND.entry(backlog - in_flight_ns(SECOND) / 4) else { unreachable!() };
             assert!(factor - before <= factor * 15 / 100, "{before} to {factor} at {backlog}");
         }
         last = factor;

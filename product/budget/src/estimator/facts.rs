@@ -4,7 +4,7 @@
 //! Invariants: plain values. Clocks count from an arbitrary start and never go back. A clock runs while any request of
 //! its kind is in flight, however many.
 
-use crate::prices::Work;
+use crate::prices::DirectionWork;
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Facts {
 
 /// The time between two completions of one direction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
+pub(super) struct Elapsed {
     /// Time with requests of the direction in flight.
     pub(super) own_ns: u64,
     /// Time with requests of both directions in flight.
@@ -70,12 +70,12 @@ pub(super) struct Passed {
 
 impl Facts {
     /// The time since `earlier`, which becomes these facts.
-    pub(super) fn since(&self, earlier: &mut Self, side: Side) -> Passed {
+    pub(super) fn since(&self, earlier: &mut Self, side: Side) -> Elapsed {
         let of = |clock: fn(&Self) -> u64| clock(self).saturating_sub(clock(earlier));
         let (reads_ns, writes_ns) = (of(|facts| facts.reads_ns), of(|facts| facts.writes_ns));
         let either_ns = of(|facts| facts.transfers_ns);
         let calls_alone_ns = of(|facts| facts.calls_alone_ns);
-        let passed = Passed {
+        let passed = Elapsed {
             own_ns: if side == Side::Read { reads_ns } else { writes_ns },
             both_ns: (reads_ns + writes_ns).saturating_sub(either_ns),
             either_ns,
@@ -92,7 +92,7 @@ impl Facts {
 }
 
 impl Completion {
-    pub(super) fn work(&self) -> Work {
-        Work { runs: self.runs, bytes: self.bytes }
+    pub(super) fn work(&self) -> DirectionWork {
+        DirectionWork { runs: self.runs, bytes: self.bytes }
     }
 }

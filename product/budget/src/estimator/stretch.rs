@@ -9,7 +9,7 @@
 //! Invariants: rests count for more than work, so a device that rests a part of the time is never found out. The prices
 //! known before a stretch were learned past the caches of an earlier one, or are the prior.
 
-use super::facts::Passed;
+use super::facts::Elapsed;
 use crate::MILLISECOND;
 use crate::prices::Prices;
 
@@ -33,7 +33,7 @@ impl Stretch {
     }
 
     /// Adds the time passed up to a completion; `prices` are the known ones.
-    pub(super) fn goes_on(&mut self, passed: Passed, prices: Prices) {
+    pub(super) fn advance(&mut self, passed: Elapsed, prices: Prices) {
         if passed.rested_ns >= REST_NS && !self.may_be_cached() {
             *self = Self::new(prices);
         }

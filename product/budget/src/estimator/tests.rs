@@ -72,7 +72,7 @@ fn cold_prices_are_those_of_the_law() {
     let mut estimator = Estimator::new(32);
     let at = |estimator: &Estimator| estimator.prices(SECOND, 64 << 10);
     assert_eq!(at(&estimator), Prices { run_ns: 62_500_000, mib_ns: 250_000_000 });
-    estimator.writes.done = Work { runs: 120, bytes: 10 * MIB };
+    estimator.writes.done = DirectionWork { runs: 120, bytes: 10 * MIB };
     estimator.writes.prices.run_ns = 1000;
     assert_eq!(at(&estimator), Prices { run_ns: 3_906_250, mib_ns: 41_666_666 });
 }

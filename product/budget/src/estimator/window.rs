@@ -4,8 +4,8 @@
 //! Does not own: learning (`estimator`), the prices.
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
-use super::facts::{Completion, Facts, Passed};
-use crate::prices::{Prices, Work};
+use super::facts::{Completion, Elapsed, Facts};
+use crate::prices::{DirectionWork, Prices};
 use crate::{MILLISECOND, ONE};
 
 /// Time of a window: a young estimator's, an ordinary one's, and where completions are few.
@@ -38,9 +38,9 @@ pub(super) struct Window {
     calls_ns: u64,
     completions: u64,
     latency_ns_max: u64,
-    pub(super) work: Work,
+    pub(super) work: DirectionWork,
     /// The other direction's work completed meanwhile.
-    pub(super) other: Work,
+    pub(super) other: DirectionWork,
 }
 
 /// Bounds of the device's time for some work.
@@ -57,7 +57,7 @@ impl Window {
     }
 
     /// A request completed. `dry`: the flusher had too little to write since the one before.
-    pub(super) fn add(&mut self, facts: &Facts, done: &Completion, passed: Passed, dry: bool) {
+    pub(super) fn add(&mut self, facts: &Facts, done: &Completion, passed: Elapsed, dry: bool) {
         let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns);
         self.own_ns += passed.own_ns;
         self.both_ns += passed.both_ns;
@@ -83,7 +83,7 @@ impl Window {
     /// that completed in the window had taken half as long. A request that is slower still does not count. One call in
     /// a hundred to a store takes ten times as long as others: among many in flight there is always one, and prices
     /// would never fall.
-    pub(super) fn has_laggard(&self, facts: &Facts) -> bool {
+    pub(super) fn has_straggler(&self, facts: &Facts) -> bool {
         let overtaken = self.latency_ns_max.saturating_mul(2)..self.latency_ns_max.saturating_mul(OUTLIER);
         facts.oldest_ns.is_some_and(|at_ns| {
             at_ns < self.began_ns && overtaken.contains(&facts.now_ns.saturating_sub(at_ns).saturating_sub(1))
@@ -98,7 +98,7 @@ impl Window {
     /// Whether the time is clearly this direction's: the two seldom overlapped, or the other direction's cost is at
     /// most one part in `part` of both costs. The model's own sum counts: when all requests got slow, a part of the
     /// measured time proves nothing.
-    pub(super) fn is_its_own(&self, others_ns: u64, own_ns: u64, part: u64) -> bool {
+    pub(super) fn is_undisturbed(&self, others_ns: u64, own_ns: u64, part: u64) -> bool {
         self.both_ns <= self.own_ns / OTHER_PART || others_ns <= others_ns.saturating_add(own_ns) / part
     }
 

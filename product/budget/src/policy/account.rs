@@ -5,8 +5,8 @@
 
 use afflux_engine::policy::Admission;
 
-use super::Standing;
-use super::portions::Share;
+use super::DeviceView;
+use super::portions::PayerShare;
 use crate::Payer;
 
 /// The memory of a payer.
@@ -16,7 +16,7 @@ pub struct PayerMemory {
     /// Time of the last decision.
     decided_ns: Option<u64>,
     pausing: Option<Pausing>,
-    pub(super) share: Share,
+    pub(super) share: PayerShare,
 }
 
 /// A pause, of the wait that its debt was worth.
@@ -28,7 +28,7 @@ pub(super) struct Pausing {
 
 impl PayerMemory {
     /// Brings the payer's debt up to this moment, with the device divided among `payers`.
-    pub(super) fn settle(&mut self, now_ns: u64, standing: &Standing, payers: u64, generation: u64) {
+    pub(super) fn settle(&mut self, now_ns: u64, standing: &DeviceView, payers: u64, generation: u64) {
         let since = now_ns.saturating_sub(self.decided_ns.unwrap_or(now_ns));
         let mut slept = 0;
         if let Some(Pausing { ns, of_ns }) = self.pausing.take() {
@@ -44,7 +44,7 @@ impl PayerMemory {
     }
 
     /// Whether the payer has not used its share for a while: any pause leaves crumbs of credit.
-    pub(super) fn is_light(&self, standing: &Standing) -> bool {
+    pub(super) fn is_light(&self, standing: &DeviceView) -> bool {
         let most = standing.band.credit_ns_max(standing.payers) as i64;
         self.payer.debt_ns() < -(most / 2)
     }

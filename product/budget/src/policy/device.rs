@@ -8,11 +8,11 @@
 use afflux_engine::policy::{Completed, Direction, View};
 
 use super::Rates;
-use super::beside::Beside;
 use super::portions::Portions;
+use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
-use super::waiting::Waiting;
-use crate::prices::Work;
+use super::waiting_payers::WaitingPayers;
+use crate::prices::DirectionWork;
 use crate::{
     Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
 };
@@ -26,12 +26,12 @@ pub struct DeviceMemory {
     /// Prices kept from an earlier start.
     kept: Option<RememberedPrices>,
     learned: Option<Learned>,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: WaitingPayers,
     pub(super) trickle: Trickle,
     pub(super) portions: Portions,
-    pub(super) beside: Beside,
+    pub(super) read_interference: ReadInterference,
     /// Work completed since room was last asked for.
-    pub(super) done: Work,
+    pub(super) done: DirectionWork,
 }
 
 /// Knowledge from the device's completions.
@@ -126,8 +126,8 @@ impl DeviceMemory {
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
-            self.done.add(Work { runs: done.runs, bytes: done.bytes });
-            self.beside.completed(&view.device().busy, cost_ns);
+            self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
+            self.read_interference.completed(&view.device().busy, cost_ns);
             let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,

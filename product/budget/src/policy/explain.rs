@@ -6,7 +6,7 @@
 
 use afflux_engine::policy::{Figure, FigureInfo, FigureValue, View};
 
-use super::Standing;
+use super::DeviceView;
 use super::device::DeviceMemory;
 use crate::{KnownPrices, Snapshot};
 
@@ -54,7 +54,7 @@ figures! {
 }
 
 /// The reason for the budget in force.
-fn because(standing: &Standing) -> &'static str {
+fn because(standing: &DeviceView) -> &'static str {
     if standing.backlog_ns > standing.owed_ns {
         "memory guard"
     } else if standing.band.end_ns > standing.rates.knobs.budget_ns {
@@ -65,7 +65,7 @@ fn because(standing: &Standing) -> &'static str {
 }
 
 pub(super) fn figures(view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
-    let standing = Standing::of(view, device);
+    let standing = DeviceView::of(view, device);
     let (Snapshot { reads, writes, is_cold, .. }, parallelism) = device.known(view);
     let KnownPrices { prices: write, age_ns: write_age_ns, .. } = writes;
     let KnownPrices { prices: read, age_ns: read_age_ns, .. } = reads;

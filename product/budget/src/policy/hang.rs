@@ -4,7 +4,7 @@
 //! Invariants: requests in flight have eight times their cost, 2 s at least and 30 s at most: without a ceiling a price
 //! learned from a stall would excuse the next one.
 
-use afflux_engine::policy::{Silence, View};
+use afflux_engine::policy::{HangLimits, View};
 
 use super::device::DeviceMemory;
 use super::{PAGE_BYTES, Rates};
@@ -21,14 +21,14 @@ fn stalled_after_ns(in_flight_ns: Cost) -> u64 {
 }
 
 /// The limits in force for the device.
-pub(super) fn silence(view: &View, device: &mut DeviceMemory) -> Silence {
+pub(super) fn hang_limits(view: &View, device: &mut DeviceMemory) -> HangLimits {
     let (counts, prices) = (view.device(), Rates::of(view, device).prices);
     let in_flight_ns = prices.cost_ns(counts.runs_in_flight, counts.writeback * PAGE_BYTES);
     let refused_ns = match view.knobs.own.get(BudgetKnob::HangErrorMs) {
         0 => u64::MAX,
         ms => ms * MILLISECOND,
     };
-    Silence { stalled_ns: stalled_after_ns(in_flight_ns), refused_ns }
+    HangLimits { stalled_ns: stalled_after_ns(in_flight_ns), refused_ns }
 }
 
 #[cfg(test)]

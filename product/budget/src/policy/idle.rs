@@ -12,7 +12,7 @@
 //! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
 
 use afflux_engine::Nanos;
-use afflux_engine::policy::{DirtyFiles, Idle, Next, Quiet, Rewrites, View};
+use afflux_engine::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, View};
 
 use super::Rates;
 use crate::{Cost, Knobs, MILLISECOND};
@@ -65,11 +65,11 @@ pub(super) fn terms(rates: &Rates, request_bytes: u64) -> Idle {
 }
 
 /// q of a file, and whether it is hot.
-pub(super) fn quiet(view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+pub(super) fn idle_write_rule(view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
     let most_ns = view.knobs.expire_ns.clamp(QUIET_NS_MIN, QUIET_NS_MAX);
     let within = |ns: u64| {
         let ns = ns.clamp(QUIET_NS_MIN, most_ns);
-        Quiet { ns, hot: ns >= HOT_NS }
+        IdleWriteRule { ns, hot: ns >= HOT_NS }
     };
     let Rewrites { fresh, again, over_ns } = *seen;
     if before.ns == 0 {

@@ -6,20 +6,20 @@
 //! payer's debt is counted at the prices of the moment of the question.
 
 mod account;
-mod beside;
 mod device;
 mod explain;
 mod hang;
 mod idle;
 mod portions;
+mod read_interference;
 mod trickle;
-mod waiting;
+mod waiting_payers;
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, LimitPages, Memory, Needs,
-    Next, Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Remembered, Rewrites, Room, Silence, Then, View,
-    WokenBy,
+    Admission, AfterPause, Completed, Cost as Amount, DecisionTiming, DevicePolicy, DirtyFiles, Figure, Flight,
+    HangLimits, IdleWriteRule, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
+    Remembered, Rewrites, Room, View, WokenBy,
 };
 
 use self::account::Pausing;
@@ -28,7 +28,7 @@ pub use self::device::DeviceMemory;
 pub use self::explain::FIGURES;
 use self::portions::Portions;
 use crate::payer::PAUSE_NS_MAX;
-use crate::prices::Work;
+use crate::prices::DirectionWork;
 use crate::wide::mul_div;
 use crate::{
     Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
@@ -75,7 +75,7 @@ struct Rates {
 }
 
 /// A device at one instant.
-struct Standing {
+struct DeviceView {
     rates: Rates,
     band: Band,
     /// D: the cost of all dirty data.
@@ -93,7 +93,7 @@ impl Rates {
         device.waiting.note(view.now.0, view.device().payers_waiting);
         let knobs = Knobs::of(&view.knobs);
         let alone = device.prices(&knobs, view);
-        let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
+        let (prices, in_flight_ns) = (device.read_interference.applied(alone), device.in_flight_ns(&knobs, view));
         Self { knobs, alone, prices, in_flight_ns }
     }
 
@@ -114,7 +114,7 @@ impl Rates {
     }
 }
 
-impl Standing {
+impl DeviceView {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         let (rates, counts) = (Rates::of(view, device), view.device());
         let Rates { knobs, prices, .. } = &rates;
@@ -132,17 +132,17 @@ impl Standing {
     }
 
     /// The backlog up to which a queued payer is admitted, if payers have portions and the band is not used up.
-    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
+    fn admission_limit_ns(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
         let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
         let portion_ns = self.rates.prices.cost_ns(1, bytes);
-        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let lets = device.portions.admits_one(view.now.0, self.band, self.backlog_ns, portion_ns);
         let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
     /// A payer that may go on takes a portion, if there are portions and it does not write little. A payer without room
     /// for a portion queues.
-    fn goes_on(
+    fn take_portion(
         &self,
         view: &View,
         payer: &mut PayerMemory,
@@ -183,8 +183,8 @@ impl Standing {
     }
 
     /// The file to write first: the largest, unless one has been dirty for long. With `hot`, hot files too, after all
-    /// others or once they have been dirty for long. So the flusher writes a page that is rewritten all the time once in
-    /// twice the budget while other files are dirty.
+    /// others or once they have been dirty for long. So the flusher writes a page that is rewritten all the time once
+    /// in twice the budget while other files are dirty.
     fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
@@ -195,7 +195,7 @@ impl Standing {
     }
 
     /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
-    fn takes_hot(&self) -> bool {
+    fn writes_hot_files(&self) -> bool {
         self.backlog_ns > self.band.free_ns() || self.rates.knobs.background_ns.is_some()
     }
 }
@@ -210,7 +210,13 @@ impl DevicePolicy for Budget {
     }
 
     fn needs(&self) -> Needs {
-        Needs { asked: Asked::Before, memory_guard: true, reads: true, knobs: Some(&KNOBS), ..Needs::NONE }
+        Needs {
+            decision_timing: DecisionTiming::Before,
+            memory_guard: true,
+            reads: true,
+            knobs: Some(&KNOBS),
+            ..Needs::NONE
+        }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -222,12 +228,12 @@ impl DevicePolicy for Budget {
     }
 
     fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
-        let standing = Standing::of(view, device);
+        let standing = DeviceView::of(view, device);
         let (done, counts) = (std::mem::take(&mut device.done), view.device());
-        let dirty = Work { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
-        let Standing { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
+        let dirty = DirectionWork { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
+        let DeviceView { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
         let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
-        let most = standing.lets_in(view, device).unwrap_or(most);
+        let most = standing.admission_limit_ns(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),
             prices: standing.rates.page_prices(),
@@ -242,7 +248,7 @@ impl DevicePolicy for Budget {
         Flight {
             requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
-            cost_max: Amount(device.beside.times(rates.in_flight_ns)),
+            cost_max: Amount(device.read_interference.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
@@ -253,7 +259,7 @@ impl DevicePolicy for Budget {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
-        let mut standing = Standing::of(view, device);
+        let mut standing = DeviceView::of(view, device);
         let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
         payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
         let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.share.own_ns(&device.portions));
@@ -262,7 +268,7 @@ impl DevicePolicy for Budget {
         payer.settle(view.now.0, &standing, payers, device.generation(view));
         payer.payer.charge(cost_ns);
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
-        let Standing { band, backlog_ns, .. } = standing;
+        let DeviceView { band, backlog_ns, .. } = standing;
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
@@ -274,12 +280,12 @@ impl DevicePolicy for Budget {
         let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
         let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
         match verdict {
-            Verdict::Continue => standing.goes_on(view, payer, &mut device.portions, in_turn, pace),
+            Verdict::Continue => standing.take_portion(view, payer, &mut device.portions, in_turn, pace),
             Verdict::Queue => payer.queues(),
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
                 let cause = PauseCause::DeviceTime;
-                Admission::Pause(Pause { ns, cause, woken_by: WokenBy::Time, then: Then::Decide })
+                Admission::Pause(Pause { ns, cause, woken_by: WokenBy::Time, then: AfterPause::Decide })
             }
         }
     }
@@ -290,19 +296,19 @@ impl DevicePolicy for Budget {
     }
 
     fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
-        Standing::of(view, device).is_over_background(view, device.is_cold(view))
+        DeviceView::of(view, device).is_over_background(view, device.is_cold(view))
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
         let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
-        let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
+        let (standing, is_cold) = (DeviceView::of(view, device), device.is_cold(view));
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // Files half as old go with it, so that the device is not woken for each file.
             return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
         }
         if standing.is_over_background(view, is_cold) {
-            let hot = is_cold || standing.takes_hot();
+            let hot = is_cold || standing.writes_hot_files();
             if hot || files.dirty_since(false).is_some() {
                 return standing.first(view, files, hot);
             }
@@ -313,12 +319,12 @@ impl DevicePolicy for Budget {
         }
     }
 
-    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
-        idle::quiet(view, before, seen)
+    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
+        idle::idle_write_rule(view, before, seen)
     }
 
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        Standing::of(view, device).first(view, files, true)
+        DeviceView::of(view, device).first(view, files, true)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
@@ -331,7 +337,7 @@ impl DevicePolicy for Budget {
     }
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
-        let standing = Standing::of(view, device);
+        let standing = DeviceView::of(view, device);
         let page_ns = standing.rates.page_prices().page.0;
         LimitPages {
             dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
@@ -340,8 +346,8 @@ impl DevicePolicy for Budget {
         }
     }
 
-    fn silence(&self, view: &View, device: &mut DeviceMemory) -> Silence {
-        hang::silence(view, device)
+    fn hang_limits(&self, view: &View, device: &mut DeviceMemory) -> HangLimits {
+        hang::hang_limits(view, device)
     }
 
     fn explain(&self, view: &View, device: &mut DeviceMemory) -> Vec<Figure> {

@@ -71,7 +71,7 @@ struct Portion {
 
 /// The memory of a payer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
+pub(super) struct PayerShare {
     portion: Option<Portion>,
     halvings: u32,
     /// The payer was sent to the queue.
@@ -109,7 +109,7 @@ impl Portions {
     }
 
     /// Whether one more payer may be admitted from the queue; that payer is then awaited.
-    pub(super) fn lets_one_in(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
+    pub(super) fn admits_one(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
         let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
         let lets = has_room || backlog_ns <= band.free_ns();
@@ -127,7 +127,7 @@ impl Portions {
     }
 }
 
-impl Share {
+impl PayerShare {
     /// The payer dirtied pages of this cost.
     pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
         let Some(portion) = self.portion.take() else { return };

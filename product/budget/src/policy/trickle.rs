@@ -6,7 +6,7 @@
 //! the backlog falls at fifteen sixteenths of the device's speed. A write is admitted whole: later writes make up for
 //! the excess. Nothing is saved up below the budget.
 
-use crate::prices::Work;
+use crate::prices::DirectionWork;
 use crate::{Cost, Prices};
 
 /// The part of completed work.
@@ -25,7 +25,7 @@ pub(super) struct Trickle {
     /// Negative: more was admitted than allowed.
     left_ns: i64,
     /// Work that was dirty at the last look: in work, since prices move.
-    dirty: Work,
+    dirty: DirectionWork,
 }
 
 impl Trickle {
@@ -33,7 +33,7 @@ impl Trickle {
     /// Returns the backlog up to which waiting writers are admitted.
     pub(super) fn completed(
         &mut self,
-        (done, dirty): (Work, Work),
+        (done, dirty): (DirectionWork, DirectionWork),
         prices: &Prices,
         backlog_ns: Cost,
         end_ns: Cost,

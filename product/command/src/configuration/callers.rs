@@ -6,19 +6,19 @@
 
 use afflux_nfs::{Network, Squash};
 
-use super::Given;
+use super::GivenValue;
 use afflux_report::failure::{Failure, Outcome};
 
 /// User and group of the anonymous user, by default.
 pub(super) const NOBODY: (u32, u32) = (65_534, 65_534);
 
 /// Networks, separated by commas or spaces.
-pub(super) fn networks(Given { origin, text }: &Given) -> Outcome<Vec<Network>> {
+pub(super) fn networks(GivenValue { origin, text }: &GivenValue) -> Outcome<Vec<Network>> {
     let words = text.split([',', ' ']).filter(|word| !word.is_empty());
     words.map(|word| word.parse().map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))).collect()
 }
 
-pub(super) fn squash(Given { origin, text }: &Given) -> Outcome<Squash> {
+pub(super) fn squash(GivenValue { origin, text }: &GivenValue) -> Outcome<Squash> {
     match text.as_str() {
         "root" => Ok(Squash::Root),
         "all" => Ok(Squash::All),
@@ -27,7 +27,7 @@ pub(super) fn squash(Given { origin, text }: &Given) -> Outcome<Squash> {
     }
 }
 
-pub(super) fn anonymous(Given { origin, text }: &Given) -> Outcome<(u32, u32)> {
+pub(super) fn anonymous(GivenValue { origin, text }: &GivenValue) -> Outcome<(u32, u32)> {
     // The highest number belongs to no user: hosts take it for 'no change'.
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
     let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));

@@ -1,7 +1,7 @@
 //! The client's side of the control socket.
 //!
 //! Owns: one connection, requests out, replies in.
-//! Does not own: finding the server (`place`), and checking its owner (`trust`).
+//! Does not own: finding the server (`socket_paths`), and checking its owner (`trust`).
 //! Invariants: a server that goes away is an error, never a hang. A reply has a time limit; a drain goes on as long as
 //! the server reports progress.
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::messages::{LINE_BYTES_MAX, Reply, Request};
-use super::place;
+use super::socket_paths;
 use crate::configuration;
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
@@ -29,7 +29,7 @@ impl Client {
     /// Connects to the server at the socket `named`, or to the only one that runs.
     pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
         let from_environment = configuration::control_from_environment();
-        let (path, stream) = place::connect(named.or(from_environment.as_deref()))?;
+        let (path, stream) = socket_paths::connect(named.or(from_environment.as_deref()))?;
         Self::over(&path, stream)
     }
 

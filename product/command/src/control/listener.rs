@@ -39,7 +39,7 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let place = Place::taken(&open);
+            let place = ConnectionSlot::taken(&open);
             let responder = Arc::clone(&responder);
             let _ = thread::Builder::new().name("control".to_owned()).spawn(move || {
                 let _ = connection(stream, place, responder.as_ref());
@@ -50,25 +50,25 @@ pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io
 }
 
 /// One of the `CONNECTIONS_MAX` slots for connections; dropping it frees the slot.
-struct Place {
+struct ConnectionSlot {
     open: Arc<AtomicUsize>,
     within: bool,
 }
 
-impl Place {
+impl ConnectionSlot {
     fn taken(open: &Arc<AtomicUsize>) -> Self {
         let within = open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX;
         Self { open: Arc::clone(open), within }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn connection(stream: UnixStream, place: Place, responder: &dyn Responder) -> io::Result<()> {
+fn connection(stream: UnixStream, place: ConnectionSlot, responder: &dyn Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut output = stream.try_clone()?;
     let mut send = move |reply: Reply| {

@@ -1,7 +1,7 @@
 //! Servers that other users run.
 //!
 //! Owns: finding them in `/proc`.
-//! Does not own: this user's servers (`place`).
+//! Does not own: this user's servers (`socket_paths`).
 //! Invariants: nothing of such a server is touched.
 
 #[cfg(test)]

@@ -37,13 +37,13 @@ pub(super) struct Process {
 type Number = (u32, u32);
 
 /// A disk by all its names.
-pub(super) struct Sought<'a> {
+pub(super) struct SoughtDisk<'a> {
     host: &'a Host,
     disk: &'a Disk,
     numbers: BTreeSet<Number>,
 }
 
-impl<'a> Sought<'a> {
+impl<'a> SoughtDisk<'a> {
     pub(super) fn new(host: &'a Host, disk: &'a Disk) -> Self {
         let mut numbers: BTreeSet<Number> = host.numbers_on(&disk.number).iter().filter_map(|it| number(it)).collect();
         // Files of btrfs have device numbers of their own.

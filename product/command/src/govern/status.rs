@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use afflux_govern::{Entry, Host, Journal, Kind, Machine, Values, running};
+use afflux_govern::{Host, Journal, JournalEntry, Kind, MachineLimits, Values, running};
 use afflux_report::terminal::Terminal;
 use afflux_report::{Align, Table};
 use serde_json::json;
@@ -93,7 +93,7 @@ fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {
     Ok(first + &shown(&lines, width, Terminal::of_stdout()))
 }
 
-fn line(host: &Host, bdi: &str, entry: Option<&Entry>, machine: Machine) -> Option<Line> {
+fn line(host: &Host, bdi: &str, entry: Option<&JournalEntry>, machine: MachineLimits) -> Option<Line> {
     let disk = match host.kind(bdi)? {
         Kind::Alone { name, why } => {
             // Loop devices and drives without a medium are of no interest.

@@ -1,4 +1,4 @@
-use afflux_govern::{Event, Values, What};
+use afflux_govern::{Event, EventKind, Values};
 use afflux_report::terminal::Terminal;
 
 use super::budget;
@@ -19,7 +19,7 @@ fn budgets_have_bounds_that_are_told() {
 #[test]
 fn events_are_a_line_each_and_control_no_terminal() {
     let event = |what| Event { bdi: "8:16".to_owned(), device: "sd\u{1b}b\n".to_owned(), what };
-    let limited = What::Limited {
+    let limited = EventKind::Limited {
         limit_bytes: 33_333_333,
         ratio_ppm: 7,
         bytes_per_second: Some(25_000_000),
@@ -28,7 +28,7 @@ fn events_are_a_line_each_and_control_no_terminal() {
     let said = line(&event(limited));
     assert!(said.ends_with("at most 33.3 MB may be dirty (it writes 25.0 MB/s, budget 1.0 s)"), "{said}");
     assert!(!said.contains(['\u{1b}', '\n']), "{said}");
-    let foreign = line(&event(What::Foreign(Values { strict: true, ratio_ppm: 10_000 })));
+    let foreign = line(&event(EventKind::Foreign(Values { strict: true, ratio_ppm: 10_000 })));
     assert!(foreign.contains("strict_limit 1 and max_ratio 1 %"), "{foreign}");
 }
 

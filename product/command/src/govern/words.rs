@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use afflux_govern::{Event, Values, What};
+use afflux_govern::{Event, EventKind, Values};
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
@@ -26,15 +26,19 @@ pub(super) fn say(event: &Event, as_json: bool) {
 pub(super) fn log(event: &Event) {
     let line = line(event);
     match &event.what {
-        What::Foreign(_) | What::Refused(_) => warn!("{line}"),
-        What::Limited { .. } | What::Released | What::PutBack | What::Alone(_) | What::Gone => info!("{line}"),
+        EventKind::Foreign(_) | EventKind::Refused(_) => warn!("{line}"),
+        EventKind::Limited { .. }
+        | EventKind::Released
+        | EventKind::PutBack
+        | EventKind::Alone(_)
+        | EventKind::Gone => info!("{line}"),
     }
 }
 
 pub(super) fn line(event: &Event) -> String {
     let device = output::shown(&event.device);
     match &event.what {
-        What::Limited { limit_bytes, bytes_per_second, budget_ns, .. } => {
+        EventKind::Limited { limit_bytes, bytes_per_second, budget_ns, .. } => {
             let (limit, budget) = (units::data(*limit_bytes), units::time(Duration::from_nanos(*budget_ns)));
             let speed = bytes_per_second.map_or_else(
                 || "its write speed is not known yet".to_owned(),
@@ -42,12 +46,12 @@ pub(super) fn line(event: &Event) -> String {
             );
             format!("{device}: at most {limit} may be dirty ({speed}, budget {budget})")
         }
-        What::Released => format!("{device}: fast enough, has the kernel's own limit"),
-        What::PutBack => format!("{device}: its settings are put back"),
-        What::Foreign(values) => format!("{device}: another program has set {}: left alone", values_text(*values)),
-        What::Alone(why) => format!("{device}: left alone: {why}"),
-        What::Gone => format!("{device}: gone"),
-        What::Refused(why) => format!("{device}: left alone: {}", output::shown(why)),
+        EventKind::Released => format!("{device}: fast enough, has the kernel's own limit"),
+        EventKind::PutBack => format!("{device}: its settings are put back"),
+        EventKind::Foreign(values) => format!("{device}: another program has set {}: left alone", values_text(*values)),
+        EventKind::Alone(why) => format!("{device}: left alone: {why}"),
+        EventKind::Gone => format!("{device}: gone"),
+        EventKind::Refused(why) => format!("{device}: left alone: {}", output::shown(why)),
     }
 }
 
@@ -59,27 +63,27 @@ pub(super) fn values_text(values: Values) -> String {
 /// The kind of an event, for programs.
 pub(super) fn name(event: &Event) -> &'static str {
     match &event.what {
-        What::Limited { .. } => "limited",
-        What::Released => "released",
-        What::PutBack => "put_back",
-        What::Foreign(_) => "set_by_others",
-        What::Alone(_) => "left_alone",
-        What::Gone => "gone",
-        What::Refused(_) => "refused",
+        EventKind::Limited { .. } => "limited",
+        EventKind::Released => "released",
+        EventKind::PutBack => "put_back",
+        EventKind::Foreign(_) => "set_by_others",
+        EventKind::Alone(_) => "left_alone",
+        EventKind::Gone => "gone",
+        EventKind::Refused(_) => "refused",
     }
 }
 
 fn object(event: &Event) -> Value {
     let more = match &event.what {
-        What::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
+        EventKind::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
             json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
                 "bytes_per_second": bytes_per_second})
         }
-        What::Foreign(values) => {
+        EventKind::Foreign(values) => {
             json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm})
         }
-        What::Alone(why) | What::Refused(why) => json!({"why": why}),
-        What::Released | What::PutBack | What::Gone => json!({}),
+        EventKind::Alone(why) | EventKind::Refused(why) => json!({"why": why}),
+        EventKind::Released | EventKind::PutBack | EventKind::Gone => json!({}),
     };
     let mut object = json!({"event": name(event), "device": event.device, "bdi": event.bdi});
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {

@@ -16,16 +16,16 @@ use super::process::Process;
 
 /// The state that the loop publishes.
 #[derive(Debug, Default)]
-struct Told {
+struct Published {
     rows: Vec<Row>,
     events: BTreeMap<&'static str, u64>,
 }
 
 /// The handle through which the loop publishes it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Telling(Arc<Mutex<Told>>);
+pub(crate) struct Publisher(Arc<Mutex<Published>>);
 
-impl Telling {
+impl Publisher {
     /// Publishes the disks' current state.
     pub(crate) fn rows(&self, rows: Vec<Row>) {
         self.lock().rows = rows;
@@ -36,7 +36,7 @@ impl Telling {
         *self.lock().events.entry(what).or_default() += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Told> {
+    fn lock(&self) -> MutexGuard<'_, Published> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

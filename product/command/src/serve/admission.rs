@@ -44,7 +44,7 @@ pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> R
 }
 
 /// Describes the callers that the server answers.
-pub(super) fn told(rules: &Rules) -> String {
+pub(super) fn describe(rules: &Rules) -> String {
     let here = match (rules.serving_user, rules.squash) {
         (None, Squash::All) => "everybody on this machine, as the anonymous user",
         (None, _) => "everybody on this machine, as themselves",

@@ -74,7 +74,7 @@ impl Served<'_> {
             let others = if address.ip().is_loopback() { "" } else { ", and anyone else who can reach it" };
             text.push_str(&format!("  figures http://{reached}/metrics (for Prometheus{others})\n"));
         }
-        text.push_str(&format!("  answers {}\n", admission::told(self.rules)));
+        text.push_str(&format!("  answers {}\n", admission::describe(self.rules)));
         for odd in admission::oddities(self.rules, self.listen) {
             text.push_str(&format!("  note    {odd}\n"));
         }
@@ -95,7 +95,7 @@ impl Served<'_> {
             "listen": self.listen.to_string(),
             "address": self.listen.ip().to_string(),
             "port": self.listen.port(),
-            "answers": admission::told(self.rules),
+            "answers": admission::describe(self.rules),
             "control": self.control,
             "metrics": self.figures.map(|address| address.to_string()),
             "cache_bytes": self.cache_bytes,

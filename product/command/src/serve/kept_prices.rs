@@ -80,14 +80,14 @@ impl KeptPrices {
                 let warnings = refused.collect();
                 (Self { path: Some(path), disks }, warnings)
             }
-            Err(Unread::Newer(version)) => {
+            Err(LoadFailure::Newer(version)) => {
                 let why = format!("{shown} has version {version}, and this program knows {VERSION}");
                 (
                     Self { path: None, disks: BTreeMap::new() },
                     vec![format!("{why}: the file is neither used nor changed")],
                 )
             }
-            Err(Unread::Nonsense(why)) => {
+            Err(LoadFailure::Nonsense(why)) => {
                 let why = format!("{shown} is not used ({why}); it will be written anew");
                 (Self { path: Some(path), disks: BTreeMap::new() }, vec![why])
             }
@@ -108,8 +108,8 @@ impl KeptPrices {
         let served_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut disks = match document(path) {
             Ok(document) => sensible(document.disks).0,
-            Err(Unread::Newer(_)) => return Ok(()),
-            Err(Unread::Nonsense(_)) => BTreeMap::new(),
+            Err(LoadFailure::Newer(_)) => return Ok(()),
+            Err(LoadFailure::Nonsense(_)) => BTreeMap::new(),
         };
         let before = disks.clone();
         for Learned { identity, name, prices } in learned {
@@ -132,13 +132,13 @@ impl KeptPrices {
 }
 
 /// Why a file was not read.
-enum Unread {
+enum LoadFailure {
     Newer(u64),
     Nonsense(String),
 }
 
-fn document(path: &Path) -> Result<Document, Unread> {
-    let nonsense = |why: String| Unread::Nonsense(why);
+fn document(path: &Path) -> Result<Document, LoadFailure> {
+    let nonsense = |why: String| LoadFailure::Nonsense(why);
     let mut text = String::new();
     match File::open(path) {
         Ok(file) => {
@@ -154,7 +154,7 @@ fn document(path: &Path) -> Result<Document, Unread> {
     }
     let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| nonsense(error.to_string()))?;
     match value.get("version").and_then(serde_json::Value::as_u64) {
-        Some(version) if version > u64::from(VERSION) => Err(Unread::Newer(version)),
+        Some(version) if version > u64::from(VERSION) => Err(LoadFailure::Newer(version)),
         _ => serde_json::from_value(value).map_err(|error| nonsense(error.to_string())),
     }
 }

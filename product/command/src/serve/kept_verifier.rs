@@ -13,7 +13,7 @@ use std::path::Path;
 /// Takes the kept verifier. None if there is none, or if its file cannot be read or durably removed.
 pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
     // If two servers start at the same moment, only one rename succeeds.
-    let taken = beside(path, "taken");
+    let taken = sibling(path, "taken");
     fs::rename(path, &taken).ok()?;
     let text = fs::read_to_string(&taken);
     fs::remove_file(&taken).ok()?;
@@ -26,7 +26,7 @@ pub(super) fn take(path: &Path) -> Option<[u8; 8]> {
 /// # Errors
 /// When it cannot be made durable.
 pub(super) fn keep(path: &Path, verifier: [u8; 8]) -> io::Result<()> {
-    let new = beside(path, "new");
+    let new = sibling(path, "new");
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         writeln!(file, "{:016x}", u64::from_be_bytes(verifier))?;
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Option<[u8; 8]> {
     digits.then(|| u64::from_str_radix(text, 16).ok()).flatten().map(u64::to_be_bytes)
 }
 
-fn beside(path: &Path, what: &str) -> std::path::PathBuf {
+fn sibling(path: &Path, what: &str) -> std::path::PathBuf {
     path.with_extension(format!("{what}-{}", std::process::id()))
 }
 

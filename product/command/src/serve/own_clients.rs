@@ -39,7 +39,7 @@ pub(super) fn prepare() -> io::Result<()> {
 ///
 /// # Errors
 /// When the user asked for it by name.
-pub(super) fn say_locked(locked: io::Result<()>, asked: LockMemory, notes: &mut Vec<String>) -> Outcome {
+pub(super) fn note_locked(locked: io::Result<()>, asked: LockMemory, notes: &mut Vec<String>) -> Outcome {
     let Err(error) = locked else { return Ok(()) };
     let needs = "it takes CAP_IPC_LOCK, or a limit on locked memory (ulimit -l) above the cache's size";
     if asked == LockMemory::On {

@@ -31,22 +31,22 @@ pub(super) struct Reload<'a> {
 impl Reload<'_> {
     /// Reads everything again, and applies the settings that act at once.
     pub(super) fn again(&mut self, running: &Running) {
-        service::tell_reloading();
+        service::notify_reloading();
         let serving = format!("Serving on {}", running.listen);
         match configuration::load(self.args, self.host) {
             Ok(wanted) => {
                 if !self.take(wanted, running) {
-                    return service::tell_ready(&format!("The last reload failed in part, see the log. {serving}"));
+                    return service::notify_ready(&format!("The last reload failed in part, see the log. {serving}"));
                 }
             }
             Err(failure) => {
                 error!("the configuration stays as it was: {failure}");
                 // The service manager waits for the end of each reload that it was told of, and only this message ends
                 // it.
-                return service::tell_ready(&format!("The last reload failed, see the log. {serving}"));
+                return service::notify_ready(&format!("The last reload failed, see the log. {serving}"));
             }
         }
-        service::tell_ready(&serving);
+        service::notify_ready(&serving);
     }
 
     /// Applies the settings. Returns whether the engine accepted every value.
@@ -55,7 +55,7 @@ impl Reload<'_> {
         let (waiting, mut acting) = self.changed(&wanted);
         if !acting.is_empty() {
             let rules = admission::rules(&wanted, &mut Vec::new());
-            acting.push(format!("answers {}", admission::told(&rules)));
+            acting.push(format!("answers {}", admission::describe(&rules)));
             running.server.admit(rules.into());
             running.volume.set_names_durable(!wanted.async_metadata);
         }

@@ -1,7 +1,7 @@
 //! A running server, as the control socket sees it.
 //!
 //! Owns: the report, setting knobs, draining, following events.
-//! Does not own: starting and stopping (`serve`), the socket (`control`), the form of single figures (`told`).
+//! Does not own: starting and stopping (`serve`), the socket (`control`), the form of single figures (`gauges`).
 //! Invariants: only a drain waits for a device, and it reports progress.
 
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
-use afflux_engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
+use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
 use afflux_linux::{HostDevice, LinuxPlatform, ServeHandle};
 use afflux_nfs::Server;
 use afflux_volume::Volume;
 use tracing::info;
 
 use super::exports::Export;
-use super::{lasting, told};
+use super::{event_stream, gauges};
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
@@ -39,10 +39,10 @@ const DELAYS_A_LINE: usize = 1024;
 
 /// The volume's devices: their labels and identities. Each is added when the volume first uses it.
 #[derive(Default)]
-pub(crate) struct Devices(Mutex<Vec<Met>>);
+pub(crate) struct Devices(Mutex<Vec<ServedDevice>>);
 
 /// A device.
-struct Met {
+struct ServedDevice {
     name: String,
     described: String,
     identity: Option<String>,
@@ -53,7 +53,7 @@ impl Devices {
     pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: &HostDevice, identity: Option<String>) {
         let described = device.describe();
         let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
-        self.lock().push(Met { name, described, identity });
+        self.lock().push(ServedDevice { name, described, identity });
     }
 
     /// The names in use.
@@ -76,7 +76,7 @@ impl Devices {
         devices.iter().find(|met| met.name == name).map(|met| met.described.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Met>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<ServedDevice>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,7 +138,7 @@ impl Running {
                 closed_stalled: counts.closed_stalled,
                 closed_unread: counts.closed_unread,
                 calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
-                clients: self.handle.peers().into_iter().map(told::peer).collect(),
+                clients: self.handle.peers().into_iter().map(gauges::peer).collect(),
             },
             counters: counters.collect(),
             knobs: knobs.collect::<BTreeMap<_, _>>(),
@@ -148,7 +148,7 @@ impl Running {
     fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
         let waits = self.engine.waits(status.id).unwrap_or_default();
         let listed = self.engine.listed_files(status.id).unwrap_or_default();
-        let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_)));
+        let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_)));
         DeviceGauges {
             name: status.name.clone(),
             described: self.devices.description(&status.name),
@@ -173,12 +173,12 @@ impl Running {
             knobs: self.own_knobs(status.id),
             stalled_ns: status.stalled_ns,
             refuses: status.refuses,
-            in_force: status.figures.iter().map(told::figure).collect(),
-            pauses: status.pauses.iter().map(told::pause).collect(),
-            waits: told::times(&waits),
-            waiting: waits.waiting.iter().map(told::waiter).collect(),
+            in_force: status.figures.iter().map(gauges::figure).collect(),
+            pauses: status.pauses.iter().map(gauges::pause).collect(),
+            waits: gauges::times(&waits),
+            waiting: waits.waiting.iter().map(gauges::waiter).collect(),
             waiting_more: waits.waiting_more,
-            clients: clients.take(CLIENTS_IN_REPORT).map(told::delayed).collect(),
+            clients: clients.take(CLIENTS_IN_REPORT).map(gauges::delayed).collect(),
         }
     }
 
@@ -222,9 +222,9 @@ impl Running {
     fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
         for status in self.engine.status().devices {
             let delays = self.engine.waits(status.id).unwrap_or_default().delays;
-            let (others, mut others_count) = (told::delay_times(&delays.others), delays.others_count);
+            let (others, mut others_count) = (gauges::delay_times(&delays.others), delays.others_count);
             let mut others = Some(others);
-            let clients: Vec<_> = delays.accounts.iter().map(told::delayed).collect();
+            let clients: Vec<_> = delays.accounts.iter().map(gauges::delayed).collect();
             let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
             let empty = clients.is_empty().then(Vec::new);
             for clients in parts.chain(empty) {
@@ -243,10 +243,10 @@ impl Running {
         };
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
         let mut tell = |recorded: Vec<(u64, _)>, lost| {
-            let calls = recorded.iter().map(|(at_ns, call)| told::call(at_ns.saturating_sub(ready), call)).collect();
+            let calls = recorded.iter().map(|(at_ns, call)| gauges::call(at_ns.saturating_sub(ready), call)).collect();
             send(Reply::Calls { calls, lost })
         };
-        lasting::told(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
+        event_stream::stream_events(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
         send(Reply::TraceEnded)
     }
 
@@ -266,16 +266,22 @@ impl Running {
         let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
         let mut names = Vec::new();
         let is_wanted = |traced: &&Traced| {
-            (only.is_none() || traced.device.is_none() || traced.device == only) && told::is_one_of(traced, kinds)
+            (only.is_none() || traced.device.is_none() || traced.device == only) && gauges::is_one_of(traced, kinds)
         };
         let mut tell = |traced: Vec<Traced>, lost| {
             if traced.iter().filter_map(|traced| traced.device).any(|device| device.0 as usize >= names.len()) {
                 names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
             }
             let wanted = traced.iter().filter(is_wanted);
-            send(Reply::Events { events: wanted.map(|traced| told::event(traced, &names, ready)).collect(), lost })
+            send(Reply::Events { events: wanted.map(|traced| gauges::event(traced, &names, ready)).collect(), lost })
         };
-        lasting::told(&now, lasting_ns, &mut |most| follower.take(most), &|traced| traced.at.0, &mut tell)?;
+        event_stream::stream_events(
+            &now,
+            lasting_ns,
+            &mut |most| follower.take(most),
+            &|traced| traced.at.0,
+            &mut tell,
+        )?;
         send(Reply::TraceEnded)
     }
 
@@ -357,7 +363,7 @@ impl Running {
 }
 
 fn name(file: &File) -> String {
-    told::name(file.backing())
+    gauges::name(file.backing())
 }
 
 pub(crate) fn nanos(time: Duration) -> u64 {

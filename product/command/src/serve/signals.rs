@@ -27,7 +27,7 @@ pub(crate) enum Hangup {
 
 /// Requests by signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// An orderly end.
     Stop,
     /// Reload the configuration.
@@ -35,7 +35,7 @@ pub(crate) enum Asked {
 }
 
 /// Sends each request into the channel, an end last. A further signal runs `give_up`, which should not return.
-pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<Asked>> {
+pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<SignalRequest>> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     if hangup == Hangup::Reloads || !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
@@ -47,7 +47,7 @@ pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> 
         let mut arriving = signals.forever();
         for signal in arriving.by_ref() {
             let reload = signal == SIGHUP && hangup == Hangup::Reloads;
-            let _ = told.send(if reload { Asked::Reload } else { Asked::Stop });
+            let _ = told.send(if reload { SignalRequest::Reload } else { SignalRequest::Stop });
             if !reload {
                 break;
             }

@@ -37,11 +37,12 @@ impl Upkeep {
     pub(super) fn start(running: &Arc<Running>, kept: Arc<Mutex<KeptPrices>>) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let small_files = SmallFiles::default();
-        let mut looks = Looks { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new(), small_files };
+        let mut looks =
+            UpkeepState { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new(), small_files };
         let body = move || {
             let mut kept_at = Instant::now();
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                looks.say_who_hangs();
+                looks.report_hung_disks();
                 looks.say_many_small_files();
                 if kept_at.elapsed() >= KEEP_EVERY {
                     looks.keep();
@@ -64,7 +65,7 @@ impl Drop for Upkeep {
 }
 
 /// The state of the upkeep.
-struct Looks {
+struct UpkeepState {
     running: Arc<Running>,
     kept: Arc<Mutex<KeptPrices>>,
     /// Whether a failure to save was reported.
@@ -74,7 +75,7 @@ struct Looks {
     small_files: SmallFiles,
 }
 
-impl Looks {
+impl UpkeepState {
     fn keep(&mut self) {
         let devices = self.running.engine.status().devices;
         let learned = devices.into_iter().filter_map(|DeviceStatus { id, name, .. }| {
@@ -108,7 +109,7 @@ impl Looks {
         }
     }
 
-    fn say_who_hangs(&mut self) {
+    fn report_hung_disks(&mut self) {
         for device in self.running.engine.status().devices {
             let name = output::shown(&device.name);
             match (device.stalled_ns, self.hung.get(&device.id)) {

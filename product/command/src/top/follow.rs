@@ -37,7 +37,7 @@ pub(super) struct Sample {
 pub(super) struct Following(Receiver<Outcome<Sample>>);
 
 #[derive(Default)]
-struct Kept {
+struct PendingEvents {
     events: Vec<TraceEvent>,
     lost: u64,
 }
@@ -48,14 +48,14 @@ impl Following {
         let (mut reports, mut events) = (Client::connect(named)?, Client::connect(named)?);
         let only = WANTED.map(str::to_owned).to_vec();
         events.ask(&Request::Trace { device: None, lasting_ns: None, only })?;
-        let kept = Arc::new(Mutex::new(Kept::default()));
+        let kept = Arc::new(Mutex::new(PendingEvents::default()));
         let (told, samples) = mpsc::sync_channel(1);
         let keeping = Arc::clone(&kept);
         let failed = |error| Failure::failed(format!("cannot start a thread: {error}"));
         // This thread ends with its connection or the process. If the server goes away, the reports show it.
         let body = move || while take(&mut events, &keeping).is_ok() {};
         thread::Builder::new().name("events".to_owned()).spawn(body).map_err(failed)?;
-        let body = move || while tell(&mut reports, &kept, &told) {};
+        let body = move || while poll_server(&mut reports, &kept, &told) {};
         thread::Builder::new().name("reports".to_owned()).spawn(body).map_err(failed)?;
         Ok(Self(samples))
     }
@@ -79,11 +79,11 @@ fn gone() -> Failure {
     Failure::failed("the server is not asked any more")
 }
 
-fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+fn lock(kept: &Mutex<PendingEvents>) -> MutexGuard<'_, PendingEvents> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn take(client: &mut Client, kept: &Mutex<Kept>) -> Outcome {
+fn take(client: &mut Client, kept: &Mutex<PendingEvents>) -> Outcome {
     match client.reply()? {
         Reply::Events { events, lost } => {
             let mut kept = lock(kept);
@@ -100,14 +100,14 @@ fn take(client: &mut Client, kept: &Mutex<Kept>) -> Outcome {
 
 /// Asks once and waits. False once there is no receiver, or after the server failed to answer; the receiver gets that
 /// failure.
-fn tell(client: &mut Client, kept: &Mutex<Kept>, told: &SyncSender<Outcome<Sample>>) -> bool {
+fn poll_server(client: &mut Client, kept: &Mutex<PendingEvents>, told: &SyncSender<Outcome<Sample>>) -> bool {
     let report = client.ask(&Request::Stat).and_then(|()| match client.reply()? {
         Reply::Report(report) => Ok(*report),
         other => Err(client.unexpected(&other)),
     });
     let answered = report.is_ok();
     let sample = report.map(|report| {
-        let Kept { events, lost } = std::mem::take(&mut *lock(kept));
+        let PendingEvents { events, lost } = std::mem::take(&mut *lock(kept));
         Sample { report, events, lost }
     });
     let heard = told.send(sample).is_ok();

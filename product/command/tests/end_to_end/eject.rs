@@ -46,9 +46,9 @@ impl Disk {
 }
 
 /// A program that waits until it is dropped.
-struct Waiting(Child);
+struct WaitingProgram(Child);
 
-impl Waiting {
+impl WaitingProgram {
     fn start(command: &mut Command) -> Self {
         Self(command.stdin(Stdio::piped()).spawn().unwrap())
     }
@@ -64,7 +64,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingProgram {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -132,9 +132,9 @@ fn every_program_that_uses_the_disk_is_named() {
     let Some(disk) = Disk::new() else { return };
     let file = disk.place.join("file");
     fs::write(&file, "bytes").unwrap();
-    let works = Waiting::start(Command::new("cat").current_dir(&disk.place));
+    let works = WaitingProgram::start(Command::new("cat").current_dir(&disk.place));
     works.runs("cat");
-    let opens = Waiting::start(Command::new("cat").stdout(File::options().append(true).open(&file).unwrap()));
+    let opens = WaitingProgram::start(Command::new("cat").stdout(File::options().append(true).open(&file).unwrap()));
     opens.runs("cat");
     for more in [&[][..], &["--unmount"]] {
         let said = disk.refused(more);
@@ -144,7 +144,7 @@ fn every_program_that_uses_the_disk_is_named() {
     assert!(disk.is_mounted());
     drop((works, opens));
     // Opens the device itself, past any file system.
-    let raw = Waiting::start(Command::new("cat").stdout(File::open(disk.mount.device()).unwrap()));
+    let raw = WaitingProgram::start(Command::new("cat").stdout(File::open(disk.mount.device()).unwrap()));
     raw.runs("cat");
     let said = disk.refused(&["--unmount"]);
     assert!(said.contains(&format!("process {} (cat) has {} open", raw.pid(), disk.mount.device())), "{said}");
@@ -153,7 +153,7 @@ fn every_program_that_uses_the_disk_is_named() {
 #[test]
 fn a_mount_in_another_namespace_and_one_that_is_only_detached_keep_it_from_being_safe() {
     let Some(disk) = Disk::new() else { return };
-    let other = Waiting::start(Command::new("unshare").args(["--mount", "--propagation", "private", "cat"]));
+    let other = WaitingProgram::start(Command::new("unshare").args(["--mount", "--propagation", "private", "cat"]));
     other.runs("cat");
     let detached = |place: &Path| Command::new("umount").arg("-l").arg(place).status().unwrap().success();
     assert!(detached(&disk.place) && !disk.is_mounted());

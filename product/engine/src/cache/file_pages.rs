@@ -47,7 +47,7 @@ impl FilePages {
     }
 
     /// Readahead learns of reads that end beyond this page, or of none for `None`.
-    pub(crate) fn tell_readahead_past(&self, page: Option<u64>) {
+    pub(crate) fn trigger_readahead_past(&self, page: Option<u64>) {
         let trigger = page.map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
         self.readahead_trigger.store(trigger, Ordering::Relaxed);
     }
@@ -78,10 +78,10 @@ impl FilePages {
             self.index.remove(&cache.nodes, page);
             from = page + 1;
             if frames.len() == DROP_PAGES {
-                cache.let_all_go(&mut frames);
+                cache.release_frames(&mut frames);
             }
         }
-        cache.let_all_go(&mut frames);
+        cache.release_frames(&mut frames);
         cache.eviction.file_forgotten(self.number);
     }
 }

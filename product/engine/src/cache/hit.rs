@@ -60,7 +60,7 @@ impl Cache {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
-        let Some(glance) = self.pages.glance(frame, file.identity(at.page)) else {
+        let Some(glance) = self.pages.begin_optimistic_read(frame, file.identity(at.page)) else {
             return false;
         };
         if self.keeps::<P>(at) {
@@ -71,7 +71,7 @@ impl Cache {
         } else {
             self.read_kept(frame, at, into);
         }
-        if !glance.stands() {
+        if !glance.is_valid() {
             return self.read_again(file, at, &mut into[..len]);
         }
         self.pages.touch(frame);

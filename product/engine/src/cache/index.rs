@@ -9,7 +9,7 @@
 
 use afflux_frames::FrameId;
 
-use super::nodes::{FANOUT, LEVEL_BITS, LEVELS_MAX, Node, Nodes, Tag, Taken};
+use super::nodes::{FANOUT, LEVEL_BITS, LEVELS_MAX, Node, Nodes, ReservedNodes, Tag};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Set in the root word while page 0 is the only page. The low half of the word is then the page's frame; its tags are
@@ -27,9 +27,9 @@ pub(crate) struct Index {
 
 /// A root word with [`ALONE`].
 #[derive(Clone, Copy)]
-struct Alone(u64);
+struct SinglePage(u64);
 
-impl Alone {
+impl SinglePage {
     fn new(frame: FrameId) -> Self {
         Self(ALONE | u64::from(frame.raw()))
     }
@@ -88,7 +88,7 @@ impl Index {
     #[inline]
     pub(crate) fn lookup(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
         let root = self.root.load(Ordering::Acquire);
-        if let Some(alone) = Alone::of(root) {
+        if let Some(alone) = SinglePage::of(root) {
             return (page == 0).then_some(alone.frame());
         }
         let mut node = root as u32;
@@ -97,7 +97,7 @@ impl Index {
             return None;
         }
         loop {
-            let value = nodes.glimpse(node, page >> shift)?;
+            let value = nodes.read_unlocked(node, page >> shift)?;
             if shift == 0 {
                 return Some(FrameId::new(value));
             }
@@ -149,7 +149,7 @@ impl Index {
     #[inline]
     pub(crate) fn frame(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
         let Some(leaf) = self.leaf(nodes, page) else {
-            return self.alone(page).map(Alone::frame);
+            return self.alone(page).map(SinglePage::frame);
         };
         leaf.slot(page).map(FrameId::new)
     }
@@ -160,7 +160,7 @@ impl Index {
         nodes: &'a Nodes,
         page: u64,
         more: impl FnMut() -> Option<FrameId>,
-    ) -> Option<Taken<'a>> {
+    ) -> Option<ReservedNodes<'a>> {
         nodes.take(self.lacking(nodes, page), more)
     }
 
@@ -171,7 +171,7 @@ impl Index {
         }
         let levels = levels_of(page);
         let Some((mut node, height)) = self.root() else {
-            return match Alone::of(self.root.load(Ordering::Relaxed)) {
+            return match SinglePage::of(self.root.load(Ordering::Relaxed)) {
                 _ if page == 0 => 0,
                 // A leaf for the lone page, the levels above it, and the other page's way down from there.
                 Some(_) => 2 * levels - 1,
@@ -191,14 +191,14 @@ impl Index {
     }
 
     /// Puts a frame at a page, in place of the earlier frame, if any. `room` has the nodes that the page lacks.
-    pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut room: Taken<'_>) {
+    pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut room: ReservedNodes<'_>) {
         if let Some(leaf) = self.leaf(nodes, page) {
             return leaf.set_slot(page, Some(frame.raw()));
         }
-        match Alone::of(self.root.load(Ordering::Relaxed)) {
+        match SinglePage::of(self.root.load(Ordering::Relaxed)) {
             Some(alone) if page == 0 => return self.set_alone(Some(alone.in_frame(frame))),
-            Some(alone) => self.plant(nodes, alone, &mut room),
-            None if page == 0 && self.root().is_none() => return self.set_alone(Some(Alone::new(frame))),
+            Some(alone) => self.grow_tree(nodes, alone, &mut room),
+            None if page == 0 && self.root().is_none() => return self.set_alone(Some(SinglePage::new(frame))),
             None => {}
         }
         self.insert_leaf(nodes, page, frame, &mut room);
@@ -214,16 +214,16 @@ impl Index {
 
     /// Page 0 in the root, if that is the page.
     #[inline]
-    fn alone(&self, page: u64) -> Option<Alone> {
-        Alone::of(self.root.load(Ordering::Relaxed)).filter(|_| page == 0)
+    fn alone(&self, page: u64) -> Option<SinglePage> {
+        SinglePage::of(self.root.load(Ordering::Relaxed)).filter(|_| page == 0)
     }
 
-    fn set_alone(&self, alone: Option<Alone>) {
+    fn set_alone(&self, alone: Option<SinglePage>) {
         self.root.store(alone.map_or(0, |alone| alone.0), Ordering::Release);
     }
 
     /// Makes a tree with a leaf for the page that was alone.
-    fn plant(&self, nodes: &Nodes, alone: Alone, room: &mut Taken<'_>) {
+    fn grow_tree(&self, nodes: &Nodes, alone: SinglePage, room: &mut ReservedNodes<'_>) {
         let number = room.next();
         let leaf = nodes.node(number);
         leaf.set_slot(0, Some(alone.frame().raw()));
@@ -233,7 +233,7 @@ impl Index {
         self.set_root(Some((number, 1)));
     }
 
-    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId, room: &mut Taken<'_>) {
+    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId, room: &mut ReservedNodes<'_>) {
         let (mut node, height) = self.grow(nodes, page, room);
         for level in (1..height).rev() {
             let at = page >> (level * LEVEL_BITS);
@@ -249,7 +249,7 @@ impl Index {
     }
 
     /// Adds levels until the page fits.
-    fn grow(&self, nodes: &Nodes, page: u64, room: &mut Taken<'_>) -> (u32, u32) {
+    fn grow(&self, nodes: &Nodes, page: u64, room: &mut ReservedNodes<'_>) -> (u32, u32) {
         let levels = levels_of(page) as u32;
         let (mut node, mut height) = self.root().unwrap_or_else(|| (room.next(), levels));
         while height < levels {

@@ -90,7 +90,7 @@ impl Cache {
 
     /// Wakes all waiters for pages and for memory, if that is forced.
     pub(crate) fn rare_wake(&self) {
-        if self.rare.strikes(Rare::SpuriousWake) {
+        if self.rare.is_forced(Rare::SpuriousWake) {
             self.page_queues.iter().for_each(WaitQueue::wake_all);
             self.memory_queue.wake_all();
         }
@@ -98,7 +98,7 @@ impl Cache {
 
     /// How many pages may be covered before the file's lock is released: `most` as a rule.
     pub(crate) fn piece(&self, most: u64) -> u64 {
-        if self.rare.strikes(Rare::ShortHold) { 1 } else { most }
+        if self.rare.is_forced(Rare::ShortHold) { 1 } else { most }
     }
 
     /// The frame in the index at this page; the caller holds the file's lock.
@@ -126,18 +126,18 @@ impl Cache {
     /// Takes a frame out of the index and releases it once nobody holds it.
     pub(crate) fn drop_page(&self, file: &FilePages, page: u64, frame: FrameId) {
         file.index.remove(&self.nodes, page);
-        self.let_go(frame);
+        self.release_frame(frame);
     }
 
     /// Releases a frame that is no longer in the index.
-    pub(crate) fn let_go(&self, frame: FrameId) {
+    pub(crate) fn release_frame(&self, frame: FrameId) {
         self.eviction.removed(&self.pages, &[frame]);
         self.pages.detach(frame);
         self.release(frame);
     }
 
-    /// As [`Cache::let_go`], for many.
-    fn let_all_go(&self, frames: &mut Vec<FrameId>) {
+    /// As [`Cache::release_frame`], for many.
+    fn release_frames(&self, frames: &mut Vec<FrameId>) {
         self.eviction.removed(&self.pages, frames);
         for frame in frames.drain(..) {
             self.pages.detach(frame);

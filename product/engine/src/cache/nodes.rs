@@ -132,15 +132,15 @@ pub(crate) struct Nodes {
     /// The address of each frame of nodes; null where there is none.
     table: Box<[AtomicPtr<NodeFrame>]>,
     /// On cache lines of its own, apart from the data that lookups read.
-    state: OwnLines<Mutex<State>>,
+    state: OwnLines<Mutex<NodesState>>,
     /// The source of the frames. In a stamped arena the frames are only counted, and the nodes stand in heap memory.
     arena: Option<Arc<Frames>>,
 }
 
 #[derive(Default)]
-struct State {
+struct NodesState {
     /// By place in the table, up to the highest place ever used.
-    held: Vec<Held>,
+    held: Vec<FrameUse>,
     /// Places without a frame.
     vacant: Vec<u32>,
     /// Places with a free node. The lowest are used first, so that the others become empty.
@@ -153,7 +153,7 @@ struct State {
 
 /// A frame of nodes.
 #[derive(Clone, Copy, Default)]
-struct Held {
+struct FrameUse {
     frame: Option<FrameId>,
     /// A bit for each free node.
     free: u16,
@@ -168,7 +168,7 @@ impl Nodes {
     }
 
     fn with(places: usize, arena: Option<Arc<Frames>>) -> Self {
-        Self { table: zeros(places), state: OwnLines(Mutex::new(State::default())), arena }
+        Self { table: zeros(places), state: OwnLines(Mutex::new(NodesState::default())), arena }
     }
 
     /// Nodes without an arena: frames are made as they are needed.
@@ -187,7 +187,7 @@ impl Nodes {
 
     /// A slot of a node, read without the lock. By now the memory may hold another node, or a page's bytes.
     #[inline]
-    pub(crate) fn glimpse(&self, number: u32, at: u64) -> Option<u32> {
+    pub(crate) fn read_unlocked(&self, number: u32, at: u64) -> Option<u32> {
         let held = self.table.get((number >> IN_FRAME_BITS) as usize)?.load(Ordering::Acquire);
         // SAFETY: the table names frames of the arena, which lives as long as this table, or heap memory that is freed
         // with it. The bytes are read as atomic numbers. Writers store atomic numbers, or use the routine that
@@ -201,7 +201,7 @@ impl Nodes {
     pub(crate) fn node(&self, number: u32) -> Node<'_> {
         let in_frame = (number & ((1 << IN_FRAME_BITS) - 1)) as usize;
         let held = self.table[(number >> IN_FRAME_BITS) as usize].load(Ordering::Acquire);
-        // SAFETY: as in `glimpse`. The frame holds nodes, since one of them is in use.
+        // SAFETY: as in `read_unlocked`. The frame holds nodes, since one of them is in use.
         let held = unsafe { held.as_ref() }.unwrap_or_else(|| panic!("index node {number} is in no frame"));
         let Whole { slots, marks } = &held.0[in_frame];
         Node { slots, marks }
@@ -209,8 +209,8 @@ impl Nodes {
 
     /// Takes `count` empty nodes, or none: `more` supplies frames if there are too few. A supplied frame stays for the
     /// next caller.
-    pub(crate) fn take(&self, count: usize, mut more: impl FnMut() -> Option<FrameId>) -> Option<Taken<'_>> {
-        let mut taken = Taken { nodes: self, numbers: [0; TAKEN_MAX], len: 0 };
+    pub(crate) fn take(&self, count: usize, mut more: impl FnMut() -> Option<FrameId>) -> Option<ReservedNodes<'_>> {
+        let mut taken = ReservedNodes { nodes: self, numbers: [0; TAKEN_MAX], len: 0 };
         if count == 0 {
             return Some(taken);
         }
@@ -227,9 +227,9 @@ impl Nodes {
     }
 
     /// One more frame holds nodes, all of them free.
-    fn hold(&self, state: &mut State, frame: Option<FrameId>) {
+    fn hold(&self, state: &mut NodesState, frame: Option<FrameId>) {
         let place = state.vacant.pop().unwrap_or_else(|| {
-            state.held.push(Held::default());
+            state.held.push(FrameUse::default());
             (state.held.len() - 1) as u32
         });
         let slot = &self.table[place as usize];
@@ -245,7 +245,7 @@ impl Nodes {
         } else if slot.load(Ordering::Relaxed).is_null() {
             slot.store(Box::into_raw(Box::new(NodeFrame::empty())), Ordering::Release);
         }
-        state.held[place as usize] = Held { frame, free: ALL_FREE };
+        state.held[place as usize] = FrameUse { frame, free: ALL_FREE };
         state.partial.insert(place);
         state.unused.insert(place);
         state.free += IN_FRAME;
@@ -265,19 +265,19 @@ impl Nodes {
         self.give_back(&mut lock(&self.state), 0);
     }
 
-    fn give_back(&self, state: &mut State, spare: usize) {
+    fn give_back(&self, state: &mut NodesState, spare: usize) {
         while state.unused.len() > spare {
-            self.let_go(state);
+            self.free_last_unused(state);
         }
     }
 
     /// Gives the last unused frame back to the arena.
-    fn let_go(&self, state: &mut State) {
+    fn free_last_unused(&self, state: &mut NodesState) {
         let Some(place) = state.unused.pop_last() else { return };
         state.partial.remove(&place);
         state.free -= IN_FRAME;
         state.vacant.push(place);
-        let Held { frame, .. } = std::mem::take(&mut state.held[place as usize]);
+        let FrameUse { frame, .. } = std::mem::take(&mut state.held[place as usize]);
         if let (Some(arena), Some(frame)) = (&self.arena, frame) {
             if arena.kept_bytes() == FRAME_BYTES {
                 self.table[place as usize].store(std::ptr::null_mut(), Ordering::Release);
@@ -321,13 +321,13 @@ impl Drop for Nodes {
 }
 
 /// Nodes taken for a page and not in an index yet. Unused ones go back on drop.
-pub(crate) struct Taken<'a> {
+pub(crate) struct ReservedNodes<'a> {
     nodes: &'a Nodes,
     numbers: [u32; TAKEN_MAX],
     len: usize,
 }
 
-impl Taken<'_> {
+impl ReservedNodes<'_> {
     /// The next of the taken nodes.
     ///
     /// # Panics
@@ -338,7 +338,7 @@ impl Taken<'_> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for ReservedNodes<'_> {
     fn drop(&mut self) {
         while self.len > 0 {
             let number = self.next();
@@ -347,7 +347,7 @@ impl Drop for Taken<'_> {
     }
 }
 
-impl State {
+impl NodesState {
     fn take(&mut self) -> u32 {
         let place = *self.partial.first().unwrap_or_else(|| unreachable!("as many are free as are counted"));
         let held = &mut self.held[place as usize];

@@ -19,19 +19,19 @@ static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 /// Bytes of a file straight from the page frames, stable until dropped.
 pub struct PinnedPages {
     place: Arc<GuardPlace>,
-    held: Held,
+    held: PinnedFrames,
     start: usize,
     len: usize,
 }
 
-enum Held {
+enum PinnedFrames {
     /// One frame: the usual case, without memory of its own.
     One(FrameId),
     /// Any other number of frames.
     Some(Box<[FrameId]>),
 }
 
-impl Held {
+impl PinnedFrames {
     #[inline]
     fn frames(&self) -> &[FrameId] {
         match self {
@@ -59,7 +59,7 @@ impl PinnedPages {
         }
         let place = places.admit(number, guards_max)?;
         let frame = guard(&place.cache, file, first.page)?;
-        Some(Self { place, held: Held::One(frame), start: first.start, len })
+        Some(Self { place, held: PinnedFrames::One(frame), start: first.start, len })
     }
 
     /// [`PinnedPages::take`] for any number of pages. A guard of none counts as one.
@@ -83,7 +83,7 @@ impl PinnedPages {
             };
             frames.push(frame);
         }
-        Some(Self { place, held: Held::Some(frames.into()), start: first.start, len })
+        Some(Self { place, held: PinnedFrames::Some(frames.into()), start: first.start, len })
     }
 
     /// The number of bytes.
@@ -122,7 +122,7 @@ impl PinnedPages {
 impl GuardPlace {
     /// Releases the pages of a guard.
     #[inline(never)]
-    fn let_go(&self, frames: &[FrameId]) {
+    fn release_frames(&self, frames: &[FrameId]) {
         frames.iter().for_each(|frame| self.cache.unguard(*frame));
         if frames.len() > 1 {
             self.forget_more(frames.len() as u64 - 1);
@@ -148,8 +148,8 @@ impl Drop for PinnedPages {
     #[inline]
     fn drop(&mut self) {
         match &self.held {
-            Held::One(frame) => self.place.cache.unguard(*frame),
-            Held::Some(frames) => self.place.let_go(frames),
+            PinnedFrames::One(frame) => self.place.cache.unguard(*frame),
+            PinnedFrames::Some(frames) => self.place.release_frames(frames),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Ledger {
     runs: Arc<OwnLines<AtomicU64>>,
     /// Writers admitted from the line since the policy last gave its room: each may begin a run that is not counted
     /// yet.
-    let_in: u64,
+    admitted_runs: u64,
     prices: Prices,
     cost_max: Cost,
     cause: PauseCause,
@@ -58,7 +58,7 @@ impl Ledger {
 
     /// The cost with `pages` more pages, as one run.
     fn cost_with(&self, pages: Pages) -> Cost {
-        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.let_in + 1);
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.admitted_runs + 1);
         self.prices.of(self.pages.saturating_add(pages).0, runs)
     }
 }
@@ -76,7 +76,7 @@ impl Gate for Ledger {
     }
 
     fn enter_from_line(&mut self, pages: u64) {
-        self.let_in += 1;
+        self.admitted_runs += 1;
         self.enter(pages);
     }
 
@@ -96,7 +96,7 @@ impl AdmissionQueue {
         let runs = Arc::new(OwnLines(AtomicU64::new(0)));
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
-            let_in: 0,
+            admitted_runs: 0,
             pages: Pages(0),
             runs: Arc::clone(&runs),
             prices,
@@ -143,7 +143,7 @@ impl AdmissionQueue {
 
     /// As [`AdmissionQueue::give_back`], for a write that has ended. Waiting writers are admitted once the policy has
     /// given its room anew, since its last room was for the earlier backlog.
-    pub(crate) fn give_back_unserved(&self, pages: Pages) {
+    pub(crate) fn release_deferred(&self, pages: Pages) {
         self.line.adjust(|ledger| ledger.leave(pages.0));
     }
 
@@ -158,7 +158,7 @@ impl AdmissionQueue {
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.line.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
-            ledger.let_in = 0;
+            ledger.admitted_runs = 0;
         });
     }
 

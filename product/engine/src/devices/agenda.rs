@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::lists::{FlushReason, Later, Lists, redirtied_at};
-use super::ready::{Behind, Entry, ListedFiles, Place, Size};
+use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
 use crate::policy::DirtyFiles;
 use crate::wait::{Signal, lock};
@@ -67,7 +67,7 @@ impl<F> Agenda<F> {
     }
 
     /// The file is clean. Returns the reference, to be dropped without a lock held.
-    pub(super) fn let_be(&self, slot: u32) -> Option<Arc<F>> {
+    pub(super) fn unlist_clean(&self, slot: u32) -> Option<Arc<F>> {
         lock(&self.lists).unclean.remove(&slot)
     }
 
@@ -126,10 +126,10 @@ impl<F> Agenda<F> {
 /// Files that wait for a turn.
 impl<F> Agenda<F> {
     /// Lists a file that was in no list. Wakes the flusher if the file has to be looked at before it wants to wake up.
-    pub(super) fn list_dirty(&self, entry: Entry<F>) -> Place {
+    pub(super) fn list_dirty(&self, entry: ReadyEntry<F>) -> ReadyPosition {
         let mut lists = lock(&self.lists);
         let look_at = entry.look_at;
-        let place = lists.push(entry, Behind::Dirty);
+        let place = lists.push(entry, ListPosition::Dirty);
         if lists.sleeps_until.is_some_and(|until| look_at < until) {
             lists.sleeps_until = None;
             drop(lists);
@@ -140,20 +140,20 @@ impl<F> Agenda<F> {
 
     /// Lists a file behind the files that have had no turn (the kernel's `redirty_tail`). Returns the file's place and
     /// its age, which may have changed.
-    pub(super) fn list_redirtied(&self, mut entry: Entry<F>, now: Nanos) -> (Place, Nanos) {
+    pub(super) fn list_redirtied(&self, mut entry: ReadyEntry<F>, now: Nanos) -> (ReadyPosition, Nanos) {
         let mut lists = lock(&self.lists);
         let dirtied_at = redirtied_at(entry.dirtied_at, lists.ready.youngest_dirty(), now);
         entry.dirtied_at = dirtied_at;
-        (lists.push(entry, Behind::Dirty), dirtied_at)
+        (lists.push(entry, ListPosition::Dirty), dirtied_at)
     }
 
     /// Lists a file that had its turn and has more.
-    pub(super) fn list_more(&self, entry: Entry<F>) -> Place {
-        lock(&self.lists).push(entry, Behind::More)
+    pub(super) fn list_more(&self, entry: ReadyEntry<F>) -> ReadyPosition {
+        lock(&self.lists).push(entry, ListPosition::More)
     }
 
     /// The file in the slot has `pages` dirty pages. Returns its new place, if it is still listed.
-    pub(super) fn grow(&self, place: Place, slot: u32, pages: u64) -> Option<Place> {
+    pub(super) fn grow(&self, place: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
         lock(&self.lists).ready.grow(place, slot, pages)
     }
 
@@ -202,7 +202,7 @@ impl<F> Agenda<F> {
     /// `writers_waiting` come from the device's other parts.
     pub(super) fn view(&self, now: Nanos, interval_ns: u64, sync_ahead: bool, writers_waiting: bool) -> FlusherView {
         let mut lists = lock(&self.lists);
-        lists.bring_back(now);
+        lists.requeue_due(now);
         FlusherView {
             now,
             sync_waiting: !lists.sync.is_empty(),
@@ -229,14 +229,14 @@ impl<F> Agenda<F> {
     }
 
     /// Wakes the flusher because a task is short of frames.
-    pub(crate) fn press(&self) {
+    pub(crate) fn request_reclaim_writes(&self) {
         if !self.memory_short.swap(true, Ordering::Relaxed) {
             self.flusher.raise();
         }
     }
 
     /// The flusher has written all it can for tasks short of frames; returns whether there were any.
-    pub(crate) fn press_ends(&self) -> bool {
+    pub(crate) fn end_reclaim_writes(&self) -> bool {
         self.memory_short.swap(false, Ordering::Relaxed)
     }
 

@@ -105,7 +105,7 @@ impl Clocks {
     }
 
     /// When a request last ended or began; `None` while none is in flight.
-    pub(super) fn silent_since(&self) -> Option<Nanos> {
+    pub(super) fn stalled_since(&self) -> Option<Nanos> {
         (self.in_flight() > 0).then_some(self.progress)
     }
 

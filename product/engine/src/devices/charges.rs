@@ -41,14 +41,14 @@ impl Charges {
 
     /// Gives charged pages back; writers that wait for them go on.
     pub(crate) fn give_back(&self, pages: u64) {
-        self.totals.let_go(self.device, pages);
+        self.totals.release(self.device, pages);
         self.admission.give_back(Pages(pages));
     }
 
     /// Gives charged pages back; writers that wait for them go on once the policy has given its room anew.
-    pub(crate) fn give_back_unserved(&self, pages: u64) {
-        self.totals.let_go(self.device, pages);
-        self.admission.give_back_unserved(Pages(pages));
+    pub(crate) fn release_deferred(&self, pages: u64) {
+        self.totals.release(self.device, pages);
+        self.admission.release_deferred(Pages(pages));
     }
 
     pub(crate) fn note_dirtied(&self, pages: u64) {

@@ -9,12 +9,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests from which a queue of `n` is congested.
-pub(crate) fn on_mark(n: u32) -> u32 {
+pub(crate) fn congestion_on_requests(n: u32) -> u32 {
     (n - n / 8 + 1).min(n)
 }
 
 /// Requests below which the queue is no longer congested.
-pub(crate) fn off_mark(n: u32) -> u32 {
+pub(crate) fn congestion_off_requests(n: u32) -> u32 {
     (n - n / 8).saturating_sub(n / 16 + 1).max(1)
 }
 
@@ -28,14 +28,14 @@ impl Congestion {
 
     /// The queue of `n` has grown to `count` requests.
     pub(crate) fn grown(&self, count: u32, n: u32) {
-        if count >= on_mark(n) {
+        if count >= congestion_on_requests(n) {
             self.0.store(true, Ordering::Release);
         }
     }
 
     /// The queue of `n` has shrunk to `count` requests; returns whether that ended the congestion.
     pub(crate) fn shrunk(&self, count: u32, n: u32) -> bool {
-        count < off_mark(n) && self.0.swap(false, Ordering::AcqRel)
+        count < congestion_off_requests(n) && self.0.swap(false, Ordering::AcqRel)
     }
 }
 

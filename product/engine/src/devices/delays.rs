@@ -54,7 +54,7 @@ impl Delay {
 pub(crate) type Waited = [u64; KINDS];
 
 /// The account of a call's waits.
-pub(crate) enum Of<'a, F> {
+pub(crate) enum WaitAccount<'a, F> {
     Client(&'a Client),
     /// A file, and its slot.
     File(&'a Arc<F>, u32),
@@ -86,7 +86,7 @@ impl DelayTimes {
 
 /// The owner of an account.
 #[derive(Clone)]
-pub enum Whose {
+pub enum AccountOwner {
     /// A client.
     Client(Client),
     /// Calls without a client, for this file.
@@ -97,7 +97,7 @@ pub enum Whose {
 #[derive(Clone)]
 pub struct Delayed {
     /// The owner.
-    pub whose: Whose,
+    pub whose: AccountOwner,
     /// Calls of this owner that now wait for room or for a sync.
     pub waiting: u64,
     /// The waits that have ended.
@@ -106,7 +106,7 @@ pub struct Delayed {
 
 /// The waits of all accounts on a device.
 #[derive(Clone, Default)]
-pub struct DelaysTold {
+pub struct DeviceDelays {
     /// The accounts, the one that ended a wait last first.
     pub accounts: Vec<Delayed>,
     /// The sum of dropped accounts: too many came after them, or their file is closed.
@@ -157,12 +157,12 @@ impl<F> Default for Delays<F> {
 
 impl<F> Delays<F> {
     /// A call that waited has ended.
-    pub(crate) fn call_ended(&self, of: Of<'_, F>, waited: &Waited) {
+    pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
         let (key, file, at) = match of {
-            Of::Client(client) => (Key::Client(client.clone()), Weak::new(), number_of(client)),
-            Of::File(file, slot) => (Key::File(Arc::as_ptr(file).addr()), Arc::downgrade(file), slot as usize),
+            WaitAccount::Client(client) => (Key::Client(client.clone()), Weak::new(), number_of(client)),
+            WaitAccount::File(file, slot) => (Key::File(Arc::as_ptr(file).addr()), Arc::downgrade(file), slot as usize),
         };
         let mut shard = lock(&self.shards[at % SHARDS]);
         let account = shard.account(key, file);
@@ -180,7 +180,7 @@ impl<F> Delays<F> {
     }
 
     /// All accounts. `waiting` gives the number of calls of a client that wait now, `backing` a file's name.
-    pub(crate) fn told(&self, waiting: impl Fn(&Client) -> u64, backing: impl Fn(&F) -> Backing) -> DelaysTold {
+    pub(crate) fn report(&self, waiting: impl Fn(&Client) -> u64, backing: impl Fn(&F) -> Backing) -> DeviceDelays {
         let (mut rows, mut others, mut others_count) = (Vec::new(), <[FewDurations; KINDS]>::default(), 0);
         let mut files = Vec::new();
         for shard in &self.shards {
@@ -190,8 +190,8 @@ impl<F> Delays<F> {
             for (key, account) in &shard.accounts {
                 let file = account.file.upgrade();
                 let whose = match key {
-                    Key::Client(client) => Some((Whose::Client(client.clone()), waiting(client))),
-                    Key::File(_) => file.as_ref().map(|file| (Whose::File(backing(file)), 0)),
+                    Key::Client(client) => Some((AccountOwner::Client(client.clone()), waiting(client))),
+                    Key::File(_) => file.as_ref().map(|file| (AccountOwner::File(backing(file)), 0)),
                 };
                 match whose {
                     Some((whose, waiting)) => {
@@ -209,7 +209,7 @@ impl<F> Delays<F> {
         }
         rows.sort_by_key(|(age, _)| *age);
         let accounts = rows.into_iter().map(|(_, row)| row).collect();
-        DelaysTold { accounts, others: times(&others), others_count }
+        DeviceDelays { accounts, others: times(&others), others_count }
     }
 }
 

@@ -7,37 +7,37 @@
 use std::sync::{Mutex, MutexGuard};
 
 use super::busy::Kind;
-use super::silence::Silent;
-use super::usage::{Place, Usage};
+use super::hang::HangState;
+use super::usage::{FilePosition, Usage};
 use crate::platform::Nanos;
-use crate::readahead::law::{Law, SharedLaw};
+use crate::readahead::window_sizes::{SharedWindowSizes, WindowSizes};
 use crate::sync::OwnLines;
 use crate::wait::lock;
 
 pub(crate) struct Figures {
     usage: OwnLines<Mutex<Usage>>,
     /// How far to read ahead, given the cost of reads.
-    read_law: SharedLaw,
-    pub(super) silence: Silent,
+    read_windows: SharedWindowSizes,
+    pub(super) hang: HangState,
 }
 
 impl Figures {
     pub(super) fn new() -> Self {
-        let read_law = SharedLaw::new(Usage::default().law());
-        Self { usage: OwnLines::default(), read_law, silence: Silent::new() }
+        let read_windows = SharedWindowSizes::new(Usage::default().window_sizes());
+        Self { usage: OwnLines::default(), read_windows, hang: HangState::new() }
     }
 
     pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {
         lock(&self.usage)
     }
 
-    pub(crate) fn read_law(&self) -> Law {
-        self.read_law.get()
+    pub(crate) fn read_windows(&self) -> WindowSizes {
+        self.read_windows.get()
     }
 
     pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
         self.usage().begins(kind, bytes, now);
-        self.silence.begins();
+        self.hang.begins();
     }
 
     /// A call that moves no bytes has ended.
@@ -48,20 +48,20 @@ impl Figures {
     /// A transfer that was submitted at an instant has ended at another.
     pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
         self.usage().ends(kind, bytes, moved, from_to);
-        self.silence.ends();
+        self.hang.ends();
     }
 
     /// Since when the device has completed nothing; `None` if nothing is in flight.
-    pub(crate) fn silent_since(&self) -> Option<Nanos> {
-        self.usage().clocks.silent_since()
+    pub(crate) fn stalled_since(&self) -> Option<Nanos> {
+        self.usage().clocks.stalled_since()
     }
 
     /// Stops the watch until a request is in flight; false if one is.
     pub(crate) fn unwatch(&self) -> bool {
-        self.silence.set_watched(false);
-        let idle = self.silent_since().is_none();
+        self.hang.set_watched(false);
+        let idle = self.stalled_since().is_none();
         if !idle {
-            self.silence.set_watched(true);
+            self.hang.set_watched(true);
         }
         idle
     }
@@ -71,23 +71,23 @@ impl Figures {
         let hangs = {
             // A request that ends meanwhile resets this afterwards.
             let usage = self.usage();
-            let hangs = usage.clocks.silent_since() == Some(since);
+            let hangs = usage.clocks.stalled_since() == Some(since);
             if hangs {
-                self.silence.set(true, refuses);
+                self.hang.set(true, refuses);
             }
             hangs
         };
         if hangs && refuses {
-            self.silence.tell();
+            self.hang.wake_waiters();
         }
         hangs
     }
 
     /// A read from `first` up to a place is about to be submitted. Returns its number of runs: 0 if the device's last
     /// read ended there.
-    pub(crate) fn read_begins(&self, first: u64, end: Place, now: Nanos) -> u64 {
+    pub(crate) fn read_begins(&self, first: u64, end: FilePosition, now: Nanos) -> u64 {
         let runs = self.usage().read_begins(first, end, now);
-        self.silence.begins();
+        self.hang.begins();
         runs
     }
 
@@ -95,18 +95,18 @@ impl Figures {
     pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
         let law = self.usage().read_ends((runs, bytes), from_to);
         if let Some(law) = law {
-            self.read_law.set(law);
+            self.read_windows.set(law);
         }
-        self.silence.ends();
+        self.hang.ends();
     }
 
     /// A write up to a place is about to be submitted; returns whether the write before it ended at `first`.
-    pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
+    pub(crate) fn writes_on(&self, first: u64, (file, end): FilePosition) -> bool {
         self.usage().writes_on(file, first, end)
     }
 
     /// An idle write up to a place is about to be submitted; returns whether the one before it ended at `first`.
-    pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
+    pub(crate) fn idles_on(&self, first: u64, (file, end): FilePosition) -> bool {
         self.usage().idles_on(file, first, end)
     }
 }

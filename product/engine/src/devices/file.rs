@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::pass::Position;
-use super::quiet::Watch;
+use super::rewrites::RewriteWatch;
 use super::state::DeviceState;
 use super::table::FileTable;
 use crate::cache::nodes::Tag;
@@ -73,7 +73,7 @@ pub(crate) struct FileState {
     pub(crate) position: Position,
     pub(crate) marks: Marks,
     /// Whether the file is left alone.
-    pub(crate) watch: Watch,
+    pub(crate) watch: RewriteWatch,
     pub(crate) failures: FileFailures,
     pub(crate) flushes: Flushes,
     pub(crate) rounds: Rounds,
@@ -100,7 +100,7 @@ impl FileInner {
             flight: Flight::default(),
             position: Position::default(),
             marks: Marks::default(),
-            watch: Watch::default(),
+            watch: RewriteWatch::default(),
             failures: FileFailures::default(),
             flushes: Flushes::new(),
             rounds: Rounds::default(),
@@ -110,7 +110,7 @@ impl FileInner {
             readahead: Window::new(readahead),
             suspect: 0..0,
         };
-        pages.tell_readahead_past(state.readahead.trigger());
+        pages.trigger_readahead_past(state.readahead.trigger());
         Self {
             pages,
             cache,
@@ -193,7 +193,7 @@ impl FileInner {
         }
         self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
-        self.device.agenda.let_be(self.pages.slot)
+        self.device.agenda.unlist_clean(self.pages.slot)
     }
 
     /// Tells the device how many pages of the file failed.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::file::{FileInner, FileState};
-use super::ready::{Entry, Size};
+use super::ready::{ReadyEntry, Size};
 use crate::cache::nodes::Tag;
 use crate::platform::Nanos;
 
@@ -45,10 +45,10 @@ impl FileInner {
     }
 
     /// The file's entry for the lists.
-    fn entry(self: &Arc<Self>, state: &FileState) -> Entry<Self> {
+    fn entry(self: &Arc<Self>, state: &FileState) -> ReadyEntry<Self> {
         let size = Size::of(state.waiting_pages());
         let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
-        Entry {
+        ReadyEntry {
             file: Arc::downgrade(self),
             slot: self.pages.slot,
             dirtied_at: state.marks.dirtied_at,
@@ -100,7 +100,7 @@ impl FileInner {
             return;
         }
         if let Some(until) = state.failures.backs_off(now) {
-            self.come_back(state, until);
+            self.wake_flusher_at(state, until);
         } else if !state.marks.queued {
             state.marks.queued = true;
             match how {
@@ -115,7 +115,7 @@ impl FileInner {
     }
 
     /// Makes the flusher come back at `at`, unless it will come back anyway.
-    pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
+    pub(crate) fn wake_flusher_at(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
         if !state.marks.retry_queued {
             state.marks.retry_queued = true;
             self.device.agenda.list_retry(Arc::downgrade(self), at);

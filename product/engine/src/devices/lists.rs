@@ -1,13 +1,13 @@
 //! A device's lists of files: which file is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files that
-//! may be written (`ready`).
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files
+//! that may be written (`ready`).
 //! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use super::ready::{Behind, Entry, Place, Ready, Size};
+use super::ready::{ListPosition, Ready, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
 
 /// The most files that return to their lists at one look.
@@ -112,7 +112,7 @@ pub(super) enum Later<F> {
 
 impl<F> Lists<F> {
     /// Puts a file that may be written behind others.
-    pub(super) fn push(&mut self, entry: Entry<F>, behind: Behind) -> Place {
+    pub(super) fn push(&mut self, entry: ReadyEntry<F>, behind: ListPosition) -> ReadyPosition {
         self.listed += 1;
         self.ready.push(entry, behind)
     }
@@ -130,7 +130,7 @@ impl<F> Lists<F> {
 
     /// Returns files whose pause is over to their lists, only some if there are many: the flusher asks again before it
     /// sleeps. Returns their number.
-    pub(super) fn bring_back(&mut self, now: Nanos) -> usize {
+    pub(super) fn requeue_due(&mut self, now: Nanos) -> usize {
         for brought in 0..BACK_TOGETHER {
             let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) else { return brought };
             match first.remove() {

@@ -16,6 +16,7 @@ pub(crate) mod delays;
 mod failures;
 mod figures;
 pub(crate) mod file;
+pub(crate) mod hang;
 mod id;
 pub(crate) mod in_flight;
 mod listing;
@@ -23,11 +24,10 @@ mod lists;
 pub(crate) mod pass;
 pub(crate) mod placing;
 pub(crate) mod purses;
-pub(crate) mod quiet;
 mod ready;
 mod requests;
+pub(crate) mod rewrites;
 mod rings;
-pub(crate) mod silence;
 pub(crate) mod state;
 pub(crate) mod status;
 mod table;
@@ -42,8 +42,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
-    View,
+    ActivePolicy, AnyPolicy, Completed, DeviceCounts, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs,
+    Remembered, View,
 };
 use crate::readahead::Readahead;
 use crate::request::Backing;
@@ -72,7 +72,7 @@ pub(crate) struct Devices {
     list: Mutex<Vec<Arc<DeviceState>>>,
     pub(crate) files: Arc<FileTable<FileInner>>,
     pub(crate) settings: Settings,
-    pub(crate) policy: InForce,
+    pub(crate) policy: ActivePolicy,
     /// The policy for readahead.
     readahead: Readahead,
     /// Dirty data of all devices.
@@ -99,7 +99,7 @@ pub(crate) struct Moment {
 impl Devices {
     /// # Panics
     /// If the policy brings more knobs than a view has room for.
-    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: InForce, readahead: Readahead) -> Self {
+    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: ActivePolicy, readahead: Readahead) -> Self {
         let table = policy.needs().knobs;
         table.into_iter().for_each(|table| settings.add(table));
         let policy_knobs = table.map_or_else(Vec::new, |table| settings.of(table));

@@ -26,14 +26,14 @@ pub(crate) struct Purses(Mutex<Purse>);
 struct Purse {
     accounts: BTreeMap<Client, (u64, Arc<Payer>)>,
     /// Counts requests for an account.
-    asked: u64,
+    questions: u64,
 }
 
 impl Purses {
     pub(crate) fn of(&self, client: &Client) -> Arc<Payer> {
         let mut purse = lock(&self.0);
-        purse.asked += 1;
-        let now = purse.asked;
+        purse.questions += 1;
+        let now = purse.questions;
         if let Some((asked, account)) = purse.accounts.get_mut(client) {
             *asked = now;
             return Arc::clone(account);

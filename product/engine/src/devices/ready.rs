@@ -28,7 +28,7 @@ const SIZE_COUNT: u32 = 64;
 
 /// Where a newly listed file begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Behind {
+pub(super) enum ListPosition {
     /// Behind the files that have had no turn.
     Dirty,
     /// Behind the files that had their turn and have more.
@@ -36,7 +36,7 @@ pub(super) enum Behind {
 }
 
 pub(super) struct Ready<F> {
-    entries: Vec<Option<Entry<F>>>,
+    entries: Vec<Option<ReadyEntry<F>>>,
     free: Vec<u32>,
     turns: Rings,
     /// Indexed by whether files are hot.
@@ -53,7 +53,7 @@ struct Orders {
 }
 
 /// A file among the others.
-pub(super) struct Entry<F> {
+pub(super) struct ReadyEntry<F> {
     pub(super) file: Weak<F>,
     /// The file's number, which stays valid when the file is gone.
     pub(super) slot: u32,
@@ -79,12 +79,12 @@ pub struct ListedFiles {
 
 /// A file's place in the orders, as the file remembers it. The file may have left it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ReadyPosition {
     number: u32,
     size: Size,
 }
 
-impl Place {
+impl ReadyPosition {
     /// Whether a file with `pages` dirty pages belongs elsewhere.
     pub(crate) fn is_outgrown(self, pages: u64) -> bool {
         Size::of(pages) > self.size
@@ -178,13 +178,13 @@ impl<F> Ready<F> {
     }
 
     /// Lists a file behind others.
-    pub(super) fn push(&mut self, entry: Entry<F>, behind: Behind) -> Place {
+    pub(super) fn push(&mut self, entry: ReadyEntry<F>, behind: ListPosition) -> ReadyPosition {
         let number = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() as u32 - 1
         });
         let size = entry.size;
-        self.turns.push(if behind == Behind::Dirty { DIRTY } else { MORE }, number);
+        self.turns.push(if behind == ListPosition::Dirty { DIRTY } else { MORE }, number);
         let order = &mut self.orders[usize::from(entry.hot)];
         order.ages.insert((entry.dirtied_at, number));
         order.enter_size(number, size);
@@ -192,10 +192,10 @@ impl<F> Ready<F> {
             self.looks.insert((entry.look_at, number));
         }
         self.entries[number as usize] = Some(entry);
-        Place { number, size }
+        ReadyPosition { number, size }
     }
 
-    fn take(&mut self, number: u32) -> Option<Entry<F>> {
+    fn take(&mut self, number: u32) -> Option<ReadyEntry<F>> {
         let entry = self.entries[number as usize].take()?;
         self.turns.remove(number);
         let order = &mut self.orders[usize::from(entry.hot)];
@@ -207,18 +207,18 @@ impl<F> Ready<F> {
     }
 
     /// The file in the slot now has `pages` dirty pages. Returns its new place, if it is still listed.
-    pub(super) fn grow(&mut self, place: Place, slot: u32, pages: u64) -> Option<Place> {
+    pub(super) fn grow(&mut self, place: ReadyPosition, slot: u32, pages: u64) -> Option<ReadyPosition> {
         let (number, size) = (place.number, Size::of(pages));
         let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
         let before = std::mem::replace(&mut entry.size, size);
         let order = &mut self.orders[usize::from(entry.hot)];
         order.leave_size(number, before);
         order.enter_size(number, size);
-        Some(Place { number, size })
+        Some(ReadyPosition { number, size })
     }
 
     /// Takes the next file of the round, or of the next round.
-    pub(super) fn next_in_turn(&mut self) -> Option<Entry<F>> {
+    pub(super) fn next_in_turn(&mut self) -> Option<ReadyEntry<F>> {
         if self.turns.first(ROUND).is_none() {
             self.turns.append(ROUND, MORE);
             self.turns.append(ROUND, DIRTY);
@@ -227,7 +227,7 @@ impl<F> Ready<F> {
     }
 
     /// Takes the first file in the order of turns that has been dirty since `before` or longer.
-    pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry<F>> {
+    pub(super) fn next_expired(&mut self, before: Nanos) -> Option<ReadyEntry<F>> {
         self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =
             |number: &u32| self.entries[*number as usize].as_ref().is_some_and(|entry| entry.dirtied_at <= before);
@@ -236,20 +236,20 @@ impl<F> Ready<F> {
     }
 
     /// Takes the oldest dirty file, if it has been dirty since `before` or longer.
-    pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<Entry<F>> {
+    pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<ReadyEntry<F>> {
         let (_, number) = self.first_by_age(hot).filter(|(dirtied_at, _)| *dirtied_at <= before)?;
         self.take(number)
     }
 
     /// Takes the first file of the largest size.
-    pub(super) fn next_largest(&mut self, hot: bool) -> Option<Entry<F>> {
+    pub(super) fn next_largest(&mut self, hot: bool) -> Option<ReadyEntry<F>> {
         // Among files of the same size, takes one that is not hot.
         let largest = self.orders(hot).iter().rev().filter_map(Orders::largest).max_by_key(|(size, _)| *size);
         largest.and_then(|(_, number)| self.take(number))
     }
 
     /// Takes the file whose check for being left alone is due first, if it is due.
-    pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<Entry<F>> {
+    pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<ReadyEntry<F>> {
         let (_, number) = *self.looks.first().filter(|(at, _)| *at <= now)?;
         self.take(number)
     }

@@ -13,12 +13,12 @@ use super::agenda::{Agenda, FlusherView};
 use super::charges::Charges;
 use super::failures::Failures;
 use super::figures::Figures;
+use super::hang::HangState;
 use super::id::DeviceId;
 use super::in_flight::InFlight;
 use super::placing::Placing;
 use super::purses::Purses;
 use super::requests::Requests;
-use super::silence::Silent;
 use super::totals::DirtyTotals;
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
@@ -50,7 +50,7 @@ pub(crate) struct DeviceState<F> {
     /// The memory of the policy in force about the device.
     pub(super) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
-    exceeded: AtomicBool,
+    dirty_exceeded: AtomicBool,
     pub(super) pauses: PauseTally,
     /// The waiters, and how long such waits take.
     pub(super) waits: Waits<F>,
@@ -83,7 +83,7 @@ impl<F> DeviceState<F> {
             figures: Figures::new(),
             failures: Failures::default(),
             memory,
-            exceeded: AtomicBool::new(false),
+            dirty_exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
             waits: Waits::default(),
             purses: Purses::default(),
@@ -142,8 +142,8 @@ impl<F> DeviceState<F> {
     }
 
     /// Whether the device hangs.
-    pub(crate) fn silence(&self) -> &Silent {
-        &self.figures.silence
+    pub(crate) fn hang(&self) -> &HangState {
+        &self.figures.hang
     }
 
     /// Failed writes and flushes.
@@ -244,15 +244,15 @@ impl<F> DeviceState<F> {
         }
     }
 
-    pub(crate) fn is_exceeded(&self) -> bool {
-        self.exceeded.load(Ordering::Relaxed)
+    pub(crate) fn is_dirty_exceeded(&self) -> bool {
+        self.dirty_exceeded.load(Ordering::Relaxed)
     }
 
     /// Returns whether the state changes.
-    pub(crate) fn set_exceeded(&self, exceeded: bool) -> bool {
-        let changes = exceeded != self.is_exceeded();
+    pub(crate) fn set_dirty_exceeded(&self, exceeded: bool) -> bool {
+        let changes = exceeded != self.is_dirty_exceeded();
         if changes {
-            self.exceeded.store(exceeded, Ordering::Relaxed);
+            self.dirty_exceeded.store(exceeded, Ordering::Relaxed);
         }
         changes
     }

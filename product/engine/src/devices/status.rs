@@ -66,10 +66,10 @@ impl<F> DeviceState<F> {
             figures,
             stalled_ns: usage
                 .clocks
-                .silent_since()
-                .filter(|_| self.figures.silence.is_stalled())
+                .stalled_since()
+                .filter(|_| self.figures.hang.is_stalled())
                 .map(|since| now.since(since)),
-            refuses: self.figures.silence.refuses(),
+            refuses: self.figures.hang.refuses(),
         }
     }
 }

@@ -8,7 +8,7 @@
 //! a fence stands in between.
 
 use super::id::DeviceId;
-use crate::rare::Looks;
+use crate::rare::SharedLooks;
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -24,7 +24,7 @@ pub(crate) struct DirtyTotals {
     part_pages: AtomicU64,
     /// Writers that wait in an admission queue.
     waiting: OwnLines<AtomicU64>,
-    pub(crate) looks: Looks,
+    pub(crate) looks: SharedLooks,
 }
 
 /// Two lines, because the CPU fetches the second with the first.
@@ -46,7 +46,7 @@ impl DirtyTotals {
         self.part(device).held.fetch_add(pages, Ordering::Relaxed);
     }
 
-    pub(crate) fn let_go(&self, device: DeviceId, pages: u64) {
+    pub(crate) fn release(&self, device: DeviceId, pages: u64) {
         self.part(device).held.fetch_sub(pages, Ordering::Relaxed);
     }
 

@@ -6,11 +6,11 @@
 use super::bandwidth::Bandwidth;
 use super::busy::{Clocks, Kind};
 use crate::platform::Nanos;
-use crate::readahead::law::Law;
 use crate::readahead::prices::Learner;
+use crate::readahead::window_sizes::WindowSizes;
 
 /// The end of a file's bytes on the device: the file's slot, and a page.
-pub(crate) type Place = (u32, u64);
+pub(crate) type FilePosition = (u32, u64);
 
 /// The figures. The fields that a read changes come first, on few cache lines: readers on many threads contend for
 /// them.
@@ -19,16 +19,16 @@ pub(crate) type Place = (u32, u64);
 pub(super) struct Usage {
     pub(super) clocks: Clocks,
     /// Where the last submitted read ends.
-    read_end: Option<Place>,
+    read_end: Option<FilePosition>,
     /// When the last read or call ended.
     pub(super) waited_for_at: Option<Nanos>,
     pub(super) read_bytes: u64,
     reading: Learner,
     pub(super) write_bytes_in_flight: u64,
     /// Where the last request written in idle time ends.
-    idle_end: Option<Place>,
+    idle_end: Option<FilePosition>,
     /// Where the last submitted write ends.
-    write_end: Option<Place>,
+    write_end: Option<FilePosition>,
     pub(super) written_bytes: u64,
     pub(super) bandwidth: Bandwidth,
 }
@@ -44,7 +44,7 @@ impl Usage {
 
     /// A read from `first` up to `end` of a file is submitted. Returns its number of runs: 0 if the device continues
     /// its last read.
-    pub(super) fn read_begins(&mut self, first: u64, (file, end): Place, now: Nanos) -> u64 {
+    pub(super) fn read_begins(&mut self, first: u64, (file, end): FilePosition, now: Nanos) -> u64 {
         let clocks = &self.clocks;
         self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
         self.clocks.begins(Kind::Read, now);
@@ -52,19 +52,23 @@ impl Usage {
     }
 
     /// A read of `runs` runs has ended. Returns how far to read ahead, if that has changed.
-    pub(super) fn read_ends(&mut self, (runs, bytes): (u64, u64), (submitted, now): (Nanos, Nanos)) -> Option<Law> {
+    pub(super) fn read_ends(
+        &mut self,
+        (runs, bytes): (u64, u64),
+        (submitted, now): (Nanos, Nanos),
+    ) -> Option<WindowSizes> {
         self.clocks.ends(Kind::Read, submitted, now);
         self.waited_for_at = Some(now);
         self.read_bytes += bytes;
         let left = self.clocks.reads_in_flight();
         let beside = (left, left == self.clocks.in_flight());
         let reads_ns = self.clocks.times(now).reads_ns;
-        self.reading.ends((runs, bytes), beside, reads_ns).then(|| Law::of(self.reading.prices()))
+        self.reading.ends((runs, bytes), beside, reads_ns).then(|| WindowSizes::of(self.reading.prices()))
     }
 
     /// How far to read ahead.
-    pub(super) fn law(&self) -> Law {
-        Law::of(self.reading.prices())
+    pub(super) fn window_sizes(&self) -> WindowSizes {
+        WindowSizes::of(self.reading.prices())
     }
 
     /// A write from `first` up to `end` of a file is submitted; returns whether the write before it ended at `first`.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::delays::{Delay, Delays, DelaysTold, Of, Waited};
+use super::delays::{Delay, Delays, DeviceDelays, WaitAccount, Waited};
 use crate::client::Client;
 use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
@@ -75,7 +75,7 @@ pub struct DeviceWaits {
     /// The number of further payers that wait.
     pub waiting_more: u64,
     /// The waits of each client.
-    pub delays: DelaysTold,
+    pub delays: DeviceDelays,
 }
 
 /// The same waits for one device as histograms.
@@ -111,7 +111,7 @@ pub(crate) struct Waits<F> {
 pub(crate) type PayerId = usize;
 
 /// The owner of a wait.
-pub(crate) struct Whose<'a, F> {
+pub(crate) struct WaitOwner<'a, F> {
     pub(crate) file: Weak<F>,
     pub(crate) client: Option<&'a Client>,
     /// `None` for a sync, which nobody pays for.
@@ -120,7 +120,7 @@ pub(crate) struct Whose<'a, F> {
 
 struct Present<F> {
     next: u64,
-    waiting: BTreeMap<u64, Waiting<F>>,
+    waiting: BTreeMap<u64, WaitRecord<F>>,
     /// By client: calls that wait.
     clients: BTreeMap<Client, u64>,
     /// By client: payers that wait, and the number of their waiting calls.
@@ -129,7 +129,7 @@ struct Present<F> {
     payers_count: u64,
 }
 
-struct Waiting<F> {
+struct WaitRecord<F> {
     file: Weak<F>,
     client: Option<Client>,
     payer: Option<PayerId>,
@@ -158,8 +158,8 @@ impl<F> Default for Present<F> {
 
 impl<F> Waits<F> {
     /// A call begins to wait; returns the number of the wait.
-    pub(crate) fn begins(&self, whose: Whose<'_, F>, waits_for: WaitsFor, since: Nanos) -> u64 {
-        let Whose { file, client, payer } = whose;
+    pub(crate) fn begins(&self, whose: WaitOwner<'_, F>, waits_for: WaitsFor, since: Nanos) -> u64 {
+        let WaitOwner { file, client, payer } = whose;
         let mut present = lock(&self.present);
         let number = present.next;
         present.next += 1;
@@ -170,7 +170,7 @@ impl<F> Waits<F> {
             present.pays(client.and_then(Client::payer).as_ref(), payer);
             self.note_present(&present);
         }
-        present.waiting.insert(number, Waiting { file, client: client.cloned(), payer, waits_for, since });
+        present.waiting.insert(number, WaitRecord { file, client: client.cloned(), payer, waits_for, since });
         number
     }
 
@@ -200,21 +200,21 @@ impl<F> Waits<F> {
     /// The wait with this number has ended, after `ns`.
     pub(crate) fn ends(&self, number: u64, ns: u64) {
         let mut present = lock(&self.present);
-        let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
+        let Some(WaitRecord { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
         if let Some(payer) = payer {
-            present.pays_no_more(&client.as_ref().and_then(Client::payer), payer);
+            present.end_payer_wait(&client.as_ref().and_then(Client::payer), payer);
             self.note_present(&present);
         }
         if matches!(waits_for, WaitsFor::Pause(_)) {
             self.pause.note(ns);
         }
         if let Some(client) = client {
-            present.waits_no_more(&client);
+            present.end_client_wait(&client);
         }
     }
 
     /// A call that waited has ended.
-    pub(crate) fn call_ended(&self, of: Of<'_, F>, waited: &Waited) {
+    pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         self.delays.call_ended(of, waited);
     }
 
@@ -238,12 +238,12 @@ impl<F> Waits<F> {
 
     /// `hung`: the device has completed nothing for too long, so all writers wait for that. `backing` gives a file's
     /// name.
-    pub(crate) fn told(&self, now: Nanos, hung: bool, backing: impl Fn(&F) -> Backing) -> DeviceWaits {
+    pub(crate) fn report(&self, now: Nanos, hung: bool, backing: impl Fn(&F) -> Backing) -> DeviceWaits {
         let present = lock(&self.present);
         let payers = present.payers();
         // Not dropped under the lock: each may be the last reference to its file.
         let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
-        let waiter = |((payer, calls), file): (&(&Waiting<F>, u64), &Option<Arc<F>>)| {
+        let waiter = |((payer, calls), file): (&(&WaitRecord<F>, u64), &Option<Arc<F>>)| {
             let (file, client) = (backing(file.as_ref()?), payer.client.clone());
             let waits_for = match payer.waits_for {
                 WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
@@ -267,14 +267,14 @@ impl<F> Waits<F> {
             commit: self.commit.times(),
             waiting,
             waiting_more,
-            delays: self.delays.told(|client| clients.get(client).copied().unwrap_or(0), &backing),
+            delays: self.delays.report(|client| clients.get(client).copied().unwrap_or(0), &backing),
         }
     }
 }
 
 impl<F> Present<F> {
     /// A call of the client no longer waits.
-    fn waits_no_more(&mut self, client: &Client) {
+    fn end_client_wait(&mut self, client: &Client) {
         let Some(calls) = self.clients.get_mut(client) else { return };
         *calls -= 1;
         if *calls == 0 {
@@ -295,7 +295,7 @@ impl<F> Present<F> {
     }
 
     /// A call of the payer no longer waits.
-    fn pays_no_more(&mut self, client: &Option<Client>, payer: PayerId) {
+    fn end_payer_wait(&mut self, client: &Option<Client>, payer: PayerId) {
         let Some(payers) = self.payers.get_mut(client) else { return };
         if let Some(calls) = payers.get_mut(&payer) {
             *calls -= 1;
@@ -311,11 +311,11 @@ impl<F> Present<F> {
 
     /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
     /// first.
-    fn payers(&self) -> Vec<(&Waiting<F>, u64)> {
-        let mut calls: Vec<&Waiting<F>> = self.waiting.values().collect();
+    fn payers(&self) -> Vec<(&WaitRecord<F>, u64)> {
+        let mut calls: Vec<&WaitRecord<F>> = self.waiting.values().collect();
         // Among calls of the same instant, the first stays first.
         calls.sort_by_key(|call| call.since);
-        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting<F>, u64)>::new());
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&WaitRecord<F>, u64)>::new());
         for call in calls {
             let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
             let place = *places.entry(payer).or_insert_with(|| {

@@ -44,7 +44,7 @@ impl Bucket {
 }
 
 /// The place of a page's entry, and its fingerprint.
-struct Place<'a> {
+struct GhostSlot<'a> {
     bucket: &'a Bucket,
     fingerprint: u32,
 }
@@ -97,10 +97,10 @@ impl Ghost {
         })
     }
 
-    fn place(&self, key: PageKey) -> Place<'_> {
+    fn place(&self, key: PageKey) -> GhostSlot<'_> {
         let hash = mixed(key);
         let bucket = ((hash >> 32) * self.buckets.len() as u64) >> 32;
-        Place { bucket: &self.buckets[bucket as usize], fingerprint: (hash as u32 & 0xffff).max(1) }
+        GhostSlot { bucket: &self.buckets[bucket as usize], fingerprint: (hash as u32 & 0xffff).max(1) }
     }
 }
 

@@ -58,7 +58,7 @@ impl Queues {
 
     /// The queue that gives the next victim, if that should be `from`, after `stayed` pages stayed: the other one by
     /// turns, if all pages of `from` must be held. The publication has no such pages.
-    fn giver(&mut self, from: u8, stayed: u64) -> u8 {
+    fn victim_queue(&mut self, from: u8, stayed: u64) -> u8 {
         let (own, other) = if from == SMALL { (&self.small, &self.main) } else { (&self.main, &self.small) };
         let all_held = stayed >= (LOOKS_A_PAGE * own.len()).min(LOOKS_MAX);
         if all_held && other.len() > 0 && stayed.is_multiple_of(2) { SMALL + MAIN - from } else { from }
@@ -123,7 +123,7 @@ impl Eviction for S3Fifo {
         let mut stayed = 0;
         while scan.goes_on() {
             let small_gives = queues.small.len() > self.small_max || queues.main.len() == 0;
-            let from = queues.giver(if small_gives { SMALL } else { MAIN }, stayed);
+            let from = queues.victim_queue(if small_gives { SMALL } else { MAIN }, stayed);
             stayed += 1;
             let Some(frame) = queues.on(from).and_then(|queue| queue.tail()) else {
                 break;

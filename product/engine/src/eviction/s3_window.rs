@@ -132,7 +132,7 @@ impl Queues {
     }
 
     /// The queue that gives the next victim, after `looks` pages that stayed.
-    fn giver(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
+    fn victim_queue(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
         // Or all their pages are held: hits would have been used up by now.
         if looks >= LOOKS_A_PAGE * (self.probation.len() + self.main.len()) {
             self.age(pages);
@@ -152,7 +152,7 @@ impl Queues {
     }
 
     /// The queue that gives after too many looks: all by turns, main first.
-    fn any_giver(&mut self, looks: u64) -> Option<u8> {
+    fn any_victim_queue(&mut self, looks: u64) -> Option<u8> {
         let order = match (looks - LOOKS_MAX) % 3 {
             0 => [MAIN, PROBATION, FRESH],
             1 => [PROBATION, MAIN, FRESH],
@@ -229,7 +229,8 @@ impl Eviction for S3Window {
         let mut looks = 0;
         while scan.goes_on() {
             let tired = looks >= LOOKS_MAX;
-            let from = if tired { queues.any_giver(looks) } else { queues.giver(pages, small_target, looks) };
+            let from =
+                if tired { queues.any_victim_queue(looks) } else { queues.victim_queue(pages, small_target, looks) };
             let Some((from, frame)) = from.and_then(|from| Some((from, queues.on(from)?.tail()?))) else {
                 break;
             };

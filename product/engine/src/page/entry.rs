@@ -2,8 +2,8 @@
 //!
 //! Owns: the order of steps: the hold first, then all questions, about the word from just before it. Also which
 //! questions each kind of holder asks.
-//! Does not own: the way to the frame (`cache::index`), the use of the bytes; readers that hold nothing (`glance`). The
-//! caller takes back the hold itself, after either answer.
+//! Does not own: the way to the frame (`cache::index`), the use of the bytes; readers that hold nothing
+//! (`optimistic_read`). The caller takes back the hold itself, after either answer.
 //! Invariants: between a yes and the end of the hold the frame is this page. A guarded page does not change, and no
 //! flusher takes a page that is being written to.
 

@@ -74,10 +74,10 @@ impl World {
     }
 
     /// A hit that holds nothing.
-    fn glance(&self, identity: Identity) -> Option<[u64; 2]> {
-        let glance = self.pages.glance(frame(), identity)?;
+    fn begin_optimistic_read(&self, identity: Identity) -> Option<[u64; 2]> {
+        let glance = self.pages.begin_optimistic_read(frame(), identity)?;
         let seen = [self.load(frame(), 0), self.load(frame(), 0)];
-        glance.stands().then_some(seen)
+        glance.is_valid().then_some(seen)
     }
 
     /// Frees the frame if nobody holds it, and reuses the frame at once for another page.
@@ -160,7 +160,7 @@ fn loom_a_read_that_holds_nothing_stands_only_if_it_is_of_the_page() {
             .map(|page| {
                 let world = Arc::clone(&world);
                 thread::spawn(move || {
-                    if let Some(seen) = world.glance(page) {
+                    if let Some(seen) = world.begin_optimistic_read(page) {
                         assert_eq!(seen, [page.index; 2]);
                     }
                 })
@@ -170,7 +170,7 @@ fn loom_a_read_that_holds_nothing_stands_only_if_it_is_of_the_page() {
             world.release();
         }
         readers.into_iter().for_each(|reader| reader.join().unwrap());
-        assert_eq!(world.glance(NEW_PAGE), Some([NEW_PAGE.index; 2]));
+        assert_eq!(world.begin_optimistic_read(NEW_PAGE), Some([NEW_PAGE.index; 2]));
     });
 }
 
@@ -180,7 +180,7 @@ fn loom_a_read_that_holds_nothing_sees_that_the_page_went_and_came_back() {
         let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
         let reader = Arc::clone(&world);
         let reader = thread::spawn(move || {
-            if let Some(seen) = reader.glance(OLD_PAGE) {
+            if let Some(seen) = reader.begin_optimistic_read(OLD_PAGE) {
                 assert!(seen == [OLD_PAGE.index; 2], "bytes of another page: {seen:?}");
             }
         });

@@ -9,12 +9,12 @@
 //! with `WRITEBACK` or a guard does not change.
 
 mod entry;
-mod glance;
+mod optimistic_read;
 mod sectors;
 mod table;
 mod unread;
 
-pub(crate) use glance::about_to_fill;
+pub(crate) use optimistic_read::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};
 

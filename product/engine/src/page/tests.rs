@@ -106,18 +106,18 @@ fn a_copy_stands_until_the_frame_is_used_anew_however_often() {
     let frame = afflux_frames::FrameId::new(0);
     let identity = Identity { file: 7, index: (1 << 51) - 1 };
     pages.occupy(frame, identity, PRESENT | UPTODATE);
-    let first = pages.glance(frame, identity).expect("the page is there");
-    assert!(first.stands());
+    let first = pages.begin_optimistic_read(frame, identity).expect("the page is there");
+    assert!(first.is_valid());
     // More reuses than the word counts.
     for reuse in 1..5000 {
         pages.detach(frame);
-        assert!(first.stands() == (reuse == 1), "a page that goes has the bytes that it had");
+        assert!(first.is_valid() == (reuse == 1), "a page that goes has the bytes that it had");
         assert!(pages.release(frame) && !pages.release(frame));
-        assert!(pages.glance(frame, identity).is_none());
+        assert!(pages.begin_optimistic_read(frame, identity).is_none());
         pages.occupy(frame, identity, PRESENT | UPTODATE);
         assert_eq!(pages.identity(frame), identity);
         assert_eq!(pages.word(frame).flags(), PRESENT | UPTODATE);
-        let now = pages.glance(frame, identity).expect("it is back");
-        assert!(now.stands() && !first.stands(), "after {reuse} reuses");
+        let now = pages.begin_optimistic_read(frame, identity).expect("it is back");
+        assert!(now.is_valid() && !first.is_valid(), "after {reuse} reuses");
     }
 }

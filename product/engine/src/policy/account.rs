@@ -9,10 +9,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use super::erased::Kept;
-use super::seam::{Admission, Asked, EXCEEDED_PAGES, Pace};
+use super::erased::PolicyMemory;
+use super::seam::{Admission, DecisionTiming, EXCEEDED_PAGES, Pace};
 use super::view::{PayerCounts, View};
-use super::{DeviceMemory, InForce};
+use super::{ActivePolicy, DeviceMemory};
 use crate::wait::{Permits, lock};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
@@ -59,11 +59,11 @@ struct Account {
     unpaid_runs: u64,
     payer_pages: u64,
     payer_runs: u64,
-    memory: Kept,
+    memory: PolicyMemory,
 }
 
 impl Account {
-    fn new(in_force: &InForce, machine: MachineSize) -> Self {
+    fn new(in_force: &ActivePolicy, machine: MachineSize) -> Self {
         let start = in_force.policy.start(machine.memory_pages, machine.cpus);
         if in_force.cpu_pages() == 0 {
             in_force.set_cpu_pages(start.cpu_pages);
@@ -83,7 +83,7 @@ impl Account {
 
     /// Pages that all payers of a CPU may dirty. If that is the only account, it also reflects devices over their
     /// limit.
-    fn cpu_allowance(&self, in_force: &InForce, exceeded: bool) -> u64 {
+    fn cpu_allowance(&self, in_force: &ActivePolicy, exceeded: bool) -> u64 {
         let alone = self.payer_pages == u64::MAX;
         if alone { in_force.cpu_pages().min(self.allowance(exceeded)) } else { in_force.cpu_pages() }
     }
@@ -113,7 +113,7 @@ impl Payer {
         Question(question)
     }
 
-    fn with<T>(&self, in_force: &InForce, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
+    fn with<T>(&self, in_force: &ActivePolicy, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
         look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
     }
 
@@ -123,17 +123,17 @@ impl Payer {
     }
 
     /// The file has dirtied pages that its client pays for.
-    pub(crate) fn grows_older(&self, pages: u64) {
+    pub(crate) fn note_client_dirtied(&self, pages: u64) {
         self.new_pages.fetch_add(pages, Ordering::Relaxed);
     }
 
     /// How many pages the payer may dirty before a question is due.
-    pub(crate) fn allowance_pages(&self, in_force: &InForce, machine: MachineSize, exceeded: bool) -> u64 {
+    pub(crate) fn allowance_pages(&self, in_force: &ActivePolicy, machine: MachineSize, exceeded: bool) -> u64 {
         self.with(in_force, machine, |account| {
             let left = account.allowance(exceeded).saturating_sub(account.unpaid_pages);
             // A payer that asks before it dirties more has no account with its CPU.
             let of_cpu = account.cpu_allowance(in_force, exceeded);
-            if in_force.needs.asked == Asked::Before { left } else { left.min(of_cpu) }
+            if in_force.needs.decision_timing == DecisionTiming::Before { left } else { left.min(of_cpu) }
         })
     }
 
@@ -141,7 +141,7 @@ impl Payer {
     /// CPU.
     pub(crate) fn is_due(
         &self,
-        in_force: &InForce,
+        in_force: &ActivePolicy,
         machine: MachineSize,
         exceeded: bool,
         (pages, of_cpu): (u64, u64),
@@ -153,7 +153,7 @@ impl Payer {
     }
 
     /// Adds dirtied pages to the account, for a payer that asks before it dirties more.
-    pub(crate) fn owes(&self, in_force: &InForce, machine: MachineSize, dirtied: &Dirtied) {
+    pub(crate) fn owes(&self, in_force: &ActivePolicy, machine: MachineSize, dirtied: &Dirtied) {
         self.with(in_force, machine, |account| {
             account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
             account.unpaid_runs = account.unpaid_runs.saturating_add(dirtied.runs);
@@ -161,7 +161,7 @@ impl Payer {
     }
 
     /// Whether the payer has used up its allowance.
-    pub(crate) fn has_used_up(&self, in_force: &InForce, machine: MachineSize) -> bool {
+    pub(crate) fn has_used_up(&self, in_force: &ActivePolicy, machine: MachineSize) -> bool {
         self.with(in_force, machine, |account| {
             account.unpaid_pages >= account.payer_pages || account.unpaid_runs >= account.payer_runs
         })
@@ -170,7 +170,7 @@ impl Payer {
     /// Asks the policy for a decision about the payer.
     pub(crate) fn ask(
         &self,
-        in_force: &InForce,
+        in_force: &ActivePolicy,
         machine: MachineSize,
         device: (&DeviceMemory, bool),
         view: &mut View,
@@ -183,7 +183,7 @@ impl Payer {
                 payer_pages: account.payer_pages,
                 payer_runs: account.payer_runs,
                 cpu_pages: in_force.cpu_pages(),
-                exceeded,
+                dirty_exceeded: exceeded,
                 unpaid_pages: account.unpaid_pages,
                 unpaid_runs: account.unpaid_runs,
                 start_background: false,

@@ -8,14 +8,14 @@ use std::any::Any;
 
 use super::figures::{Figure, Remembered};
 use super::seam::{
-    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Quiet, Rewrites,
-    Room, Silence,
+    Admission, Completed, DevicePolicy, DirtyFiles, Flight, HangLimits, IdleWriteRule, LimitPages, Memory, Needs, Next,
+    Pace, Rewrites, Room,
 };
 use super::view::View;
 use crate::sync::OwnLines;
 
 /// Memory of a policy that the engine keeps and cannot look into.
-pub(crate) type Kept = Box<dyn Any + Send>;
+pub(crate) type PolicyMemory = Box<dyn Any + Send>;
 
 /// A [`DevicePolicy`] without the types of its memory.
 pub trait AnyPolicy: Send + Sync + 'static {
@@ -54,14 +54,14 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
     /// [`DevicePolicy::next_if_pressed`].
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
-    /// [`DevicePolicy::quiet`].
-    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet>;
+    /// [`DevicePolicy::idle_write_rule`].
+    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule>;
     /// [`DevicePolicy::slice_bytes`].
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
     /// [`DevicePolicy::limits`].
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages;
-    /// [`DevicePolicy::silence`].
-    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence;
+    /// [`DevicePolicy::hang_limits`].
+    fn hang_limits(&self, view: &View, device: &mut dyn Any) -> HangLimits;
     /// [`DevicePolicy::explain`].
     fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure>;
     /// [`DevicePolicy::remember`].
@@ -142,8 +142,8 @@ impl<L: DevicePolicy> AnyPolicy for L {
         DevicePolicy::next_if_pressed(self, view, files, own(device), kept(shared))
     }
 
-    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
-        DevicePolicy::quiet(self, view, before, seen)
+    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
+        DevicePolicy::idle_write_rule(self, view, before, seen)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
@@ -154,8 +154,8 @@ impl<L: DevicePolicy> AnyPolicy for L {
         DevicePolicy::limits(self, view, own(device), kept(shared))
     }
 
-    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence {
-        DevicePolicy::silence(self, view, own(device))
+    fn hang_limits(&self, view: &View, device: &mut dyn Any) -> HangLimits {
+        DevicePolicy::hang_limits(self, view, own(device))
     }
 
     fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {

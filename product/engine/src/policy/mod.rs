@@ -18,40 +18,41 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::rare::Looks;
+use crate::rare::SharedLooks;
 use crate::sync::OwnLines;
 use crate::wait::lock;
 pub(crate) use account::{Dirtied, MachineSize, Payer};
 pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
-pub(crate) use erased::Kept;
+pub(crate) use erased::PolicyMemory;
 pub use figures::{Figure, FigureInfo, FigureValue, Remembered};
 pub use pauses::PauseStatus;
 pub use seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, Idle, LimitPages,
-    Memory, Needs, Next, Pace, Pause, PauseCause, Prices, Quiet, Rewrites, Room, Silence, Then, WokenBy,
+    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES,
+    Flight, HangLimits, Idle, IdleWriteRule, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices,
+    Rewrites, Room, WokenBy,
 };
 pub use view::{
     BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
 };
 
 /// The policy in force, with its memory of all devices together.
-pub(crate) struct InForce {
+pub(crate) struct ActivePolicy {
     policy: Arc<dyn AnyPolicy>,
     needs: Needs,
     /// On its own cache lines, apart from the fields that every write reads. `None` if the policy has no such memory.
-    shared: Option<OwnLines<Mutex<Kept>>>,
+    shared: Option<OwnLines<Mutex<PolicyMemory>>>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
-    pub(crate) looks: Looks,
+    pub(crate) looks: SharedLooks,
 }
 
-impl InForce {
+impl ActivePolicy {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
         let (needs, shared) = (policy.needs(), policy.new_shared());
         let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
         // Until the machine is known, the first pages of a CPU cause a question.
-        Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
+        Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: SharedLooks::new() }
     }
 
     pub(crate) fn needs(&self) -> &Needs {
@@ -89,8 +90,8 @@ impl InForce {
     }
 
     /// Asks how to treat a file that was looked at: reads no memory.
-    pub(crate) fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
-        self.policy.quiet(view, before, seen)
+    pub(crate) fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
+        self.policy.idle_write_rule(view, before, seen)
     }
 
     fn cpu_pages(&self) -> u64 {
@@ -105,4 +106,4 @@ impl InForce {
 }
 
 /// The memory of the policy in force about a device.
-pub(crate) struct DeviceMemory(Mutex<Kept>);
+pub(crate) struct DeviceMemory(Mutex<PolicyMemory>);

@@ -80,7 +80,7 @@ pub enum WokenBy {
 
 /// The writer's next step after a pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Then {
+pub enum AfterPause {
     /// The writer goes on.
     Return,
     /// Another snapshot and decision.
@@ -97,7 +97,7 @@ pub struct Pause {
     /// The event that may end it early.
     pub woken_by: WokenBy,
     /// The next step.
-    pub then: Then,
+    pub then: AfterPause,
 }
 
 /// The decision about a payer with a used-up allowance.
@@ -106,7 +106,7 @@ pub enum Admission {
     /// It goes on.
     Enter,
     /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's room. An
-    /// answer for [`Asked::Before`] only: afterwards there is nothing to queue for.
+    /// answer for [`DecisionTiming::Before`] only: afterwards there is nothing to queue for.
     Wait,
     /// It waits for a time.
     Pause(Pause),
@@ -119,7 +119,7 @@ pub enum Admission {
 
 /// When a payer with a used-up allowance is decided about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum DecisionTiming {
     /// Never: only the admission queue limits writers.
     Never,
     /// Before it dirties more than its allowance, or more than its device has room for. The answer alone admits it; the
@@ -133,7 +133,7 @@ pub enum Asked {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// When a payer is decided about.
-    pub asked: Asked,
+    pub decision_timing: DecisionTiming,
     /// Whether it looks at counters that all devices share. They are read once a snapshot, or not at all.
     pub shared_counters: bool,
     /// Whether it relies on the memory guard to leave frames to readers. The limit on dirty pages is then halfway
@@ -150,7 +150,7 @@ pub struct Needs {
 impl Needs {
     /// Never asked about payers, looks only at its own device and the knobs, and relies on no guard.
     pub const NONE: Self = Self {
-        asked: Asked::Never,
+        decision_timing: DecisionTiming::Never,
         shared_counters: false,
         memory_guard: false,
         reads: false,
@@ -169,7 +169,7 @@ pub struct Pace {
     /// Pages that all payers of a CPU may dirty before a decision about one of them.
     pub cpu_pages: u64,
     /// Whether the device is over its limit: its payers have a decision after [`EXCEEDED_PAGES`] at most.
-    pub exceeded: bool,
+    pub dirty_exceeded: bool,
     /// Pages of the payer that no decision covers yet.
     pub unpaid_pages: u64,
     /// Runs of the payer that no decision covers yet.
@@ -184,7 +184,7 @@ impl Pace {
         payer_pages: u64::MAX,
         payer_runs: u64::MAX,
         cpu_pages: u64::MAX,
-        exceeded: false,
+        dirty_exceeded: false,
         unpaid_pages: 0,
         unpaid_runs: 0,
         start_background: false,
@@ -315,7 +315,7 @@ pub trait DirtyFiles {
 
 /// How to treat a file that is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Quiet {
+pub struct IdleWriteRule {
     /// How long the file must be left alone before it is written behind in idle time.
     pub ns: u64,
     /// Whether the file is rewritten over and over: early writes are wasted.
@@ -341,7 +341,7 @@ pub enum Next {
     InTurn,
     /// It gives a turn to a file with the most dirty pages: no other has twice as many. Equals take turns.
     MostDirty {
-        /// Whether to take hot files, too ([`Quiet::hot`]).
+        /// Whether to take hot files, too ([`IdleWriteRule::hot`]).
         hot: bool,
     },
     /// It gives a turn to a file that has been dirty since `before` or longer: the first in turn.
@@ -355,7 +355,7 @@ pub enum Next {
     Oldest {
         /// The latest instant that counts.
         before: Nanos,
-        /// Whether to take hot files, too ([`Quiet::hot`]).
+        /// Whether to take hot files, too ([`IdleWriteRule::hot`]).
         hot: bool,
     },
     /// It checks the files that are due for it, and writes one request of a file left alone for long enough. Only for
@@ -367,7 +367,7 @@ pub enum Next {
 
 impl Next {
     /// Writes data older than `dirty_expire_centisecs`; otherwise the flusher looks again when some data expires.
-    pub fn what_is_old(view: &View, files: &dyn DirtyFiles) -> Self {
+    pub fn write_expired(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
         match files.dirty_since(true).map(|since| since.after(expire_ns)) {
             Some(at) if at <= now => Self::Old { before: Nanos(now.0.saturating_sub(expire_ns)) },
@@ -424,14 +424,14 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
 
 /// How long a device may complete nothing while it has requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Silence {
+pub struct HangLimits {
     /// After this time the device counts as hung, and waiters for it are told so.
     pub stalled_ns: u64,
     /// After this time writers and syncs are refused until the device completes a request.
     pub refused_ns: u64,
 }
 
-impl Silence {
+impl HangLimits {
     /// No limit.
     pub const UNNOTICED: Self = Self { stalled_ns: u64::MAX, refused_ns: u64::MAX };
 }
@@ -491,7 +491,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
         if files.any() && self.over_background(view, device, shared) {
             Next::InTurn
         } else {
-            Next::what_is_old(view, files)
+            Next::write_expired(view, files)
         }
     }
 
@@ -503,7 +503,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
 
     /// How to treat a file from now on, given its last treatment and the observations since; `None`: no change, as it
     /// is too early to tell. Called at a look at a dirty file, if there is a [`Flight::idle`].
-    fn quiet(&self, _: &View, _before: Quiet, _: &Rewrites) -> Option<Quiet> {
+    fn idle_write_rule(&self, _: &View, _before: IdleWriteRule, _: &Rewrites) -> Option<IdleWriteRule> {
         None
     }
 
@@ -514,9 +514,9 @@ pub trait DevicePolicy: Send + Sync + 'static {
     fn limits(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> LimitPages;
 
     /// How long the device may complete nothing, with its present requests in flight. A policy that returns
-    /// [`Silence::UNNOTICED`] for a new device is not asked again.
-    fn silence(&self, _: &View, _: &mut Self::Device) -> Silence {
-        Silence::UNNOTICED
+    /// [`HangLimits::UNNOTICED`] for a new device is not asked again.
+    fn hang_limits(&self, _: &View, _: &mut Self::Device) -> HangLimits {
+        HangLimits::UNNOTICED
     }
 
     /// The figures in force for the device and their reasons, most important first.

@@ -1,7 +1,8 @@
 //! Windows in the device's own time: as large as the device needs, no larger than the reader's use so far.
 //!
 //! Owns: one file's stream: its position, how far ahead was read, how much trust it has.
-//! Does not own: the windows that suit the device (`law`), strides (`strides`), the limit on unread pages (`reading`).
+//! Does not own: the windows that suit the device (`window_sizes`), strides (`strides`), the limit on unread pages
+//! (`reading`).
 //! Invariants: a window is never larger than the stream's consumption so far, except the first. A stream opens at the
 //! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
 //! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
@@ -15,7 +16,7 @@
 use std::ops::Range;
 
 use super::strides::Strides;
-use super::{Advice, Ahead, Cached, Came, Terms};
+use super::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 
 /// How many reads may overtake another: a client has 8 to 16 in flight.
 const OVERTAKEN_MAX: u64 = 16;
@@ -78,7 +79,7 @@ impl Default for Window {
 }
 
 /// The relation of a missed read to the stream.
-enum Place {
+enum StreamRelation {
     /// The rest of the read before, which was served in parts.
     SameRead,
     /// The stream continues behind the pages read ahead.
@@ -109,29 +110,31 @@ impl Window {
         let place = self.place(pages, terms, cached);
         let before = std::mem::replace(&mut self.last, pages.clone());
         match place {
-            Place::SameRead if self.open && pages.end == self.next => Ahead::one(pages.end..self.end.max(pages.end)),
-            Place::SameRead => Ahead::NONE,
-            Place::Late => {
+            StreamRelation::SameRead if self.open && pages.end == self.next => {
+                Ahead::one(pages.end..self.end.max(pages.end))
+            }
+            StreamRelation::SameRead => Ahead::NONE,
+            StreamRelation::Late => {
                 self.next = self.next.max(pages.end);
                 Ahead::NONE
             }
-            Place::Near => {
+            StreamRelation::Near => {
                 self.close();
                 (self.run_start, self.next) = (pages.start, pages.end);
                 Ahead::NONE
             }
-            Place::Evicted => {
+            StreamRelation::Evicted => {
                 self.cap = (self.size.min(self.cap) / 2).max(CAP_MIN);
-                self.doubts(1);
+                self.lose_confidence(1);
                 self.go_on(pages, terms)
             }
-            Place::On => {
+            StreamRelation::On => {
                 self.doubt = self.doubt.saturating_sub(1);
                 self.widen_cap(pages.end - pages.start);
                 self.go_on(pages, terms)
             }
-            Place::Opens { run_start } => self.opens(run_start, pages, terms),
-            Place::Elsewhere => self.elsewhere(&before, pages, terms),
+            StreamRelation::Opens { run_start } => self.opens(run_start, pages, terms),
+            StreamRelation::Elsewhere => self.elsewhere(&before, pages, terms),
         }
     }
 
@@ -147,14 +150,14 @@ impl Window {
             return Ahead::NONE;
         }
         if pages.start > self.end + OVERTAKEN_MAX * (pages.end - pages.start) {
-            self.doubts(1);
+            self.lose_confidence(1);
             if self.doubt == DOUBT_MAX {
                 self.close();
             }
             return Ahead::NONE;
         }
         self.doubt = self.doubt.saturating_sub(1);
-        if self.cap < terms.law.most {
+        if self.cap < terms.window_sizes.most {
             self.cap += (self.cap / 8).max(1);
         }
         self.next = self.next.max(pages.end);
@@ -162,13 +165,13 @@ impl Window {
         self.reads_ahead(from, pages.end - pages.start, terms)
     }
 
-    pub(super) fn issued(&mut self, came: Came) {
+    pub(super) fn issued(&mut self, came: ReadaheadEnd) {
         self.issued = self.end;
-        let (Came::NoRequest(end) | Came::NoFrame(end)) = came else { return };
+        let (ReadaheadEnd::NoRequest(end) | ReadaheadEnd::NoFrame(end)) = came else { return };
         if end < self.end {
             (self.end, self.issued) = (end, end);
             self.mark = self.mark.min(end);
-            if matches!(came, Came::NoFrame(_)) {
+            if matches!(came, ReadaheadEnd::NoFrame(_)) {
                 self.cap = (self.size / 2).max(CAP_MIN);
             }
         }
@@ -189,33 +192,33 @@ impl Window {
         if self.strides.is_armed() { self.strides.trigger() } else { self.open.then_some(self.mark) }
     }
 
-    fn place(&self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Place {
+    fn place(&self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> StreamRelation {
         let (start, asked) = (pages.start, pages.end - pages.start);
         let tolerance = (OVERTAKEN_MAX * asked).min(terms.file_pages / OVERTAKEN_PART);
         if pages.end == self.last.end && start > self.last.start {
-            return Place::SameRead;
+            return StreamRelation::SameRead;
         }
         if start > 0 && self.open && (self.next.saturating_sub(tolerance)..=self.end + tolerance).contains(&start) {
             return match start {
-                _ if start >= self.end => Place::On,
-                _ if start >= self.next && start < self.issued => Place::Evicted,
-                _ => Place::Late,
+                _ if start >= self.end => StreamRelation::On,
+                _ if start >= self.next && start < self.issued => StreamRelation::Evicted,
+                _ => StreamRelation::Late,
             };
         }
         let follows = start == self.last.end && !self.last.is_empty();
         if start == 0 || self.advice == Advice::Sequential {
-            return Place::Opens { run_start: start };
+            return StreamRelation::Opens { run_start: start };
         }
         if follows {
             let run_start = if self.next == start { self.run_start } else { self.last.start };
-            return Place::Opens { run_start };
+            return StreamRelation::Opens { run_start };
         }
         let history = if self.doubt < RANDOM { HISTORY * asked } else { HISTORY_RANDOM.max(HISTORY * asked) };
-        let most = terms.law.most.max(history);
+        let most = terms.window_sizes.most.max(history);
         match cached.before(start, most) {
-            found if found >= history => Place::Opens { run_start: start - found },
-            found if found >= asked => Place::Near,
-            _ => Place::Elsewhere,
+            found if found >= history => StreamRelation::Opens { run_start: start - found },
+            found if found >= asked => StreamRelation::Near,
+            _ => StreamRelation::Elsewhere,
         }
     }
 
@@ -223,7 +226,7 @@ impl Window {
         self.strides.disarm();
         if pages.start == 0 && self.open && self.next < terms.file_pages {
             // Last time the file was not read through from its start.
-            self.doubts(2);
+            self.lose_confidence(2);
         }
         self.run_start = run_start;
         self.next = pages.end;
@@ -234,8 +237,8 @@ impl Window {
         // Three reads in a row are no chance: as much again may be read. Fewer may be chance.
         let trusted = if run >= HISTORY * asked { run } else { asked };
         let all = self.advice == Advice::Sequential;
-        let wished = if all { terms.law.most } else { terms.law.first.max(2 * asked).max(trusted) };
-        let size = wished.min(self.chance(terms).max(trusted)).min(asked + terms.law.most);
+        let wished = if all { terms.window_sizes.most } else { terms.window_sizes.first.max(2 * asked).max(trusted) };
+        let size = wished.min(self.chance(terms).max(trusted)).min(asked + terms.window_sizes.most);
         let size = size.min(self.cap).min((terms.left)() / 2).min(asked + terms.most).max(asked);
         self.open = size > asked;
         (self.mark, self.end, self.issued) = (pages.end, pages.start + size, pages.end);
@@ -257,12 +260,12 @@ impl Window {
     /// The next window, from a page on.
     fn reads_ahead(&mut self, from: u64, asked: u64, terms: &Terms) -> Ahead {
         let run = if self.advice == Advice::Sequential { u64::MAX } else { self.next - self.run_start };
-        let first = terms.law.first.min(self.chance(terms));
-        let most = terms.law.most.min(self.cap).min(terms.most).min((terms.left)() / 2);
+        let first = terms.window_sizes.first.min(self.chance(terms));
+        let most = terms.window_sizes.most.min(self.cap).min(terms.most).min((terms.left)() / 2);
         let size = first.max(run).min(most);
         self.mark = from;
         self.end = self.end.max(from);
-        if size < asked.max(CAP_MIN).min(terms.law.most).min(terms.most) {
+        if size < asked.max(CAP_MIN).min(terms.window_sizes.most).min(terms.most) {
             // Too little for a request; the reader is looked at again when it misses.
             return Ahead::NONE;
         }
@@ -275,17 +278,17 @@ impl Window {
         let asked = pages.end - pages.start;
         let overtakes_the_first = before.is_empty() && pages.start <= OVERTAKEN_MAX * asked;
         if !overtakes_the_first {
-            self.doubts(1);
+            self.lose_confidence(1);
         }
         self.close();
         (self.run_start, self.next) = (pages.start, pages.end);
-        if !before.is_empty() && self.strides.leaps(before.start, pages, self.doubt) {
+        if !before.is_empty() && self.strides.note_read(before.start, pages, self.doubt) {
             return self.strides.reads_first(terms);
         }
         Ahead::NONE
     }
 
-    fn doubts(&mut self, by: u8) {
+    fn lose_confidence(&mut self, by: u8) {
         self.doubt = (self.doubt + by).min(DOUBT_MAX);
     }
 

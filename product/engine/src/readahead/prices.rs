@@ -9,7 +9,7 @@
 //! It needs the prices only for sizes of windows, where a factor of two does not matter.
 //!
 //! Owns: the prices, the window of learning, how far a window is believed.
-//! Does not own: when requests begin and end (`devices::usage`), the use of prices (`law`).
+//! Does not own: when requests begin and end (`devices::usage`), the use of prices (`window_sizes`).
 //! Invariants: prices stay within bounds. A window in which other requests were in flight, or a read failed, teaches
 //! nothing. One stalled window moves prices little: only the second is believed.
 
@@ -43,7 +43,7 @@ pub(crate) struct ReadPrices {
 
 /// The work of a window.
 #[derive(Clone, Copy, Default, Debug)]
-struct Work {
+struct ReadWork {
     runs: u64,
     /// How often a read began while none was in flight.
     starts: u64,
@@ -55,7 +55,7 @@ struct Work {
 #[derive(Debug)]
 pub(crate) struct Learner {
     prices: ReadPrices,
-    work: Work,
+    work: ReadWork,
     /// The clock of reads when the window began.
     began_ns: u64,
     spoiled: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Learner {
 
 impl Default for Learner {
     fn default() -> Self {
-        let (work, began_ns) = (Work::default(), 0);
+        let (work, began_ns) = (ReadWork::default(), 0);
         Self { prices: PRIOR, work, began_ns, spoiled: false, windows: 0, last_ratio: ONE }
     }
 }
@@ -101,7 +101,7 @@ impl Learner {
         learns
     }
 
-    fn learn(&mut self, work: Work, took_ns: u64) {
+    fn learn(&mut self, work: ReadWork, took_ns: u64) {
         let costs = self.prices.costs(work);
         let cost = costs.iter().sum::<u128>().max(1);
         let ratio = (u128::from(ONE) * u128::from(took_ns) / cost).clamp(64, 16 * u128::from(ONE)) as u64;
@@ -120,14 +120,14 @@ impl Learner {
 
 impl ReadPrices {
     /// The costs of the work: its runs, its starts, its bytes.
-    fn costs(&self, work: Work) -> [u128; 3] {
+    fn costs(&self, work: ReadWork) -> [u128; 3] {
         let product = |count: u64, price: u64| u128::from(count) * u128::from(price);
         let bytes = product(work.bytes, self.mib_ns) / MIB;
         [product(work.runs, self.run_ns), product(work.starts, self.latency_ns), bytes]
     }
 
     /// No part of the work can have taken longer than all of it.
-    fn cost_at_most(&mut self, work: Work, took_ns: u64) {
+    fn cost_at_most(&mut self, work: ReadWork, took_ns: u64) {
         let most = |count: u64| took_ns.checked_div(count).map_or(u64::MAX, |each_ns| each_ns.max(NS.0));
         self.run_ns = self.run_ns.min(most(work.runs));
         self.latency_ns = self.latency_ns.min(most(work.starts));

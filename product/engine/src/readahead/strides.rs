@@ -35,7 +35,7 @@ struct Armed {
 
 impl Strides {
     /// A read of `pages` missed, after a read at `from`; returns whether there is a stride now.
-    pub(super) fn leaps(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
+    pub(super) fn note_read(&mut self, from: u64, pages: &Range<u64>, doubt: u8) -> bool {
         let leap = pages.start.wrapping_sub(from) as i64;
         let record = pages.end - pages.start;
         self.equal = if leap == self.leap { self.equal.saturating_add(1) } else { 1 };
@@ -70,7 +70,7 @@ impl Strides {
     /// Returns whether the stride leads to a read at this place; if it is time, with more pages to read ahead.
     pub(super) fn reads(&mut self, start: u64, terms: &Terms) -> Option<Ahead> {
         let armed = self.armed.as_mut()?;
-        let leaps = leaps_between(armed.at, start, armed.leap)?;
+        let leaps = strides_between(armed.at, start, armed.leap)?;
         if leaps > armed.ahead + 1 {
             return None;
         }
@@ -90,11 +90,11 @@ impl Strides {
 
 impl Armed {
     fn more(&mut self, terms: &Terms) -> Ahead {
-        let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.law.gap;
+        let through = self.leap.unsigned_abs() - self.record.min(self.leap.unsigned_abs()) <= terms.window_sizes.gap;
         // Pages that one more record takes of the window.
         let pages = if through { self.leap.unsigned_abs() } else { self.record };
-        let most = terms.law.most.min((terms.left)() / 2).min(terms.most) / pages.max(1);
-        let least = if through { terms.law.first / pages.max(1) } else { 1 };
+        let most = terms.window_sizes.most.min((terms.left)() / 2).min(terms.most) / pages.max(1);
+        let least = if through { terms.window_sizes.first / pages.max(1) } else { 1 };
         let records = (2 * self.batch).max(least).max(1).min(most);
         let (from, to) = (self.place(self.ahead + 1), self.place(self.ahead + records));
         let (Some(from), Some(to)) = (from, to.or(Some(0))) else { return Ahead::NONE };
@@ -119,7 +119,7 @@ impl Armed {
 }
 
 /// The number of leaps from one place to another, at least one.
-fn leaps_between(from: u64, to: u64, leap: i64) -> Option<u64> {
+fn strides_between(from: u64, to: u64, leap: i64) -> Option<u64> {
     let between = to.wrapping_sub(from) as i64;
     (between != 0 && between % leap == 0 && between / leap > 0).then(|| (between / leap) as u64)
 }

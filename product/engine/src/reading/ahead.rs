@@ -22,8 +22,8 @@ use crate::devices::file::{FileInner, FileState};
 use crate::page::{DIRTY, PRIOR, READING, WRITEBACK};
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::readahead::law::Law;
-use crate::readahead::{Advice, Ahead, Cached, Came, Terms};
+use crate::readahead::window_sizes::WindowSizes;
+use crate::readahead::{Advice, Ahead, Cached, ReadaheadEnd, Terms};
 use crate::reclaim::may_go;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
@@ -68,17 +68,17 @@ impl<P: Platform> Reading<P> {
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
-        let law = file.device.figures().read_law();
+        let window_sizes = file.device.figures().read_windows();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
             linux_most: knob(Knob::ReadAheadKb) * 1024 / PAGE_BYTES,
             request_pages: file.device.request_pages(),
-            law: Law { most: law.most.max(file.device.request_pages()), ..law },
+            window_sizes: WindowSizes { most: window_sizes.most.max(file.device.request_pages()), ..window_sizes },
             left: &left,
         };
         let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
-        file.pages.tell_readahead_past(state.readahead.trigger());
+        file.pages.trigger_readahead_past(state.readahead.trigger());
         ahead
     }
 
@@ -98,31 +98,31 @@ impl<P: Platform> Reading<P> {
             self.fill_ranges(file, &ahead, 0);
         }
         if file.no_reuse.load(Ordering::Relaxed) {
-            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures().read_law().most);
-            self.let_go_of(file, page.saturating_sub(behind)..page, 1);
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures().read_windows().most);
+            self.drop_used(file, page.saturating_sub(behind)..page, 1);
         }
     }
 
     /// Reads the absent pages of the ranges, from a page on, and tells the policy how far that came.
     pub(super) fn fill_ranges(self: &Arc<Self>, file: &Arc<FileInner>, ahead: &Ahead, from: u64) {
-        let mut came = Came::Through;
+        let mut came = ReadaheadEnd::Through;
         for pages in ahead.ranges() {
             came = self.fill_ahead(file, pages.start.max(from)..pages.end);
-            if came != Came::Through {
+            if came != ReadaheadEnd::Through {
                 break;
             }
         }
-        self.tell_came(file, came);
+        self.note_readahead_end(file, came);
     }
 
-    pub(super) fn tell_came(&self, file: &FileInner, came: Came) {
+    pub(super) fn note_readahead_end(&self, file: &FileInner, came: ReadaheadEnd) {
         let mut state = lock(&file.state);
         state.readahead.issued(came);
-        file.pages.tell_readahead_past(state.readahead.trigger());
+        file.pages.trigger_readahead_past(state.readahead.trigger());
     }
 
     /// Reads absent pages of a range; returns how far that came.
-    fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Came {
+    fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> ReadaheadEnd {
         let request_pages = file.device.request_pages();
         let last = pages.end.min(file.size().div_ceil(PAGE_BYTES));
         let (mut from, mut evicted) = (pages.start, false);
@@ -153,39 +153,41 @@ impl<P: Platform> Reading<P> {
                 }
                 // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
                 // the reader would not leave it while readahead serves its reads.
-                Err(Came::NoFrame(_)) if !evicted => {
+                Err(ReadaheadEnd::NoFrame(_)) if !evicted => {
                     evicted = true;
                     drop(hand);
                     self.reclaim.evict((absent.end - absent.start) as usize);
                     continue;
                 }
-                Err(Came::NoRequest(_) | Came::Through) => return Came::NoRequest(absent.start),
-                Err(Came::NoFrame(_)) => {
+                Err(ReadaheadEnd::NoRequest(_) | ReadaheadEnd::Through) => {
+                    return ReadaheadEnd::NoRequest(absent.start);
+                }
+                Err(ReadaheadEnd::NoFrame(_)) => {
                     self.base.local().count(Counter::AllocFail, 1);
-                    return Came::NoFrame(absent.start);
+                    return ReadaheadEnd::NoFrame(absent.start);
                 }
             }
             evicted = false;
         }
-        Came::Through
+        ReadaheadEnd::Through
     }
 
     /// Takes the resources of a request for `count` pages of the file, or for fewer; returns the one that ran out.
-    fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<Came> {
+    fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<ReadaheadEnd> {
         let device = hand.device;
-        if self.base.cache.rare.strikes(Rare::SlotTaken) {
-            return Some(Came::NoRequest(0));
+        if self.base.cache.rare.is_forced(Rare::SlotTaken) {
+            return Some(ReadaheadEnd::NoRequest(0));
         }
         hand.grow_room(count, state.flight.reading_pages());
         if hand.room() == 0 {
-            return Some(Came::NoRequest(0));
+            return Some(ReadaheadEnd::NoRequest(0));
         }
         hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         if hand.frames() == 0 {
-            return Some(Came::NoFrame(0));
+            return Some(ReadaheadEnd::NoFrame(0));
         }
         let left = u64::from(device.limits().depth) / DEMAND_PART;
-        (!hand.try_slot(left)).then_some(Came::NoRequest(0))
+        (!hand.try_slot(left)).then_some(ReadaheadEnd::NoRequest(0))
     }
 
     /// The first run of absent pages in the range, with the file's lock held.
@@ -202,7 +204,7 @@ impl<P: Platform> Reading<P> {
             Advice::Normal | Advice::Sequential | Advice::Random => {
                 let mut state = lock(&file.state);
                 state.readahead.advise(advice);
-                file.pages.tell_readahead_past(state.readahead.trigger());
+                file.pages.trigger_readahead_past(state.readahead.trigger());
                 file.no_reuse.store(false, Ordering::Relaxed);
             }
             Advice::NoReuse => file.no_reuse.store(true, Ordering::Relaxed),
@@ -214,16 +216,16 @@ impl<P: Platform> Reading<P> {
             }
             Advice::DontNeed => {
                 let whole = if end == file.size() { end.div_ceil(PAGE_BYTES) } else { end / PAGE_BYTES };
-                self.let_go_of(file, bytes.start.div_ceil(PAGE_BYTES)..whole, u8::MAX);
+                self.drop_used(file, bytes.start.div_ceil(PAGE_BYTES)..whole, u8::MAX);
             }
         }
     }
 
     /// Drops clean pages that nobody holds and that were used at most `uses_max` times.
-    fn let_go_of(&self, file: &FileInner, mut pages: Range<u64>, uses_max: u8) {
+    fn drop_used(&self, file: &FileInner, mut pages: Range<u64>, uses_max: u8) {
         while !pages.is_empty() {
             let until = pages.end.min(pages.start.saturating_add(LET_GO_PAGES));
-            self.let_some_go(file, &mut lock(&file.state), pages.start..until, uses_max);
+            self.drop_some_used(file, &mut lock(&file.state), pages.start..until, uses_max);
             let state = lock(&file.state);
             let next = file.pages.index.next_present(&self.base.cache.nodes, until);
             pages.start = next.unwrap_or(pages.end);
@@ -233,7 +235,7 @@ impl<P: Platform> Reading<P> {
         self.base.local().count(Counter::ReadaheadWaste, self.base.cache.pages.unread.take_wasted());
     }
 
-    fn let_some_go(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>, uses_max: u8) {
+    fn drop_some_used(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>, uses_max: u8) {
         let cache = &self.base.cache;
         for page in pages {
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };

@@ -25,8 +25,8 @@ use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::rare::Rare;
-use crate::readahead::{Ahead, Came};
-use crate::reclaim::Spare;
+use crate::readahead::{Ahead, ReadaheadEnd};
+use crate::reclaim::SpareFrames;
 use crate::request::{Completion, Operation, Request};
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
@@ -38,7 +38,7 @@ const WORTH_PAGES: u64 = 16;
 /// The resources of a read request, as far as they were had; unused ones go back.
 pub(super) struct Hand<'a> {
     pub(super) device: &'a Arc<DeviceState>,
-    pub(super) spare: Spare<'a>,
+    pub(super) spare: SpareFrames<'a>,
     /// Room at the device, in frames.
     room: u64,
     has_slot: bool,
@@ -46,7 +46,7 @@ pub(super) struct Hand<'a> {
 
 impl<'a> Hand<'a> {
     pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
-        Self { device, spare: Spare::none(cache), room: 0, has_slot: false }
+        Self { device, spare: SpareFrames::none(cache), room: 0, has_slot: false }
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -139,7 +139,7 @@ impl<P: Platform> Reading<P> {
         let most = (self.base.cache.total_pages() / 16).max(1);
         let demanded = (pages.end - pages.start).min(absent).min(most);
         let mut miss = Miss { pages, ahead, absent, demanded, sending: None };
-        let strikes = self.base.cache.rare.strikes(Rare::Yield);
+        let strikes = self.base.cache.rare.is_forced(Rare::Yield);
         if !strikes && self.has_all_at_once(&miss, hand) {
             miss.sending = self.begin_miss(file, state, hand, &miss);
         }
@@ -207,7 +207,7 @@ impl<P: Platform> Reading<P> {
         drop(hand);
         let Some(sending) = miss.sending.take() else {
             if miss.ahead.count > 0 {
-                self.tell_came(file, Came::NoRequest(miss.pages.start));
+                self.note_readahead_end(file, ReadaheadEnd::NoRequest(miss.pages.start));
             }
             return Ok(());
         };
@@ -218,7 +218,7 @@ impl<P: Platform> Reading<P> {
             // A device that has answered already is as fast as memory. Readahead now might evict the very page that the
             // reader has yet to see.
             if answer.is_given() {
-                self.tell_came(file, Came::NoRequest(request.end));
+                self.note_readahead_end(file, ReadaheadEnd::NoRequest(request.end));
             } else {
                 let goes_on = miss.ahead.end_from(miss.pages.end) > miss.pages.end;
                 self.fill_ranges(file, &miss.ahead, if goes_on { request.end } else { 0 });
@@ -282,7 +282,7 @@ impl<P: Platform> Reading<P> {
         state: &mut FileState,
         file: &FileInner,
         (pages, demanded_end): (Range<u64>, u64),
-        spare: &mut Spare<'_>,
+        spare: &mut SpareFrames<'_>,
     ) -> (Pieces, u64) {
         let cache = &self.base.cache;
         let (mut pieces, mut first) = (Pieces::default(), pages.start);

@@ -169,7 +169,7 @@ impl<P: Platform> Reading<P> {
                 let first = (offset + done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
                 found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
-                call.waits(&self.base, Delay::Read, self.bring(&call, first..end)).await?;
+                call.waits(&self.base, Delay::Read, self.fetch(&call, first..end)).await?;
             }
         }
     }
@@ -221,7 +221,7 @@ impl<P: Platform> Reading<P> {
             found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
             let missing = pages.clone().find(|page| !self.is_there(file, *page));
             match missing {
-                Some(page) => call.waits(&self.base, Delay::Read, self.bring(&call, page..pages.end)).await?,
+                Some(page) => call.waits(&self.base, Delay::Read, self.fetch(&call, page..pages.end)).await?,
                 None => self.base.pass().await,
             }
         }
@@ -273,7 +273,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Brings the first page in, or completes it, and waits for that. The caller looks again afterwards.
-    pub(crate) async fn bring(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
+    pub(crate) async fn fetch(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
         let file = call.file;
         let mut hand = Hand::empty(&self.base.cache, &file.device);
         let found = {

@@ -12,14 +12,14 @@ use crate::rare::Rare;
 /// Frames taken and not yet used; unused ones go back on drop. A single frame needs no heap memory. Of several the
 /// lowest is used first: neighbours in memory then are neighbours in the file, and a device reads or writes them as one
 /// piece. The cache is borrowed: its count of references is one word for all writers.
-pub(crate) struct Spare<'a> {
+pub(crate) struct SpareFrames<'a> {
     cache: &'a Cache,
     only: Option<FrameId>,
     /// The highest first.
     more: Vec<FrameId>,
 }
 
-impl<'a> Spare<'a> {
+impl<'a> SpareFrames<'a> {
     pub(crate) fn none(cache: &'a Cache) -> Self {
         Self { cache, only: None, more: Vec::new() }
     }
@@ -77,7 +77,7 @@ impl<'a> Spare<'a> {
     }
 }
 
-impl Drop for Spare<'_> {
+impl Drop for SpareFrames<'_> {
     fn drop(&mut self) {
         if self.len() == 0 {
             return;

@@ -38,7 +38,7 @@ pub struct KnobInfo {
     /// Largest value allowed.
     pub max: u64,
     /// A value allowed beside that range.
-    pub beside: &'static [u64],
+    pub special_values: &'static [u64],
     /// The unit of the value.
     pub unit: &'static str,
     /// Whether a device may have its own value.
@@ -60,7 +60,8 @@ impl KnobInfo {
 
     /// Whether the knob may have this value.
     pub const fn allows(&self, value: u64) -> bool {
-        self.min <= value && value <= self.max || matches!(self.beside, [beside] if *beside == value)
+        self.min <= value && value <= self.max
+            || matches!(self.special_values, [special_values] if *special_values == value)
     }
 
     /// The values allowed, in words.
@@ -80,10 +81,10 @@ impl KnobInfo {
     /// As [`KnobInfo::range`], with another format of numbers.
     pub fn range_with(&self, number: impl Fn(u64) -> String) -> String {
         let (min, max, unit) = (number(self.min), number(self.max), self.unit);
-        match *self.beside {
+        match *self.special_values {
             _ if unit == SWITCH => SWITCH.to_owned(),
             [] => format!("{min} to {max} {unit}"),
-            [beside, ..] => format!("{}, or {min} to {max} {unit}", number(beside)),
+            [special_values, ..] => format!("{}, or {min} to {max} {unit}", number(special_values)),
         }
     }
 
@@ -144,7 +145,7 @@ pub trait TableKnob: Copy {
 macro_rules! knobs {
     ($(#[$about:meta])* $Knob:ident of $owner:literal: $(
         $variant:ident $name:literal $(also $alias:literal)?
-        $default:literal in $min:literal..=$max:literal $(or $beside:literal)?
+        $default:literal in $min:literal..=$max:literal $(or $special_values:literal)?
         $unit:literal $scope:ident $acts:ident $doc:literal;
     )*) => {
         $(#[$about])*
@@ -163,7 +164,7 @@ macro_rules! knobs {
                 default: $default,
                 min: $min,
                 max: $max,
-                beside: &[$($beside)?],
+                special_values: &[$($special_values)?],
                 unit: $unit,
                 scope: $crate::settings::Scope::$scope,
                 acts: $crate::settings::Acts::$acts,

@@ -48,10 +48,10 @@ impl<K: TableKnob> WhichKnob for K {
 
 /// The registry with the values in force.
 pub struct Settings {
-    knobs: Vec<Held>,
+    knobs: Vec<KnobSlot>,
 }
 
-struct Held {
+struct KnobSlot {
     table: &'static KnobTable,
     info: &'static KnobInfo,
     value: AtomicU64,
@@ -87,7 +87,7 @@ impl Settings {
         }
         for info in table.rows {
             assert!(self.find(info.name).is_none(), "{} and another have a knob {}", table.owner, info.name);
-            self.knobs.push(Held { table, info, value: AtomicU64::new(info.default) });
+            self.knobs.push(KnobSlot { table, info, value: AtomicU64::new(info.default) });
         }
     }
 
@@ -107,7 +107,7 @@ impl Settings {
 
     /// The knobs of a table, in its order; empty if the table was not added.
     pub fn of(&self, table: &'static KnobTable) -> Vec<KnobId> {
-        let of = |(at, held): (usize, &Held)| ptr::eq(held.table, table).then_some(KnobId(at));
+        let of = |(at, held): (usize, &KnobSlot)| ptr::eq(held.table, table).then_some(KnobId(at));
         self.knobs.iter().enumerate().filter_map(of).collect()
     }
 

@@ -1,8 +1,8 @@
 //! Admission: a writer's steps before and after it dirties pages.
 //!
-//! Before, its pages are charged by the device's admission queue. A policy that is asked before ([`Asked::Before`])
-//! admits them itself, if the payer has used up its allowance or its device has no room. After, the dirtied pages go on
-//! the payer's account, and a policy that is asked then is asked if a question is due.
+//! Before, its pages are charged by the device's admission queue. A policy that is asked before
+//! ([`DecisionTiming::Before`]) admits them itself, if the payer has used up its allowance or its device has no room.
+//! After, the dirtied pages go on the payer's account, and a policy that is asked then is asked if a question is due.
 //!
 //! Owns: when a payer is decided about, the execution of the decisions.
 //! Does not own: the decisions (`policy`), the queue (`dirty`).
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::pause::{NotedPause, Paying};
+use super::pause::{NotedPause, PayingCall};
 use crate::base::Base;
 use crate::client::Client;
 use crate::counters::Counter;
@@ -22,7 +22,7 @@ use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Admission, Asked, Dirtied, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::policy::{Admission, AfterPause, DecisionTiming, Dirtied, MachineSize, Pace, Pause, PayerCounts, WokenBy};
 use crate::trace::Event;
 use crate::units::Pages;
 use crate::wait::either;
@@ -39,7 +39,7 @@ const ASKED_PAGES: u64 = 16;
 const PIECE_PART: u64 = 4;
 
 /// The next step after a decision.
-enum Follows {
+enum NextStep {
     /// The payer goes on.
     GoesOn,
     /// The payer waits in the queue.
@@ -64,17 +64,19 @@ impl<P: Platform> Throttle<P> {
 
     /// Pages to charge and write at a time, at least 1. Fewer if the limit is small, or if the payer's allowance is
     /// nearly used up, so that it is not overrun. One if failed pages leave little room.
-    pub(crate) fn piece_pages(&self, payer: &Paying<'_>) -> u64 {
+    pub(crate) fn piece_pages(&self, payer: &PayingCall<'_>) -> u64 {
         let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
         if failing::leave_little_room(&self.base.devices, &file.device) {
             return 1;
         }
-        let pages = match policy.needs().asked {
-            Asked::Never => part,
-            Asked::Before => part.min(account.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES)),
-            Asked::After => {
-                let exceeded = file.device.is_exceeded();
+        let pages = match policy.needs().decision_timing {
+            DecisionTiming::Never => part,
+            DecisionTiming::Before => {
+                part.min(account.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES))
+            }
+            DecisionTiming::After => {
+                let exceeded = file.device.is_dirty_exceeded();
                 part.min(account.allowance_pages(policy, self.machine_size(), exceeded))
             }
         };
@@ -82,20 +84,20 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// The payer for a call's writes.
-    pub(crate) fn paying<'a>(&self, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Paying<'a> {
-        Paying::new(file, client, self.base.devices.policy.needs().asked == Asked::Before)
+    pub(crate) fn paying<'a>(&self, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> PayingCall<'a> {
+        PayingCall::new(file, client, self.base.devices.policy.needs().decision_timing == DecisionTiming::Before)
     }
 
     /// Charges pages of the file that the writer is about to dirty.
     ///
     /// # Errors
     /// If it would have to wait for a device, or a file, that keeps failing.
-    pub(crate) async fn charge(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
+    pub(crate) async fn charge(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
-        if self.base.devices.policy.needs().asked == Asked::Before {
+        if self.base.devices.policy.needs().decision_timing == DecisionTiming::Before {
             failing::admit(&self.base.devices, file, pages).await?;
-            let enters = payer.account().nobody_waits() && self.enters_unasked(payer, pages);
-            if enters || self.enters_asked(payer, wanted).await? {
+            let enters = payer.account().nobody_waits() && self.enter_within_allowance(payer, pages);
+            if enters || self.enter_by_policy(payer, wanted).await? {
                 return Ok(Charge::granted(&file.device, pages));
             }
         }
@@ -104,7 +106,7 @@ impl<P: Platform> Throttle<P> {
 
     /// Asks for one call of the payer after the other. If each call were asked for separately, a new one would enter as
     /// soon as one that has waited for long, and some would wait for ever.
-    async fn enters_asked(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<bool, Error> {
+    async fn enter_by_policy(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<bool, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         let _question = match payer.account().try_question() {
             Some(question) => question,
@@ -114,17 +116,17 @@ impl<P: Platform> Throttle<P> {
                 payer.account().next_question().await
             }
         };
-        if self.enters_unasked(payer, pages) {
+        if self.enter_within_allowance(payer, pages) {
             return Ok(true);
         }
         Ok(match self.ask(payer, wanted).await? {
-            Follows::Queues => false,
-            Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
+            NextStep::Queues => false,
+            NextStep::GoesOn | NextStep::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
         })
     }
 
     /// Charges pages of a payer with allowance left, if its device has room that nobody waits for.
-    fn enters_unasked(&self, payer: &Paying<'_>, pages: u64) -> bool {
+    fn enter_within_allowance(&self, payer: &PayingCall<'_>, pages: u64) -> bool {
         let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
         !payer.account().has_used_up(&devices.policy, machine)
             && (file.device.admission().try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
@@ -135,14 +137,14 @@ impl<P: Platform> Throttle<P> {
     ///
     /// # Errors
     /// As [`Throttle::charge`].
-    pub(crate) async fn balance(&self, payer: &Paying<'_>, dirtied: &Dirtied) -> Result<(), Error> {
+    pub(crate) async fn balance(&self, payer: &PayingCall<'_>, dirtied: &Dirtied) -> Result<(), Error> {
         let (policy, file) = (&self.base.devices.policy, payer.file);
-        match policy.needs().asked {
-            Asked::Before if dirtied.pages > 0 => {
+        match policy.needs().decision_timing {
+            DecisionTiming::Before if dirtied.pages > 0 => {
                 payer.account().owes(policy, self.machine_size(), dirtied);
                 payer.dirtied(dirtied.pages);
             }
-            Asked::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
+            DecisionTiming::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
                 self.ask(payer, 0..0).await?;
             }
             _ => {}
@@ -151,7 +153,7 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits until pages fit in the device's admission queue.
-    async fn queue(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
+    async fn queue(&self, payer: &PayingCall<'_>, pages: u64) -> Result<Charge, Error> {
         let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
@@ -186,7 +188,7 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Asks about the payer, which wants to dirty these pages, until it may go on or has to queue.
-    async fn ask(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Follows, Error> {
+    async fn ask(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<NextStep, Error> {
         let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
         let device = &file.device;
@@ -201,32 +203,32 @@ impl<P: Platform> Throttle<P> {
                 self.writeback.start_background(device);
             }
             if admission == Admission::Enter {
-                return Ok(Follows::GoesOn);
+                return Ok(NextStep::GoesOn);
             }
             if let Some(error) = failing::refusal(file) {
                 return Err(error.into());
             }
             match self.carry_out(payer, admission, &mut so_far).await {
-                Follows::AskAgain => {}
+                NextStep::AskAgain => {}
                 follows => return Ok(follows),
             }
         }
     }
 
-    async fn carry_out(&self, payer: &Paying<'_>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
+    async fn carry_out(&self, payer: &PayingCall<'_>, admission: Admission, so_far: &mut PayerCounts) -> NextStep {
         match admission {
-            Admission::Enter => Follows::GoesOn,
-            Admission::Wait => Follows::Queues,
+            Admission::Enter => NextStep::GoesOn,
+            Admission::Wait => NextStep::Queues,
             Admission::WriteBack { pages } => {
                 let writes = self.writeback.write_back(&payer.file.device, pages);
                 so_far.written_last = payer.call.waits(&self.base, Delay::Throttle, writes).await;
                 so_far.written += so_far.written_last;
                 self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
-                Follows::AskAgain
+                NextStep::AskAgain
             }
             Admission::Pause(pause) => {
                 self.pause(payer, pause).await;
-                if pause.then == Then::Return { Follows::GoesOn } else { Follows::AskAgain }
+                if pause.then == AfterPause::Return { NextStep::GoesOn } else { NextStep::AskAgain }
             }
         }
     }
@@ -236,7 +238,7 @@ impl<P: Platform> Throttle<P> {
     fn is_due(&self, file: &FileInner, pages: u64) -> bool {
         let local = self.base.local();
         let of_cpu = local.owe(pages);
-        let exceeded = file.device.is_exceeded();
+        let exceeded = file.device.is_dirty_exceeded();
         let due = file.payer.is_due(&self.base.devices.policy, self.machine_size(), exceeded, (pages, of_cpu));
         if due {
             local.pay();
@@ -246,18 +248,18 @@ impl<P: Platform> Throttle<P> {
 
     /// Takes a snapshot and has the policy decide. Not inlined: a test counts its instructions.
     #[inline(never)]
-    fn ask_about(&self, payer: &Paying<'_>, so_far: &PayerCounts) -> (Admission, Pace) {
+    fn ask_about(&self, payer: &PayingCall<'_>, so_far: &PayerCounts) -> (Admission, Pace) {
         let (device, policy) = (&payer.file.device, &self.base.devices.policy);
         let mut view = self.base.devices.view_of(device, self.base.moment());
-        let exceeded = device.is_exceeded();
+        let exceeded = device.is_dirty_exceeded();
         let (admission, pace) =
             payer.account().ask(policy, self.machine_size(), (device.memory(), exceeded), &mut view, so_far);
         if let Admission::Pause(pause) = admission {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
         }
-        if device.set_exceeded(pace.exceeded) {
-            self.base.trace_device(Some(device.id()), || Event::DeviceOver { over: pace.exceeded });
+        if device.set_dirty_exceeded(pace.dirty_exceeded) {
+            self.base.trace_device(Some(device.id()), || Event::DeviceOver { over: pace.dirty_exceeded });
         }
         let (reads, local) = (view.reads(), self.base.local());
         local.count(Counter::BalancePasses, 1);
@@ -268,7 +270,7 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits as the policy decided, and notes the wait.
-    async fn pause(&self, payer: &Paying<'_>, pause: Pause) {
+    async fn pause(&self, payer: &PayingCall<'_>, pause: Pause) {
         let noted = NotedPause::begins(&self.base, payer, pause.cause, pause.ns);
         let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
         match pause.woken_by {

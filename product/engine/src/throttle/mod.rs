@@ -9,4 +9,4 @@ mod admit;
 mod pause;
 
 pub(crate) use admit::Throttle;
-pub(crate) use pause::Paying;
+pub(crate) use pause::PayingCall;

@@ -14,13 +14,13 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
-use crate::devices::waits::{PayerId, WaitsFor, Whose};
+use crate::devices::waits::{PayerId, WaitOwner, WaitsFor};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{PauseCause, Payer};
 use crate::trace::Event;
 
 /// The payer for a write call: an open file, for a client if one is known.
-pub(crate) struct Paying<'a> {
+pub(crate) struct PayingCall<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     client: Option<&'a Client>,
     /// The waits of the call.
@@ -31,7 +31,7 @@ pub(crate) struct Paying<'a> {
     since_ns: AtomicU64,
 }
 
-impl<'a> Paying<'a> {
+impl<'a> PayingCall<'a> {
     /// `by_client`: the client pays for writes to a new file.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
@@ -47,7 +47,7 @@ impl<'a> Paying<'a> {
     /// It has dirtied `pages` pages.
     pub(super) fn dirtied(&self, pages: u64) {
         if self.purse.is_some() {
-            self.file.payer.grows_older(pages);
+            self.file.payer.note_client_dirtied(pages);
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Paying<'a> {
 
 pub(super) struct NotedPause<'a, P: Platform> {
     base: &'a Base<P>,
-    payer: &'a Paying<'a>,
+    payer: &'a PayingCall<'a>,
     cause: PauseCause,
     asked_ns: u64,
     pub(super) began: Nanos,
@@ -77,13 +77,13 @@ pub(super) struct NotedPause<'a, P: Platform> {
 
 impl<'a, P: Platform> NotedPause<'a, P> {
     /// A pause that is to last `asked_ns` at most.
-    pub(super) fn begins(base: &'a Base<P>, payer: &'a Paying<'a>, cause: PauseCause, asked_ns: u64) -> Self {
+    pub(super) fn begins(base: &'a Base<P>, payer: &'a PayingCall<'a>, cause: PauseCause, asked_ns: u64) -> Self {
         let (file, client, began) = (payer.file, payer.client, base.now());
-        let cause = if file.device.silence().is_stalled() { PauseCause::Hung } else { cause };
+        let cause = if file.device.hang().is_stalled() { PauseCause::Hung } else { cause };
         base.local().count(Counter::ThrottlePauses, 1);
         file.device.pauses().begins(cause);
         let since = payer.waits(began);
-        let whose = Whose { file: Arc::downgrade(file), client, payer: Some(payer.id()) };
+        let whose = WaitOwner { file: Arc::downgrade(file), client, payer: Some(payer.id()) };
         let wait = file.device.waits().begins(whose, WaitsFor::Pause(cause), since);
         base.trace_file(began, file, client, || Event::PauseBegins { wait, cause });
         Self { base, payer, cause, asked_ns, began, wait }

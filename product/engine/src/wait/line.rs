@@ -44,11 +44,11 @@ pub(crate) struct Line<G: Gate> {
 
 struct LineState<G: Gate> {
     gate: G,
-    queue: VecDeque<Waiting<G::Refusal>>,
+    queue: VecDeque<LineEntry<G::Refusal>>,
     next_ticket: u64,
 }
 
-struct Waiting<E> {
+struct LineEntry<E> {
     ticket: u64,
     amount: u64,
     waker: Waker,
@@ -212,7 +212,7 @@ impl<G: Gate> Future for Take<'_, G> {
             let ticket = state.next_ticket;
             state.next_ticket += 1;
             let waker = cx.waker().clone();
-            state.queue.push_back(Waiting { ticket, amount: self.amount, waker, outcome: None });
+            state.queue.push_back(LineEntry { ticket, amount: self.amount, waker, outcome: None });
             line.waiting.fetch_add(1, Ordering::Relaxed);
             self.ticket = Some(ticket);
             return Poll::Pending;

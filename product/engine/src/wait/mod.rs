@@ -27,13 +27,13 @@ pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, 
 /// Tasks to wake, in order of asking. The first, mostly the only one, needs no heap memory.
 #[derive(Default)]
 struct Wakers {
-    first: Option<Place>,
+    first: Option<QueuedWaker>,
     /// By ticket, all above the first's.
-    more: Vec<Place>,
+    more: Vec<QueuedWaker>,
     tickets: u64,
 }
 
-struct Place {
+struct QueuedWaker {
     ticket: u64,
     waker: Waker,
 }
@@ -51,7 +51,7 @@ impl Wakers {
         }
         self.tickets += 1;
         *ticket = Some(self.tickets);
-        let place = Place { ticket: self.tickets, waker: waker.clone() };
+        let place = QueuedWaker { ticket: self.tickets, waker: waker.clone() };
         if self.first.is_none() {
             self.first = Some(place);
         } else {
@@ -60,7 +60,7 @@ impl Wakers {
         true
     }
 
-    fn place(&mut self, ticket: u64) -> Option<&mut Place> {
+    fn place(&mut self, ticket: u64) -> Option<&mut QueuedWaker> {
         if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
             return self.first.as_mut();
         }
@@ -69,7 +69,7 @@ impl Wakers {
     }
 
     /// Takes the waiter's place away; to be dropped without a lock held.
-    fn remove(&mut self, ticket: u64) -> Option<Place> {
+    fn remove(&mut self, ticket: u64) -> Option<QueuedWaker> {
         if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
             let next = (!self.more.is_empty()).then(|| self.more.remove(0));
             return std::mem::replace(&mut self.first, next);
@@ -79,7 +79,7 @@ impl Wakers {
     }
 
     /// All places; no waiter has one afterwards.
-    fn take(&mut self) -> impl Iterator<Item = Place> + use<> {
+    fn take(&mut self) -> impl Iterator<Item = QueuedWaker> + use<> {
         self.first.take().into_iter().chain(std::mem::take(&mut self.more))
     }
 }

@@ -28,11 +28,11 @@ pub(crate) struct Permits {
 
 #[derive(Default)]
 struct Waiters {
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<PermitRequest>,
     tickets: u64,
 }
 
-struct Waiting {
+struct PermitRequest {
     ticket: u64,
     amount: u64,
     waker: Waker,
@@ -149,7 +149,7 @@ impl Future for Taking<'_> {
             let mut line = sync::lock(&permits.line);
             let ticket = *self.ticket.get_or_insert_with(|| {
                 line.tickets += 1;
-                let waiting = Waiting { ticket: line.tickets, amount, waker: cx.waker().clone(), granted: false };
+                let waiting = PermitRequest { ticket: line.tickets, amount, waker: cx.waker().clone(), granted: false };
                 line.queue.push_back(waiting);
                 line.tickets
             });

@@ -53,7 +53,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;
     let mut next = first_page + 1;
-    while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.strikes(Rare::ShortRun) {
+    while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.is_forced(Rare::ShortRun) {
         let Some(more) = claimer.follow(next) else { break };
         (end, next) = (more, next + 1);
     }

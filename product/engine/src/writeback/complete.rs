@@ -11,7 +11,7 @@ use afflux_frames::FrameId;
 
 use super::Writeback;
 use super::batch::sectors_of;
-use super::spare::Boxed;
+use super::recycled::Boxed;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
@@ -72,7 +72,7 @@ impl<P: Platform> WriteEnds<P> {
         self.note_failures(&ended, result, now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
-        self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
+        self.report_to_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
         if ended.uncharged > 0 {
             room_was_made(&base.devices, &self.file.device, base.moment_at(now));
         }
@@ -117,7 +117,8 @@ impl<P: Platform> WriteEnds<P> {
         for piece in pieces {
             end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), &mut ended);
         }
-        // A page that was cut off or replaced is not there any more: since a moment ago, its last holder may free its frame.
+        // A page that was cut off or replaced is not there any more: since a moment ago, its last holder may free its
+        // frame.
         let mut gone = ended.released.iter().peekable();
         let mut stays = pieces.iter().map(|piece| piece.frame).filter(|frame| gone.next_if_eq(&frame).is_none());
         cache.eviction.cleaned(&cache.pages, &mut stays);
@@ -186,10 +187,10 @@ impl<P: Platform> WriteEnds<P> {
         device.figures().transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission().add_runs(-self.runs);
         device.in_flight().end(self.ticket);
-        device.charges().give_back_unserved(ended.uncharged);
+        device.charges().release_deferred(ended.uncharged);
     }
 
-    fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
+    fn report_to_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
         let (in_flight, held_back) = (self.in_flight, device.in_flight().is_waited_for());

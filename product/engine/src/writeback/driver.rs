@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::Writeback;
-use super::turn::{Patience, Step, Taken};
+use super::turn::{FileTurn, Patience, Step};
 use crate::devices::{DeviceId, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
 use crate::policy::View;
@@ -82,12 +82,12 @@ pub trait Flush: Send + Sync + 'static {
     /// The number of files with unwritten data, on all devices.
     fn dirty_files(&self) -> u64;
     /// The device's next file; with `dirtied_before`, the next that has been dirty since before then.
-    fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken>;
+    fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<FileTurn>;
     /// Writes the file's next run of dirty pages, at most `pages_max`, as one request. Waits for a request if there is
     /// none, or with `wait` false gives up when the queue is congested.
-    fn write_run<'a>(&'a self, taken: &'a mut Taken, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd>;
+    fn write_run<'a>(&'a self, taken: &'a mut FileTurn, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd>;
     /// Puts the file back.
-    fn put_back(&self, taken: Taken, how: PutBack);
+    fn put_back(&self, taken: FileTurn, how: PutBack);
 }
 
 impl<P: Platform> Flush for FlushOf<P> {
@@ -135,13 +135,13 @@ impl<P: Platform> Flush for FlushOf<P> {
         self.0.base.devices.all().iter().map(|device| device.agenda().unclean_count() as u64).sum()
     }
 
-    fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken> {
+    fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<FileTurn> {
         let expired = |before| FlushReason::Expired { before };
         let reason = dirtied_before.map_or(FlushReason::Background, expired);
         self.0.take(&self.0.base.devices.get(device)?, reason)
     }
 
-    fn write_run<'a>(&'a self, taken: &'a mut Taken, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd> {
+    fn write_run<'a>(&'a self, taken: &'a mut FileTurn, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd> {
         let patience = if wait { Patience::Wait } else { Patience::Try };
         Box::pin(async move {
             match self.0.write_run(taken, Pages(pages_max).bytes(), patience).await {
@@ -152,7 +152,7 @@ impl<P: Platform> Flush for FlushOf<P> {
         })
     }
 
-    fn put_back(&self, taken: Taken, how: PutBack) {
+    fn put_back(&self, taken: FileTurn, how: PutBack) {
         self.0.put_back(taken, how);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::Writeback;
 use super::driver::Driver;
 use super::schedule::{FlushChoice, Question, choose};
-use super::turn::{Patience, Step, Taken};
+use super::turn::{FileTurn, Patience, Step};
 use crate::devices::agenda::FlusherView;
 use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
@@ -39,7 +39,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
-                if device.agenda().press_ends() && !device.limits().readable_before_flush {
+                if device.agenda().end_reclaim_writes() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
@@ -83,7 +83,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
 
 impl<P: Platform> Writeback<P> {
     fn choose(&self, device: &DeviceState, view: &FlusherView) -> FlushChoice {
-        if view.files_ready && self.base.cache.rare.strikes(Rare::EarlyFlush) {
+        if view.files_ready && self.base.cache.rare.is_forced(Rare::EarlyFlush) {
             return FlushChoice::Write(FlushReason::Background);
         }
         choose(view, |question| self.next(device, question))
@@ -104,7 +104,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes a slice of the file and a short rest of the run. Less if there is no more, or a sync waits.
-    async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
+    async fn write_slice(self: &Arc<Self>, taken: &mut FileTurn) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
         let allowed = device.in_flight().allowed();

@@ -2,14 +2,15 @@
 //! request at a time.
 //!
 //! Owns: looking at files, of which pages are overwritten, beside other writing, too; the turn of one request.
-//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file (`devices::quiet`).
+//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file
+//! (`devices::idle_write_rule`).
 //! Invariants: before each request everything else has its turn. No request is submitted while another of the
 //! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
 
 use std::sync::Arc;
 
 use super::Writeback;
-use super::turn::{Patience, Step, Taken};
+use super::turn::{FileTurn, Patience, Step};
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
@@ -36,7 +37,7 @@ impl<P: Platform> Writeback<P> {
         device.flusher().wait_or(ended).await;
     }
 
-    async fn write_one(self: &Arc<Self>, taken: &mut Taken, now: Nanos) {
+    async fn write_one(self: &Arc<Self>, taken: &mut FileTurn, now: Nanos) {
         let bytes_max =
             taken.state_of_device().in_flight().allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
         if taken.pauses_now(now) {
@@ -47,8 +48,8 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot files,
-    /// too. No look is ever due under a policy that writes nothing behind.
+    /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot
+    /// files, too. No look is ever due under a policy that writes nothing behind.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
         let Some((file, _)) = device.agenda().next(FlushReason::Idle { now }) else { return };
         let mut state = lock(&file.state);
@@ -63,7 +64,7 @@ impl<P: Platform> Writeback<P> {
         let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
         let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));
         let view = self.base.devices.view_of(&file.device, self.base.moment_at(now));
-        if let Some(quiet) = self.base.devices.policy.quiet(&view, state.watch.quiet(), &seen) {
+        if let Some(quiet) = self.base.devices.policy.idle_write_rule(&view, state.watch.idle_write_rule(), &seen) {
             state.watch.judge(now, quiet);
         }
         state.watch.is_left_alone(now)

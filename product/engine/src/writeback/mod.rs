@@ -11,12 +11,12 @@ mod batch;
 mod complete;
 pub(crate) mod driver;
 mod flusher;
+mod hang_watch;
 mod idle;
+mod recycled;
 mod requests;
 mod round_tasks;
 mod schedule;
-mod silence;
-mod spare;
 mod sync;
 mod turn;
 
@@ -25,22 +25,22 @@ use std::sync::Arc;
 use crate::base::Base;
 use crate::devices::DeviceState;
 use crate::platform::Platform;
-use crate::policy::Silence;
+use crate::policy::HangLimits;
 use driver::{Driver, FlushOf};
+use recycled::RecycledMemory;
 use round_tasks::IdleTasks;
-use spare::Spare;
-pub use turn::Taken;
+pub use turn::FileTurn;
 
 pub(crate) struct Writeback<P: Platform> {
     base: Base<P>,
     driver: Driver,
-    spare: Spare<P>,
+    spare: RecycledMemory<P>,
     idle_tasks: IdleTasks,
 }
 
 impl<P: Platform> Writeback<P> {
     pub(crate) fn new(base: Base<P>, driver: Driver) -> Arc<Self> {
-        let (spare, idle_tasks) = (Spare::default(), IdleTasks::default());
+        let (spare, idle_tasks) = (RecycledMemory::default(), IdleTasks::default());
         let writeback = Arc::new(Self { base, driver, spare, idle_tasks });
         if let Driver::Own(driver) = &writeback.driver {
             driver.start(Arc::new(FlushOf(Arc::clone(&writeback))));
@@ -50,8 +50,8 @@ impl<P: Platform> Writeback<P> {
 
     /// Starts the device's flusher, and the watch for a hang if the policy wants one.
     pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
-        if self.base.ask(&device, |policy, view, own, _| policy.silence(view, own)) != Silence::UNNOTICED {
-            self.base.platform.spawn("watch", silence::watch(self.base.clone(), Arc::clone(&device)));
+        if self.base.ask(&device, |policy, view, own, _| policy.hang_limits(view, own)) != HangLimits::UNNOTICED {
+            self.base.platform.spawn("watch", hang_watch::watch(self.base.clone(), Arc::clone(&device)));
         }
         self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
     }

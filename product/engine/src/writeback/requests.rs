@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Writeback;
 use super::batch::Run;
 use super::complete::WriteEnds;
-use super::spare::Boxed;
+use super::recycled::Boxed;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::devices::{DeviceState, Kind};

@@ -18,7 +18,7 @@ use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::waits::{WaitsFor, Whose};
+use crate::devices::waits::{WaitOwner, WaitsFor};
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
@@ -303,7 +303,7 @@ impl<'a, P: Platform> NotedSync<'a, P> {
     fn begins(base: &'a Base<P>, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
         base.local().count(Counter::SyncCalls, 1);
         let began = base.now();
-        let whose = Whose { file: Arc::downgrade(file), client, payer: None };
+        let whose = WaitOwner { file: Arc::downgrade(file), client, payer: None };
         let wait = file.device.waits().begins(whose, WaitsFor::Sync, began);
         base.trace_file(began, file, client, || Event::SyncBegins { wait });
         Self { base, file, client, call: Call::new(file, client), began, wait }

@@ -3,7 +3,7 @@
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
 //! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
 //! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
-//! [`Taken`] does it.
+//! [`FileTurn`] does it.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn reason_of(reason: FlushReason) -> TurnReason {
 
 /// The state after a file's last step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Left {
+enum StepOutcome {
     /// There may be more to write.
     More,
     /// No page that is not in flight.
@@ -73,18 +73,18 @@ enum Left {
 }
 
 /// A file that has its turn.
-pub struct Taken {
+pub struct FileTurn {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
     reason: FlushReason,
-    left: Left,
+    left: StepOutcome,
     taken_at: Nanos,
     /// Pages submitted to the device.
     pages: u64,
     batch: Batch,
 }
 
-impl Taken {
+impl FileTurn {
     /// The device that the file is on.
     pub fn device(&self) -> DeviceId {
         self.device.id()
@@ -137,7 +137,7 @@ impl Taken {
     }
 
     /// Whether the file is no longer as old as the turn requires.
-    fn is_young(&self, state: &FileState) -> bool {
+    fn is_unexpired(&self, state: &FileState) -> bool {
         matches!(self.reason, FlushReason::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
 
@@ -151,7 +151,7 @@ impl Taken {
         let Some(file) = self.open.clone() else { return true };
         let pauses = self.pauses(&lock(&file.state), now);
         if pauses {
-            self.left = Left::Paused;
+            self.left = StepOutcome::Paused;
         }
         pauses
     }
@@ -164,9 +164,9 @@ impl Taken {
         let busy_until = now.after(BUSY_NS);
         if self.reason == FlushReason::Sync {
             match self.left {
-                Left::More => file.queue_sync(&mut state),
-                Left::Busy => file.queue_sync_later(&mut state, busy_until),
-                Left::Nothing | Left::Paused => {}
+                StepOutcome::More => file.queue_sync(&mut state),
+                StepOutcome::Busy => file.queue_sync_later(&mut state, busy_until),
+                StepOutcome::Nothing | StepOutcome::Paused => {}
             }
             return;
         }
@@ -179,16 +179,16 @@ impl Taken {
             state.marks.is_not_older_than(before);
         }
         match self.left {
-            Left::Busy => file.come_back(&mut state, busy_until),
-            Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
+            StepOutcome::Busy => file.wake_flusher_at(&mut state, busy_until),
+            StepOutcome::More if self.reason == FlushReason::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            Left::Nothing if state.flight.any() || state.is_held() => {}
-            Left::More | Left::Nothing | Left::Paused => file.requeue_as(&mut state, now, how),
+            StepOutcome::Nothing if state.flight.any() || state.is_held() => {}
+            StepOutcome::More | StepOutcome::Nothing | StepOutcome::Paused => file.requeue_as(&mut state, now, how),
         }
     }
 }
 
-impl Drop for Taken {
+impl Drop for FileTurn {
     fn drop(&mut self) {
         let now = self.taken_at;
         self.close(now, PutBack::More);
@@ -197,7 +197,7 @@ impl Drop for Taken {
 
 impl<P: Platform> Writeback<P> {
     /// Gives the next file of the reason's list its turn.
-    pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<Taken> {
+    pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<FileTurn> {
         let file = self.next_file(device, reason)?;
         self.base.local().count(Counter::FlusherTurns, 1);
         device.agenda().turn_begins();
@@ -211,11 +211,11 @@ impl<P: Platform> Writeback<P> {
             | FlushReason::Oldest { .. }
             | FlushReason::Idle { .. } => {}
         }
-        Some(Taken {
+        Some(FileTurn {
             open: Some(file),
             device: Arc::clone(device),
             reason,
-            left: Left::More,
+            left: StepOutcome::More,
             taken_at: self.base.now(),
             pages: 0,
             batch: Batch::default(),
@@ -249,14 +249,14 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Writes the file's next run, at most `bytes_max` but at least a page, as one request.
-    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut Taken, bytes_max: u64, patience: Patience) -> Step {
+    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64, patience: Patience) -> Step {
         let Some(file) = taken.open.clone() else { return Step::Ended };
         let (device, for_sync) = (&file.device, taken.reason == FlushReason::Sync);
         let mut waited = false;
         match patience {
             Patience::Wait => {
                 waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
-                while self.base.cache.rare.strikes(Rare::SlotTaken) {
+                while self.base.cache.rare.is_forced(Rare::SlotTaken) {
                     self.release_request(device);
                     self.base.pass().await;
                     self.acquire_request(device, &mut taken.batch, for_sync).await;
@@ -275,7 +275,7 @@ impl<P: Platform> Writeback<P> {
             // A write of this turn may have failed: the remaining pages wait for the pause, too.
             if taken.pauses(&state, now) {
                 None
-            } else if taken.is_young(&state) {
+            } else if taken.is_unexpired(&state) {
                 drop(state);
                 self.release_request(device);
                 return Step::Ended;
@@ -294,21 +294,21 @@ impl<P: Platform> Writeback<P> {
                     run.continues |= device.figures().idles_on(first, place);
                 }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
-                taken.left = Left::More;
+                taken.left = StepOutcome::More;
                 taken.pages += pages;
                 self.submit_write(&file, run, for_sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };
             }
-            Some(Claim::Nothing) => Left::Nothing,
-            Some(Claim::Busy) => Left::Busy,
-            None => Left::Paused,
+            Some(Claim::Nothing) => StepOutcome::Nothing,
+            Some(Claim::Busy) => StepOutcome::Busy,
+            None => StepOutcome::Paused,
         };
         self.release_request(device);
         Step::Ended
     }
 
-    pub(crate) fn put_back(&self, mut taken: Taken, how: PutBack) {
+    pub(crate) fn put_back(&self, mut taken: FileTurn, how: PutBack) {
         let now = self.base.now();
         if let Some(file) = &taken.open {
             let (reason, pages, ns) = (reason_of(taken.reason), taken.pages, now.since(taken.taken_at));

@@ -11,7 +11,7 @@ mod space;
 
 use std::sync::Arc;
 
-use self::page::Means;
+use self::page::WriteResources;
 use crate::base::Base;
 use crate::cache::hit::InPage;
 use crate::client::Client;
@@ -22,14 +22,14 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::reading::Readings;
-use crate::reclaim::{Reclaim, Spare};
-use crate::throttle::{Paying, Throttle};
+use crate::reclaim::{Reclaim, SpareFrames};
+use crate::throttle::{PayingCall, Throttle};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
 
 /// Why a piece stopped before its end.
-enum Stop {
+enum PieceEnd {
     Done,
     /// More frames are needed than were taken.
     Frames,
@@ -142,13 +142,13 @@ impl<P: Platform> Writing<P> {
         Ok(())
     }
 
-    fn piece_bytes(&self, payer: &Paying<'_>) -> usize {
-        let pages = if self.base.cache.rare.strikes(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(payer) };
+    fn piece_bytes(&self, payer: &PayingCall<'_>) -> usize {
+        let pages = if self.base.cache.rare.is_forced(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(payer) };
         (pages * PAGE_BYTES) as usize
     }
 
     /// Writes at least one byte of the piece; returns how many.
-    async fn write_piece(&self, payer: &Paying<'_>, offset: u64, from: &[u8]) -> Result<usize, Error> {
+    async fn write_piece(&self, payer: &PayingCall<'_>, offset: u64, from: &[u8]) -> Result<usize, Error> {
         let file = payer.file;
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
@@ -164,7 +164,7 @@ impl<P: Platform> Writing<P> {
                 left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
             };
             let mut spare = match lacking {
-                0 => Spare::none(&self.base.cache),
+                0 => SpareFrames::none(&self.base.cache),
                 // A part of the cache at a time, so that many writers in a small one all make progress.
                 _ => {
                     let most = lacking.min((self.base.cache.total_pages() / 16).max(1) as usize);
@@ -177,22 +177,22 @@ impl<P: Platform> Writing<P> {
                 file,
                 offset + done as u64,
                 &from[done..],
-                Means { spare: &mut spare, charge: &mut charge },
+                WriteResources { spare: &mut spare, charge: &mut charge },
             );
             drop(spare);
             done += more;
             match stop {
-                Stop::Done => break,
-                Stop::Discarded => return Err(Error::Discarded),
-                Stop::Frames if done > 0 => break,
-                Stop::Frames => frames_min = 1,
-                Stop::Page(page) => {
-                    let brings = self.reading.of(payer.call.file).bring(&payer.call, page..page + 1);
+                PieceEnd::Done => break,
+                PieceEnd::Discarded => return Err(Error::Discarded),
+                PieceEnd::Frames if done > 0 => break,
+                PieceEnd::Frames => frames_min = 1,
+                PieceEnd::Page(page) => {
+                    let brings = self.reading.of(payer.call.file).fetch(&payer.call, page..page + 1);
                     payer.call.waits(&self.base, Delay::Read, brings).await?;
                     brought = true;
                 }
-                Stop::Cutting => file.queue.until(|| (!lock(&file.state).host.is_cutting()).then_some(())).await,
-                Stop::Busy => self.base.pass().await,
+                PieceEnd::Cutting => file.queue.until(|| (!lock(&file.state).host.is_cutting()).then_some(())).await,
+                PieceEnd::Busy => self.base.pass().await,
             }
         }
         let dirtied = charge.spent();

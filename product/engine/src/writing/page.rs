@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_frames::{FRAME_BYTES, FrameId};
 
-use super::{Stop, Writing};
+use super::{PieceEnd, Writing};
 use crate::cache::hit::InPage;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
@@ -22,20 +22,20 @@ use crate::page::{
     DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
 };
 use crate::platform::Platform;
-use crate::reclaim::Spare;
+use crate::reclaim::SpareFrames;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// A write's resources for dirtying pages.
-pub(super) struct Means<'a, 'c> {
-    pub(super) spare: &'a mut Spare<'c>,
+pub(super) struct WriteResources<'a, 'c> {
+    pub(super) spare: &'a mut SpareFrames<'c>,
     pub(super) charge: &'a mut Charge,
 }
 
-impl Means<'_, '_> {
+impl WriteResources<'_, '_> {
     /// A frame to fill. Prefetches the one after it meanwhile.
-    fn frame(&mut self) -> Result<FrameId, Stop> {
-        let frame = self.spare.take().ok_or(Stop::Frames)?;
+    fn frame(&mut self) -> Result<FrameId, PieceEnd> {
+        let frame = self.spare.take().ok_or(PieceEnd::Frames)?;
         self.spare.expect_copy();
         Ok(frame)
     }
@@ -82,16 +82,16 @@ impl<P: Platform> Writing<P> {
         file: &Arc<FileInner>,
         offset: u64,
         from: &[u8],
-        mut means: Means<'_, '_>,
-    ) -> (usize, Stop) {
+        mut means: WriteResources<'_, '_>,
+    ) -> (usize, PieceEnd) {
         let mut state = lock(&file.state);
         let mut done = 0;
         while done < from.len() {
             if state.is_discarded() {
-                return (done, Stop::Discarded);
+                return (done, PieceEnd::Discarded);
             }
             if state.host.is_cutting() {
-                return (done, Stop::Cutting);
+                return (done, PieceEnd::Cutting);
             }
             let at = InPage::first(offset + done as u64, from.len() - done);
             let write = PageWrite::new(file, &state, at, &from[done..done + at.len]);
@@ -104,10 +104,15 @@ impl<P: Platform> Writing<P> {
                 file.pages.size.store(end, Ordering::Release);
             }
         }
-        (done, Stop::Done)
+        (done, PieceEnd::Done)
     }
 
-    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_, '_>) -> Result<(), Stop> {
+    fn write_page(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        means: &mut WriteResources<'_, '_>,
+    ) -> Result<(), PieceEnd> {
         match self.base.cache.frame_at(&write.file.pages, write.at.page) {
             None => self.write_absent(state, write, means),
             Some(frame) => {
@@ -129,14 +134,15 @@ impl<P: Platform> Writing<P> {
         &self,
         state: &mut FileState,
         write: &PageWrite<'_>,
-        means: &mut Means<'_, '_>,
-    ) -> Result<(), Stop> {
+        means: &mut WriteResources<'_, '_>,
+    ) -> Result<(), PieceEnd> {
         if !write.settled.contains(write.touched) {
-            return Err(Stop::Page(write.at.page));
+            return Err(PieceEnd::Page(write.at.page));
         }
         let cache = &self.base.cache;
         let index = &write.file.pages.index;
-        let room = index.room_for(&cache.nodes, write.at.page, || means.spare.take_for_index()).ok_or(Stop::Frames)?;
+        let room =
+            index.room_for(&cache.nodes, write.at.page, || means.spare.take_for_index()).ok_or(PieceEnd::Frames)?;
         let frame = means.frame()?;
         let range = write.at.range();
         cache.zero(frame, 0..range.start);
@@ -158,14 +164,14 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         frame: FrameId,
-        means: &mut Means<'_, '_>,
-    ) -> Result<(), Stop> {
+        means: &mut WriteResources<'_, '_>,
+    ) -> Result<(), PieceEnd> {
         let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
         // The read that fills a frame would overwrite the bytes; a read that completes a page does not.
         let filling = cache.pages.word(frame).any(READING) && valid.is_empty();
         if filling || !valid.union(write.settled).contains(write.touched) {
-            return Err(Stop::Page(write.at.page));
+            return Err(PieceEnd::Page(write.at.page));
         }
         self.zero_sectors(frame, write.settled.without(valid).without(write.covered()));
         cache.fill_bytes(frame, write.at.start, write.bytes);
@@ -192,12 +198,12 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         old: FrameId,
-        means: &mut Means<'_, '_>,
-    ) -> Result<(), Stop> {
+        means: &mut WriteResources<'_, '_>,
+    ) -> Result<(), PieceEnd> {
         let cache = &self.base.cache;
         let (word, valid) = (cache.pages.word(old), cache.pages.valid(old));
         if !valid.union(write.settled).contains(write.touched) {
-            return Err(Stop::Page(write.at.page));
+            return Err(PieceEnd::Page(write.at.page));
         }
         let new = means.frame()?;
         // A writer that came before the page became stable may still be copying into it. The guard that made the page
@@ -205,7 +211,7 @@ impl<P: Platform> Writing<P> {
         if !cache.pages.freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
-            return Err(Stop::Busy);
+            return Err(PieceEnd::Busy);
         }
         for sector in valid.without(write.covered()).iter() {
             cache.copy_between(old, new, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
@@ -228,7 +234,7 @@ impl<P: Platform> Writing<P> {
             self.note_dirtied(write.file, state, word.any(WRITEBACK) || self.is_unflushed(write));
         }
         self.base.local().count(Counter::PagesCopiedStable, 1);
-        cache.let_go(old);
+        cache.release_frame(old);
         cache.unguard(old);
         Ok(())
     }

@@ -22,11 +22,11 @@ fn tiny(frames: u32, hands: bool) -> Magazines {
     magazines
 }
 
-fn take(magazines: &Magazines, place: Place) -> Option<u32> {
+fn take(magazines: &Magazines, place: ListSlot) -> Option<u32> {
     magazines.allocate(place, Effort::Normal)
 }
 
-fn give(magazines: &Magazines, place: Place, frame: u32) -> Result<(), BadFree> {
+fn give(magazines: &Magazines, place: ListSlot, frame: u32) -> Result<(), BadFree> {
     magazines.free(place, frame)
 }
 
@@ -34,12 +34,12 @@ fn give(magazines: &Magazines, place: Place, frame: u32) -> Result<(), BadFree> 
 fn of_two_who_free_one_frame_one_is_told() {
     model(|| {
         let magazines = Arc::new(tiny(2, true));
-        let frame = take(&magazines, Place(0)).unwrap();
+        let frame = take(&magazines, ListSlot(0)).unwrap();
         let other = {
             let magazines = Arc::clone(&magazines);
-            thread::spawn(move || give(&magazines, Place(1), frame).is_ok())
+            thread::spawn(move || give(&magazines, ListSlot(1), frame).is_ok())
         };
-        let here = give(&magazines, Place(0), frame).is_ok();
+        let here = give(&magazines, ListSlot(0), frame).is_ok();
         assert!(here ^ other.join().unwrap(), "one of the two, and only one, is right");
         assert_eq!(magazines.free_count(), 2);
     });
@@ -50,7 +50,7 @@ fn a_frame_has_one_holder_while_threads_take_and_give() {
     model(|| {
         let magazines = Arc::new(tiny(2, false));
         let step = |magazines: &Magazines, slot: usize| {
-            let place = Place::shared(slot);
+            let place = ListSlot::shared(slot);
             let first = take(magazines, place);
             if let Some(frame) = first {
                 give(magazines, place, frame).unwrap();
@@ -67,7 +67,7 @@ fn a_frame_has_one_holder_while_threads_take_and_give() {
         assert_eq!(magazines.free_count(), 2 - count);
         // A second search finds every frame that a failed search left.
         for _ in count..2 {
-            assert!(take(&magazines, Place::shared(0)).is_some());
+            assert!(take(&magazines, ListSlot::shared(0)).is_some());
         }
     });
 }
@@ -78,12 +78,12 @@ fn two_in_one_slot_share_it() {
         let magazines = Arc::new(tiny(3, false));
         let other = {
             let magazines = Arc::clone(&magazines);
-            thread::spawn(move || take(&magazines, Place::shared(0)).unwrap())
+            thread::spawn(move || take(&magazines, ListSlot::shared(0)).unwrap())
         };
-        let here = take(&magazines, Place::shared(0)).unwrap();
+        let here = take(&magazines, ListSlot::shared(0)).unwrap();
         let there = other.join().unwrap();
         assert_ne!(here, there);
-        give(&magazines, Place::shared(0), there).unwrap();
+        give(&magazines, ListSlot::shared(0), there).unwrap();
         assert_eq!(magazines.free_count(), 2);
     });
 }
@@ -92,20 +92,20 @@ fn two_in_one_slot_share_it() {
 fn a_frame_freed_while_another_thread_searches_is_not_lost() {
     model(|| {
         let magazines = Arc::new(tiny(1, true));
-        let frame = take(&magazines, Place(0)).unwrap();
+        let frame = take(&magazines, ListSlot(0)).unwrap();
         let other = {
             let magazines = Arc::clone(&magazines);
-            thread::spawn(move || take(&magazines, Place(1)))
+            thread::spawn(move || take(&magazines, ListSlot(1)))
         };
-        give(&magazines, Place(0), frame).unwrap();
+        give(&magazines, ListSlot(0), frame).unwrap();
         match other.join().unwrap() {
             Some(found) => assert_eq!((found, magazines.free_count()), (frame, 0)),
             None => {
                 // The frame may be in the first thread's hand, until that thread's next call gives
                 // it up.
-                assert_eq!(take(&magazines, Place(0)), Some(frame));
-                give(&magazines, Place(0), frame).unwrap();
-                assert_eq!(take(&magazines, Place(1)), Some(frame));
+                assert_eq!(take(&magazines, ListSlot(0)), Some(frame));
+                give(&magazines, ListSlot(0), frame).unwrap();
+                assert_eq!(take(&magazines, ListSlot(1)), Some(frame));
             }
         }
     });

@@ -24,7 +24,7 @@ mod states;
 mod tests;
 
 use crate::Effort;
-use crate::cpu::{self, Place};
+use crate::cpu::{self, ListSlot};
 use crate::sync::SpinLock;
 use crate::sync::atomic::Ordering;
 use hand::{HAND_BATCH, Hand};
@@ -73,7 +73,7 @@ impl Magazines {
     }
 
     /// Takes up to `count` frames and hands each to `take`; returns their number. `take` may call the allocator.
-    pub(crate) fn allocate_bulk(&self, place: Place, count: u32, effort: Effort, mut take: impl FnMut(u32)) -> u32 {
+    pub(crate) fn allocate_bulk(&self, place: ListSlot, count: u32, effort: Effort, mut take: impl FnMut(u32)) -> u32 {
         let place = place.or_settle();
         let mut frames = [0; BATCH_MAX];
         let mut taken = 0;
@@ -100,7 +100,7 @@ impl Magazines {
     }
 
     #[inline]
-    pub(crate) fn allocate(&self, place: Place, effort: Effort) -> Option<u32> {
+    pub(crate) fn allocate(&self, place: ListSlot, effort: Effort) -> Option<u32> {
         if let Some(hand) = self.own_hand(place)
             && self.plenty(effort)
             && let Some(frame) = hand.pop()
@@ -112,7 +112,7 @@ impl Magazines {
     }
 
     #[inline]
-    pub(crate) fn free(&self, place: Place, frame: u32) -> Result<(), BadFree> {
+    pub(crate) fn free(&self, place: ListSlot, frame: u32) -> Result<(), BadFree> {
         let hand = self.own_hand(place);
         let place = if hand.is_some() { place } else { place.or_settle() };
         self.states.take_back(frame, place.slot())?;
@@ -124,7 +124,7 @@ impl Magazines {
 
     /// The hand of the caller's slot, if there is one and only the caller uses it.
     #[inline]
-    fn own_hand(&self, place: Place) -> Option<&Hand> {
+    fn own_hand(&self, place: ListSlot) -> Option<&Hand> {
         self.hands.get(place.own_slot())
     }
 
@@ -136,7 +136,7 @@ impl Magazines {
     }
 
     #[inline(never)]
-    fn allocate_further(&self, place: Place, effort: Effort) -> Option<u32> {
+    fn allocate_further(&self, place: ListSlot, effort: Effort) -> Option<u32> {
         let place = place.or_settle();
         let mut frame = [0];
         (self.gather(place, effort, &mut frame) == 1).then(|| {
@@ -146,7 +146,7 @@ impl Magazines {
     }
 
     /// Takes up to `out.len()` frames, at most [`BATCH_MAX`].
-    fn gather(&self, place: Place, effort: Effort, out: &mut [u32]) -> usize {
+    fn gather(&self, place: ListSlot, effort: Effort, out: &mut [u32]) -> usize {
         let mut taken = 0;
         if self.plenty(effort) {
             let mut magazine = self.slots[place.slot()].lock();
@@ -171,7 +171,7 @@ impl Magazines {
 
     /// Takes frames when they are few: keeps nothing aside, and empties others' magazines.
     #[cold]
-    fn gather_rest(&self, place: Place, effort: Effort, out: &mut [u32]) -> usize {
+    fn gather_rest(&self, place: ListSlot, effort: Effort, out: &mut [u32]) -> usize {
         self.empty_own(place);
         let [mut taken] = self.shared.take(effort, [&mut *out]);
         if taken < out.len() && effort != Effort::NoRetry {
@@ -182,10 +182,10 @@ impl Magazines {
         taken
     }
 
-    /// Frees a frame for which there is no hand or no room in it, or when frames are few. The frames that have been in the
-    /// hand and in the magazine longest make room.
+    /// Frees a frame for which there is no hand or no room in it, or when frames are few. The frames that have been in
+    /// the hand and in the magazine longest make room.
     #[inline(never)]
-    fn free_further(&self, place: Place, frame: u32) {
+    fn free_further(&self, place: ListSlot, frame: u32) {
         if self.shared.is_short() {
             self.shared.give(&[frame]);
             if self.shared.is_short() {
@@ -208,7 +208,7 @@ impl Magazines {
     }
 
     /// Shares all frames that the caller's slot keeps aside.
-    fn empty_own(&self, place: Place) {
+    fn empty_own(&self, place: ListSlot) {
         if let Some(hand) = self.own_hand(place) {
             self.empty_hand(hand);
         }
@@ -216,7 +216,7 @@ impl Magazines {
     }
 
     #[cold]
-    fn empty_others(&self, place: Place) {
+    fn empty_others(&self, place: ListSlot) {
         for slot in (0..self.slots.len()).filter(|slot| *slot != place.own_slot()) {
             if let Some(hand) = self.hands.get(slot).filter(|hand| hand.len() > 0) {
                 cpu::while_unowned(slot, || self.empty_hand(hand));

@@ -161,10 +161,10 @@ fn bad_frees_say_what_happened_before() {
     assert!(said(5).ends_with("(nothing happened to it before)"));
     assert!(said(1 << 14).contains("no such frame: it has 16384 frames"));
     assert!(said(u32::MAX).contains("no such frame"));
-    let allocated = magazines.allocate(Place::shared(21), Effort::Normal).unwrap();
-    magazines.free(Place::shared(30), allocated).unwrap();
+    let allocated = magazines.allocate(ListSlot::shared(21), Effort::Normal).unwrap();
+    magazines.free(ListSlot::shared(30), allocated).unwrap();
     let free = BadFree::Free { frame: allocated, allocated_in: 21, freed_in: 30 };
-    assert_eq!(magazines.free(Place::shared(4), allocated), Err(free));
+    assert_eq!(magazines.free(ListSlot::shared(4), allocated), Err(free));
     assert!(free.to_string().ends_with("already (its last events: allocated in slot 21, then freed in slot 30)"));
     check(&magazines, 1 << 14, 0);
 }
@@ -212,8 +212,8 @@ fn magazines_never_grow() {
     for frames in [64, 300, 4096, 1 << 15] {
         let magazines = Magazines::new(frames);
         let taken: Vec<u32> = std::iter::from_fn(|| single(&magazines)).collect();
-        taken.iter().for_each(|frame| magazines.free(Place::shared(3), *frame).unwrap());
-        magazines.allocate_bulk(Place::shared(3), 1, Effort::Normal, |_| {});
+        taken.iter().for_each(|frame| magazines.free(ListSlot::shared(3), *frame).unwrap());
+        magazines.allocate_bulk(ListSlot::shared(3), 1, Effort::Normal, |_| {});
         let capacities = magazines.slots.iter().map(|slot| slot.lock().capacity());
         assert_eq!(capacities.max(), Some(magazines.magazine_frames));
     }

@@ -7,7 +7,7 @@ struct Segments {
     calls: BytesMut,
 }
 
-impl Machine for Segments {
+impl ProtocolMachine for Segments {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         self.calls.unsplit(input.split());
         Ok(())

@@ -6,11 +6,11 @@ use std::thread;
 
 use afflux_budget::RememberedPrices;
 
-use super::{Event, Governor, Options, What};
+use super::{Event, EventKind, Governor, Options};
+use crate::fake_host::{FakeHost, MB};
 use crate::host::Disk;
 use crate::journal::{Journal, JournalError};
 use crate::law::Values;
-use crate::made_up::{MB, Tree};
 
 const SECOND: u64 = 1_000_000_000;
 const BY_OTHERS: Values = Values { strict: true, ratio_ppm: 42 };
@@ -23,20 +23,20 @@ fn all() -> Options {
     Options { budget_ns: Some(SECOND), ..Options::default() }
 }
 
-fn start(tree: &Tree, options: Options) -> Governor {
+fn start(tree: &FakeHost, options: Options) -> Governor {
     Governor::start(tree.host(), options, &tree.run()).map(|started| started.0).unwrap()
 }
 
-fn values(tree: &Tree, bdi: &str) -> Values {
+fn values(tree: &FakeHost, bdi: &str) -> Values {
     tree.host().values(bdi).unwrap().unwrap()
 }
 
-fn has(events: &[Event], bdi: &str, is: impl Fn(&What) -> bool) -> bool {
+fn has(events: &[Event], bdi: &str, is: impl Fn(&EventKind) -> bool) -> bool {
     events.iter().any(|event| event.bdi == bdi && is(&event.what))
 }
 
 /// A disk `sdb` that has proven to write this many MB/s.
-fn shown(tree: &Tree, governor: &mut Governor, mb_per_s: u64) {
+fn shown(tree: &FakeHost, governor: &mut Governor, mb_per_s: u64) {
     governor.look(&nothing_known).unwrap();
     let at = RefCell::new(0);
     for half_second in 0..20 {
@@ -49,25 +49,28 @@ fn shown(tree: &Tree, governor: &mut Governor, mb_per_s: u64) {
 
 #[test]
 fn a_disk_is_held_to_its_budget_and_has_its_own_way_again_in_the_end() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| matches!(what, What::Limited { bytes_per_second: None, .. })), "{events:?}");
+    assert!(
+        has(&events, "8:16", |what| matches!(what, EventKind::Limited { bytes_per_second: None, .. })),
+        "{events:?}"
+    );
     shown(&tree, &mut governor, 25);
     let held = values(&tree, "8:16");
     // 25 MB/s for a second, plus a third, of 4.8 GB.
     assert!(held.strict && held.ratio_ppm.abs_diff(6_944) < 700, "{held:?}");
     assert!(Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
     let events = governor.end().unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::PutBack), "{events:?}");
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);
     assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
 }
 
 #[test]
 fn what_is_fast_enough_is_let_go() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 5000);
@@ -77,7 +80,7 @@ fn what_is_fast_enough_is_let_go() {
 
 #[test]
 fn one_that_is_killed_is_made_up_for_by_the_next() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 25);
@@ -85,20 +88,20 @@ fn one_that_is_killed_is_made_up_for_by_the_next() {
     drop(governor);
     assert!(values(&tree, "8:16").strict);
     let (governor, events, _) = Governor::start(tree.host(), all(), &tree.run()).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::PutBack), "{events:?}");
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);
     drop(governor);
 }
 
 #[test]
 fn what_others_change_is_told_once_and_left_as_it_is() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 25);
     tree.bdi("8:16", BY_OTHERS);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::Foreign(BY_OTHERS)), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::Foreign(BY_OTHERS)), "{events:?}");
     assert!(governor.look(&nothing_known).unwrap().is_empty());
     assert!(governor.end().unwrap().is_empty());
     assert_eq!(values(&tree, "8:16"), BY_OTHERS);
@@ -106,7 +109,7 @@ fn what_others_change_is_told_once_and_left_as_it_is() {
 
 #[test]
 fn only_one_of_the_two_files_changed_by_others_is_theirs_too() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 25);
@@ -119,12 +122,12 @@ fn only_one_of_the_two_files_changed_by_others_is_theirs_too() {
 
 #[test]
 fn what_was_set_before_is_governed_by_name_only() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     tree.bdi("8:16", BY_OTHERS);
     let mut governor = start(&tree, all());
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::Foreign(BY_OTHERS)), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::Foreign(BY_OTHERS)), "{events:?}");
     governor.end().unwrap();
     let named = Options { devices: vec![("sdb".to_owned(), Some(SECOND))], ..Options::default() };
     let mut governor = start(&tree, named);
@@ -136,7 +139,7 @@ fn what_was_set_before_is_governed_by_name_only() {
 
 #[test]
 fn devices_come_go_and_come_again_as_others() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     let mut governor = start(&tree, all());
     assert!(governor.look(&nothing_known).unwrap().is_empty());
     tree.disk("sdb", "8:16", 1);
@@ -146,21 +149,21 @@ fn devices_come_go_and_come_again_as_others() {
     tree.unplug("sdb", "8:16");
     governor.sample(99 * SECOND);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::Gone), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::Gone), "{events:?}");
     // Another device gets the same name between two looks. The first device's speed does not apply.
     tree.disk("sdb", "8:16", 2);
     governor.look(&nothing_known).unwrap();
     assert!(values(&tree, "8:16").ratio_ppm > 4 * held.ratio_ppm);
     tree.disk("sdb", "8:16", 3);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::Gone), "{events:?}");
-    assert!(!has(&events, "8:16", |what| matches!(what, What::Foreign(_))), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::Gone), "{events:?}");
+    assert!(!has(&events, "8:16", |what| matches!(what, EventKind::Foreign(_))), "{events:?}");
     assert!(values(&tree, "8:16").strict, "met and held in the same look");
 }
 
 #[test]
 fn a_medium_that_is_put_in_is_noticed() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     tree.write("sys/devices/sdb/size", "0\n");
     let mut governor = start(&tree, all());
@@ -174,7 +177,7 @@ fn a_medium_that_is_put_in_is_noticed() {
 
 #[test]
 fn a_device_that_goes_between_two_reads_is_nobodys_trouble() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     for (name, number) in [("sdb", "8:16"), ("sdc", "8:32")] {
         tree.disk(name, number, 1);
     }
@@ -186,7 +189,7 @@ fn a_device_that_goes_between_two_reads_is_nobodys_trouble() {
     }
     tree.write("proc/vmstat", "nr_dirty_threshold 500000\nnr_dirty_background_threshold 250000\n");
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:32", |what| matches!(what, What::Limited { .. })), "{events:?}");
+    assert!(has(&events, "8:32", |what| matches!(what, EventKind::Limited { .. })), "{events:?}");
     assert!(events.iter().all(|event| event.bdi == "8:32"), "{events:?}");
     governor.end().unwrap();
 }
@@ -209,7 +212,7 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
     let sets = 1_u32..1 << FILES.len();
     let disk = |set: u32| (format!("sd{set}"), format!("8:{set}"));
     for is_held in [false, true] {
-        let tree = Tree::new();
+        let tree = FakeHost::new();
         tree.disk("sd0", "8:0", 1);
         sets.clone().for_each(|set| tree.disk(&disk(set).0, &disk(set).1, 1));
         let go = || {
@@ -228,7 +231,9 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
         let look = |governor: &mut Governor, at| {
             governor.sample(at * SECOND);
             let events = governor.look(&nothing_known).unwrap();
-            let is_told = |event: &&Event| matches!(event.what, What::Refused(_) | What::Alone(_) | What::Foreign(_));
+            let is_told = |event: &&Event| {
+                matches!(event.what, EventKind::Refused(_) | EventKind::Alone(_) | EventKind::Foreign(_))
+            };
             assert_eq!(events.iter().find(is_told), None);
         };
         look(&mut governor, 1);
@@ -263,7 +268,7 @@ fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
 
 #[test]
 fn a_device_that_goes_between_being_read_and_being_written_is_nobodys_trouble() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     // With so many devices the journal fills a pipe: the governor blocks between its reads and its writes until the
     // test empties the pipe.
     let numbers: Vec<String> = (0..400).map(|minor| format!("259:{minor}")).collect();
@@ -285,12 +290,12 @@ fn a_device_that_goes_between_being_read_and_being_written_is_nobodys_trouble() 
     });
     let events = governor.look(&nothing_known).unwrap();
     assert!(going.join().unwrap() > 1 << 16, "it would not have waited");
-    assert_eq!(events.iter().find(|event| !matches!(event.what, What::Limited { .. })), None);
+    assert_eq!(events.iter().find(|event| !matches!(event.what, EventKind::Limited { .. })), None);
     for number in numbers.iter().filter(|number| !["259:0", "259:7", "259:8"].contains(&number.as_str())) {
         assert!(values(&tree, number).strict, "{number}");
     }
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "259:0", |what| *what == What::Gone), "{events:?}");
+    assert!(has(&events, "259:0", |what| *what == EventKind::Gone), "{events:?}");
     assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().devices.contains_key("259:0"));
     governor.end().unwrap();
     assert_eq!(values(&tree, "259:399"), Values::KERNELS);
@@ -298,7 +303,7 @@ fn a_device_that_goes_between_being_read_and_being_written_is_nobodys_trouble() 
 
 #[test]
 fn a_drive_whose_medium_goes_is_no_longer_held_and_the_next_medium_is_new() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 5);
@@ -306,16 +311,19 @@ fn a_drive_whose_medium_goes_is_no_longer_held_and_the_next_medium_is_new() {
     assert!(held.strict);
     tree.medium("sdb", 2, 0);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::PutBack), "{events:?}");
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);
     assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
     tree.medium("sdb", 3, 4000);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| matches!(what, What::Limited { bytes_per_second: None, .. })), "{events:?}");
+    assert!(
+        has(&events, "8:16", |what| matches!(what, EventKind::Limited { bytes_per_second: None, .. })),
+        "{events:?}"
+    );
     // The media are exchanged between two looks; values that another program has set stay.
     tree.medium("sdb", 4, 4000);
     let events = governor.look(&nothing_known).unwrap();
-    assert!(!has(&events, "8:16", |what| matches!(what, What::Foreign(_))), "{events:?}");
+    assert!(!has(&events, "8:16", |what| matches!(what, EventKind::Foreign(_))), "{events:?}");
     assert!(values(&tree, "8:16").ratio_ppm > 4 * held.ratio_ppm);
     tree.bdi("8:16", BY_OTHERS);
     tree.medium("sdb", 5, 0);
@@ -327,20 +335,20 @@ fn a_drive_whose_medium_goes_is_no_longer_held_and_the_next_medium_is_new() {
 
 #[test]
 fn a_medium_that_goes_while_no_governor_runs_is_made_up_for_by_the_next() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     shown(&tree, &mut governor, 5);
     drop(governor);
     tree.medium("sdb", 2, 4000);
     let (_governor, events, _) = Governor::start(tree.host(), all(), &tree.run()).unwrap();
-    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert!(has(&events, "8:16", |what| *what == EventKind::PutBack), "{events:?}");
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);
 }
 
 #[test]
 fn nonsense_in_a_devices_files_is_that_devices_trouble_alone() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     for (name, number) in [("sdb", "8:16"), ("sdc", "8:32")] {
         tree.disk(name, number, 1);
     }
@@ -355,20 +363,23 @@ fn nonsense_in_a_devices_files_is_that_devices_trouble_alone() {
     let mut governor = start(&tree, all());
     let events = governor.look(&nothing_known).unwrap();
     governor.sample(SECOND);
-    assert!(has(&events, "8:16", |what| matches!(what, What::Alone(why) if why.contains("no sense"))), "{events:?}");
-    assert!(has(&events, "8:32", |what| matches!(what, What::Limited { .. })), "{events:?}");
+    assert!(
+        has(&events, "8:16", |what| matches!(what, EventKind::Alone(why) if why.contains("no sense"))),
+        "{events:?}"
+    );
+    assert!(has(&events, "8:32", |what| matches!(what, EventKind::Limited { .. })), "{events:?}");
     assert!(governor.look(&nothing_known).unwrap().is_empty(), "it is reported once");
     governor.end().unwrap();
 }
 
 #[test]
 fn a_dry_run_changes_nothing_and_needs_no_lock() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let first = start(&tree, all());
     let mut dry = start(&tree, Options { dry_run: true, ..all() });
     let events = dry.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| matches!(what, What::Limited { .. })), "{events:?}");
+    assert!(has(&events, "8:16", |what| matches!(what, EventKind::Limited { .. })), "{events:?}");
     assert!(dry.look(&nothing_known).unwrap().is_empty());
     assert_eq!(values(&tree, "8:16"), Values::KERNELS);
     drop(first);
@@ -376,7 +387,7 @@ fn a_dry_run_changes_nothing_and_needs_no_lock() {
 
 #[test]
 fn a_second_governor_changes_nothing() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut first = start(&tree, all());
     first.look(&nothing_known).unwrap();
@@ -388,7 +399,7 @@ fn a_second_governor_changes_nothing() {
 
 #[test]
 fn a_journal_that_makes_no_sense_is_put_aside_and_told() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     tree.write("run/govern.json", "{{{{");
     let (_governor, _, warning) = Governor::start(tree.host(), all(), &tree.run()).unwrap();
@@ -398,7 +409,7 @@ fn a_journal_that_makes_no_sense_is_put_aside_and_told() {
 
 #[test]
 fn what_is_known_of_a_device_is_in_force_at_once() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let kept =
         RememberedPrices { write_run_ns: 1000, write_mib_ns: 200_000_000, read_run_ns: 1000, read_mib_ns: 1_000_000 };
@@ -406,7 +417,8 @@ fn what_is_known_of_a_device_is_in_force_at_once() {
     let mut governor = start(&tree, Options { known_only: true, ..all() });
     tree.disk("sdc", "8:32", 2);
     let events = governor.look(&known).unwrap();
-    let of_sdb = |what: &What| matches!(what, What::Limited { bytes_per_second: Some(speed), .. } if speed / MB == 5);
+    let of_sdb =
+        |what: &EventKind| matches!(what, EventKind::Limited { bytes_per_second: Some(speed), .. } if speed / MB == 5);
     assert!(has(&events, "8:16", of_sdb), "{events:?}");
     assert_eq!(values(&tree, "8:32"), Values::KERNELS, "for one look only, what is not known is left alone");
     governor.end().unwrap();
@@ -414,21 +426,21 @@ fn what_is_known_of_a_device_is_in_force_at_once() {
 
 #[test]
 fn a_device_named_off_is_left_alone_and_a_part_names_its_disk() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     for (name, number) in [("sdb", "8:16"), ("sdc", "8:32")] {
         tree.disk(name, number, 1);
     }
     tree.partition("sdb", "sdb1", "8:17");
     let mut governor = start(&tree, Options { devices: vec![("sdb1".to_owned(), None)], ..all() });
     let events = governor.look(&nothing_known).unwrap();
-    assert!(has(&events, "8:16", |what| matches!(what, What::Alone(_))), "{events:?}");
+    assert!(has(&events, "8:16", |what| matches!(what, EventKind::Alone(_))), "{events:?}");
     assert_eq!((values(&tree, "8:16"), values(&tree, "8:32").strict), (Values::KERNELS, true));
     governor.end().unwrap();
 }
 
 #[test]
 fn nothing_is_changed_that_could_not_be_written_down_before() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 1);
     let mut governor = start(&tree, all());
     // This directory has the name of the new journal's file, so that the journal cannot be replaced.

@@ -2,10 +2,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{HostError, Kind};
+use crate::fake_host::FakeHost;
 use crate::law::Values;
-use crate::made_up::Tree;
 
-fn why(tree: &Tree, bdi: &str) -> String {
+fn why(tree: &FakeHost, bdi: &str) -> String {
     match tree.host().kind(bdi) {
         Some(Kind::Alone { why, .. }) => why.to_owned(),
         other => panic!("{bdi}: {other:?}"),
@@ -14,7 +14,7 @@ fn why(tree: &Tree, bdi: &str) -> String {
 
 #[test]
 fn what_is_no_disk_has_a_reason() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.write(
         "proc/self/mountinfo",
         "garbage\n30 1 0:45 / /net rw - nfs4 server:/x rw\n31 1 0:46 / /f rw shared:1 - fuse.sshfs ssh rw\n",
@@ -42,7 +42,7 @@ fn what_is_no_disk_has_a_reason() {
 
 #[test]
 fn a_disk_is_found_by_its_parts_and_by_its_btrfs() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 4);
     tree.partition("sdb", "sdb1", "8:17");
     let host = tree.host();
@@ -68,7 +68,7 @@ fn a_disk_is_found_by_its_parts_and_by_its_btrfs() {
 
 #[test]
 fn mounts_of_a_disk_are_those_of_its_parts_and_of_what_is_made_from_them() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 4);
     tree.partition("sdb", "sdb1", "8:17");
     tree.disk("dm-0", "253:0", 5);
@@ -85,7 +85,7 @@ fn mounts_of_a_disk_are_those_of_its_parts_and_of_what_is_made_from_them() {
 
 #[test]
 fn values_that_make_no_sense_and_kernels_that_are_too_old_are_told() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 4);
     let host = tree.host();
     assert_eq!(host.values("8:16").unwrap(), Some(Values::KERNELS));

@@ -1,8 +1,8 @@
 use std::fs;
 
 use super::{Journal, JournalError, Locked, restore};
+use crate::fake_host::FakeHost;
 use crate::law::Values;
-use crate::made_up::Tree;
 
 const OURS: Values = Values { strict: true, ratio_ppm: 5_000 };
 
@@ -14,7 +14,7 @@ fn journal(ours: &str, sequence: u64) -> String {
     )
 }
 
-fn values(tree: &Tree) -> Values {
+fn values(tree: &FakeHost) -> Values {
     tree.host().values("8:16").unwrap().unwrap()
 }
 
@@ -31,7 +31,7 @@ fn what_one_that_died_has_set_is_put_back_and_what_others_set_is_not() {
         // Another device under the same number.
         ("[5000]", 3, OURS, OURS),
     ] {
-        let tree = Tree::new();
+        let tree = FakeHost::new();
         tree.disk("sdb", "8:16", 4);
         tree.bdi("8:16", found);
         tree.write("run/govern.json", &journal(ours, sequence));
@@ -44,7 +44,7 @@ fn what_one_that_died_has_set_is_put_back_and_what_others_set_is_not() {
 
 #[test]
 fn one_that_cannot_be_put_back_keeps_no_other_from_it_and_stays_written_down() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     for (name, number) in [("sdb", "8:16"), ("sdc", "8:32")] {
         tree.disk(name, number, 4);
         tree.bdi(number, OURS);
@@ -64,7 +64,7 @@ fn one_that_cannot_be_put_back_keeps_no_other_from_it_and_stays_written_down() {
 
 #[test]
 fn what_stood_before_a_reboot_is_nothing() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     tree.disk("sdb", "8:16", 4);
     tree.bdi("8:16", OURS);
     tree.write("run/govern.json", &journal("[5000]", 4));
@@ -75,7 +75,7 @@ fn what_stood_before_a_reboot_is_nothing() {
 
 #[test]
 fn a_second_governor_is_refused_and_told_which_runs() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     let first = Locked::new(&tree.run()).unwrap();
     let error = Locked::new(&tree.run()).unwrap_err();
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
@@ -86,7 +86,7 @@ fn a_second_governor_is_refused_and_told_which_runs() {
 
 #[test]
 fn a_file_that_makes_no_sense_is_told_with_what_to_do() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     for text in
         ["", "{", "[]", r#"{"version":9,"boot_id":"one","pid":1,"devices":{}}"#, "\u{0}\u{0}", &"x".repeat(2 << 20)]
     {

@@ -35,7 +35,7 @@ const SLACK_PART: u64 = 8;
 
 /// The machine's current dirty limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct MachineLimits {
     /// The dirty limit.
     pub dirty_bytes: u64,
     /// The background threshold.
@@ -44,7 +44,7 @@ pub struct Machine {
 
 /// The target for a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Target {
     /// Time that it may owe.
     pub budget_ns: u64,
     /// Bytes that the device writes in that time, as far as its speed is known.
@@ -68,7 +68,7 @@ pub enum Choice {
 }
 
 /// The limit that keeps a device to its budget. `in_force_ppm` is its current share.
-pub fn choose(wanted: &Wanted, machine: Machine, in_force_ppm: Option<u32>) -> Choice {
+pub fn choose(wanted: &Target, machine: MachineLimits, in_force_ppm: Option<u32>) -> Choice {
     let dirty = u128::from(machine.dirty_bytes.max(1));
     // The kernel does the same if the background line is not below the limit.
     let background = u128::from(machine.background_bytes).min(dirty / 2);

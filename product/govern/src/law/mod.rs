@@ -1,18 +1,18 @@
 //! The decisions, from plain values.
 //!
 //! Owns: a device's speed (`speed`), whether it always had bytes to write (`backlog`), the limit that follows
-//! (`limit`), the origin of a device's values (`seat`).
+//! (`limit`), the origin of a device's values (`ownership`).
 //! Does not own: reading and writing values; time.
 //! Invariants: pure functions: the same calls give the same answers. Integers only.
 
 mod backlog;
 mod limit;
-mod seat;
+mod ownership;
 mod speed;
 
 pub use backlog::{Backlog, Flow};
-pub use limit::{BUDGET_NS_MAX, BUDGET_NS_MIN, Choice, DEFAULT_BUDGET_NS, Machine, Wanted, choose};
-pub use seat::{Seat, Step, Values};
+pub use limit::{BUDGET_NS_MAX, BUDGET_NS_MIN, Choice, DEFAULT_BUDGET_NS, MachineLimits, Target, choose};
+pub use ownership::{Ownership, Step, Values};
 pub use speed::{Counters, Speed};
 
 /// A millisecond in ns.

@@ -6,7 +6,7 @@
 //! Invariants: the first write to a file opens it for writing. A descriptor in use by the kernel stays open, since the
 //! request holds a reference. A descriptor that a writer has kept stays open, too.
 
-mod spare;
+mod spare_descriptors;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use afflux_engine::DeviceError;
 use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
-use self::spare::Spare;
-pub use self::spare::SpareDescriptors;
+pub use self::spare_descriptors::SpareDescriptors;
+use self::spare_descriptors::SpareMember;
 use super::error_of;
 use super::turns::Turns;
 use crate::reopen::open_without_waiting;
@@ -58,7 +58,7 @@ const CARRIES_ALL: u8 = 2;
 pub struct HostFile {
     descriptors: Mutex<Descriptors>,
     /// The pool that counts the descriptors this file opens itself.
-    spare: Option<Spare>,
+    spare: Option<SpareMember>,
     turns: Arc<Turns>,
     /// The writes that are possible whatever happens to the process's other descriptors.
     carries: AtomicU8,
@@ -82,9 +82,9 @@ struct Descriptors {
 }
 
 /// Descriptors taken from a file. Dropping this closes them, which may take the host long.
-pub struct TakenBack(Descriptors);
+pub struct RevokedDescriptors(Descriptors);
 
-impl TakenBack {
+impl RevokedDescriptors {
     /// The descriptor that the file was given.
     pub fn given(&self) -> Option<&OwnedFd> {
         self.0.given.as_deref()
@@ -156,10 +156,10 @@ impl HostFile {
     /// A file without a descriptor; [`HostFile::lend`] gives it one. `pool` counts the descriptors that the file opens
     /// itself, and closes some when there are too many.
     pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
-        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(Spare::new(pool, me.clone()))))
+        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(SpareMember::new(pool, me.clone()))))
     }
 
-    fn with(fd: Option<OwnedFd>, spare: Option<Spare>) -> Self {
+    fn with(fd: Option<OwnedFd>, spare: Option<SpareMember>) -> Self {
         Self {
             descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
             spare,
@@ -178,25 +178,25 @@ impl HostFile {
     }
 
     /// Requests that a sync makes the file's current times and mode durable with its bytes. The next sync that reaches
-    /// the host does so ([`HostFile::is_wholly_synced`]). Returns the number of this request.
-    pub fn want_wholly_synced(&self) -> u64 {
+    /// the host does so ([`HostFile::is_metadata_synced`]). Returns the number of this request.
+    pub fn request_metadata_sync(&self) -> u64 {
         self.wholly_wanted.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     /// Whether a sync since that request has made times and mode durable. No sync has if there were no bytes to make
     /// durable, or if it failed.
-    pub fn is_wholly_synced(&self, wanted: u64) -> bool {
+    pub fn is_metadata_synced(&self, wanted: u64) -> bool {
         self.wholly_synced.load(Ordering::SeqCst) >= wanted
     }
 
     /// The last request, if no completed sync has fulfilled it.
-    pub(super) fn wholly_to_sync(&self) -> Option<u64> {
+    pub(super) fn pending_metadata_sync(&self) -> Option<u64> {
         let wanted = self.wholly_wanted.load(Ordering::SeqCst);
-        (!self.is_wholly_synced(wanted)).then_some(wanted)
+        (!self.is_metadata_synced(wanted)).then_some(wanted)
     }
 
     /// Records a completed sync that began after that request.
-    pub(super) fn note_wholly_synced(&self, wanted: u64) {
+    pub(super) fn note_metadata_synced(&self, wanted: u64) {
         self.wholly_synced.fetch_max(wanted, Ordering::SeqCst);
     }
 
@@ -219,14 +219,14 @@ impl HostFile {
     /// Takes all its descriptors, which the caller closes; those in use close after their last use. Requests fail from
     /// now on, until the file is lent another descriptor. Does not block.
     #[must_use = "they are closed where this is dropped, which may block"]
-    pub fn take_back(&self) -> TakenBack {
+    pub fn take_back(&self) -> RevokedDescriptors {
         let mut descriptors = self.lock();
         let direct_refused = descriptors.direct_refused;
         self.carries.store(CARRIES_NONE, Ordering::SeqCst);
         let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
         drop(descriptors);
         self.closed(old.spare_count());
-        TakenBack(old)
+        RevokedDescriptors(old)
     }
 
     /// Closes the idle descriptors that it opened itself.

@@ -16,7 +16,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::file::{Growth, HostFile, Path, Use};
-use super::turns::{Begins, Share, Turn, Turns, Write};
+use super::turns::{Begins, Turn, Turns, Write, WriteSharing};
 use super::{Core, error_of};
 use crate::pool::Lane;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
@@ -102,7 +102,7 @@ impl Flight {
     }
 
     /// The turns of the file and this flight's share in them; none if it needs no turn.
-    pub(super) fn share(&mut self) -> Option<(Arc<Turns>, Share)> {
+    pub(super) fn share(&mut self) -> Option<(Arc<Turns>, WriteSharing)> {
         let file = self.file()?;
         match self.operation() {
             Operation::Write { offset, len } if self.core().is_direct() => {
@@ -111,10 +111,12 @@ impl Flight {
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
                 let growth = file.growth(end);
                 let share = match growth {
-                    Growth::None if whole => Share::Together,
-                    Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => Share::Longer,
-                    Growth::WholePages if whole => Share::Together,
-                    _ => Share::Alone,
+                    Growth::None if whole => WriteSharing::Together,
+                    Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => {
+                        WriteSharing::Longer
+                    }
+                    Growth::WholePages if whole => WriteSharing::Together,
+                    _ => WriteSharing::Alone,
                 };
                 let turns = Arc::clone(file.turns());
                 self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
@@ -177,7 +179,7 @@ impl Flight {
             turn.wrote(end);
         }
         if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
-            file.note_wholly_synced(wanted);
+            file.note_metadata_synced(wanted);
         }
         if let Some(request) = self.request.take() {
             request.complete(result);
@@ -237,7 +239,7 @@ impl Flight {
         }
         self.cut(len);
         if operation == Operation::Sync {
-            self.wholly = self.file().and_then(HostFile::wholly_to_sync);
+            self.wholly = self.file().and_then(HostFile::pending_metadata_sync);
         }
         let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
         let done = self.done;

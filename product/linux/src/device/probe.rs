@@ -51,7 +51,7 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
         // and a file that refuses O_DIRECT is read buffered.
         Err(_) => return Access::Direct { block_bytes: ALIGN_MAX, memory_align: ALIGN_MAX },
     };
-    if let Some((offset_align, memory_align)) = told_alignment(file.as_fd()) {
+    if let Some((offset_align, memory_align)) = reported_alignment(file.as_fd()) {
         if offset_align == 0 || memory_align == 0 {
             return buffered("O_DIRECT is refused".to_owned());
         }
@@ -137,7 +137,7 @@ fn scratch_file(directory: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errn
 }
 
 /// The alignment of offsets and of memory that the kernel reports (since 6.1); 0 means 'no O_DIRECT'.
-fn told_alignment(file: BorrowedFd<'_>) -> Option<(u32, u32)> {
+fn reported_alignment(file: BorrowedFd<'_>) -> Option<(u32, u32)> {
     let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::DIOALIGN);
     told.then_some((stat.stx_dio_offset_align, stat.stx_dio_mem_align))

@@ -369,7 +369,7 @@ fn a_growth_cuts_nothing_off() {
         let (request, slot) = rig.request(&backing, Operation::Write { offset: 0, len: PAGE as u32 }, &bytes);
         let flight = Flight::new(request, Arc::clone(&rig.device.core));
         let turns = Arc::new(turns::Turns::default());
-        let mut begun = turns.enter(turns::Share::Longer, flight);
+        let mut begun = turns.enter(turns::WriteSharing::Longer, flight);
         begun.iter_mut().for_each(|flight| flight.grows_to = Some(8 * PAGE));
         let local = pattern(2, 3 * PAGE as usize);
         file.write_all_at(&local, 7 * PAGE).unwrap();
@@ -806,20 +806,20 @@ fn a_sync_that_somebody_wanted_whole_says_so_only_once_it_was() {
         let file = backing.get::<HostFile>().unwrap();
         rig.write(&backing, 0, &[1; 4096]);
         rig.ok(&backing, Operation::Sync, &[]);
-        let wanted = file.want_wholly_synced();
-        assert!(!file.is_wholly_synced(wanted), "{}: by a sync before it was wanted", rig.name());
+        let wanted = file.request_metadata_sync();
+        assert!(!file.is_metadata_synced(wanted), "{}: by a sync before it was wanted", rig.name());
         rig.ok(&backing, Operation::Sync, &[]);
-        assert!(file.is_wholly_synced(wanted), "{}", rig.name());
+        assert!(file.is_metadata_synced(wanted), "{}", rig.name());
         // No request for times and mode is left.
-        assert_eq!(file.wholly_to_sync(), None);
-        let (first, second) = (file.want_wholly_synced(), file.want_wholly_synced());
-        file.note_wholly_synced(first);
-        assert!(file.is_wholly_synced(first) && !file.is_wholly_synced(second));
+        assert_eq!(file.pending_metadata_sync(), None);
+        let (first, second) = (file.request_metadata_sync(), file.request_metadata_sync());
+        file.note_metadata_synced(first);
+        assert!(file.is_metadata_synced(first) && !file.is_metadata_synced(second));
     }
     let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
     let gone = backing(File::open("/dev/null").unwrap());
     let file = gone.get::<HostFile>().unwrap();
-    let wanted = file.want_wholly_synced();
+    let wanted = file.request_metadata_sync();
     let (result, _) = rig.run(&gone, Operation::Sync, &[]);
-    assert!(result.is_err() && !file.is_wholly_synced(wanted), "one that failed: {result:?}");
+    assert!(result.is_err() && !file.is_metadata_synced(wanted), "one that failed: {result:?}");
 }

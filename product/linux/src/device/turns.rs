@@ -27,7 +27,7 @@ const AHEAD_BYTES: u64 = 64 << 20;
 
 /// Which other writes may have their turn meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Share {
+pub(super) enum WriteSharing {
     /// All writes of this kind, and one extending write.
     Together,
     /// For a write that makes the file longer by whole pages: one such write at a time, with those of the kind above.
@@ -40,7 +40,7 @@ pub(super) enum Share {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Begins {
     /// At once.
-    As(Share),
+    As(WriteSharing),
     /// After an extension of the file to this size, on behalf of other waiting writes.
     Leads(u64),
 }
@@ -56,17 +56,17 @@ pub(super) trait Write {
 
 /// The turns of a file.
 #[derive(Default)]
-pub(super) struct Turns(Mutex<State<Box<Flight>>>);
+pub(super) struct Turns(Mutex<TurnsState<Box<Flight>>>);
 
 /// A turn; it ends when this is dropped.
 pub(super) struct Turn {
     turns: Arc<Turns>,
-    share: Share,
+    share: WriteSharing,
     /// The file is at least this long through this flight's write.
     size: u64,
 }
 
-struct State<W> {
+struct TurnsState<W> {
     together: u32,
     alone: bool,
     /// A write is making the file longer, or is extending it for others.
@@ -74,21 +74,21 @@ struct State<W> {
     /// Writes that wait for that write.
     longer_next: VecDeque<W>,
     /// A write that wants to be alone, and the writes that came after it.
-    waiting: VecDeque<(Share, W)>,
+    waiting: VecDeque<(WriteSharing, W)>,
 }
 
-impl<W> Default for State<W> {
+impl<W> Default for TurnsState<W> {
     fn default() -> Self {
         Self { together: 0, alone: false, longer: false, longer_next: VecDeque::new(), waiting: VecDeque::new() }
     }
 }
 
 /// Writes that begin.
-type Begun<W> = Vec<(Begins, W)>;
+type StartedWrites<W> = Vec<(Begins, W)>;
 
-impl<W: Write> State<W> {
+impl<W: Write> TurnsState<W> {
     /// A write comes.
-    fn enter(&mut self, share: Share, write: W) -> Option<(Begins, W)> {
+    fn enter(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
         if self.waiting.is_empty() {
             return self.admit(share, write);
         }
@@ -97,34 +97,34 @@ impl<W: Write> State<W> {
     }
 
     /// A write's turn has ended; the file is at least `size` long.
-    fn leave(&mut self, share: Share, size: u64) -> Begun<W> {
+    fn leave(&mut self, share: WriteSharing, size: u64) -> StartedWrites<W> {
         let mut begun = Vec::new();
         match share {
-            Share::Together => self.together -= 1,
-            Share::Alone => self.alone = false,
-            Share::Longer => self.longer_ends(size, &mut begun),
+            WriteSharing::Together => self.together -= 1,
+            WriteSharing::Alone => self.alone = false,
+            WriteSharing::Longer => self.extension_ends(size, &mut begun),
         }
         self.admit_waiting(&mut begun);
         begun
     }
 
     /// The leading write has extended the file to `size`, and goes on with the writes that end within it.
-    fn grown(&mut self, size: u64) -> Begun<W> {
+    fn grown(&mut self, size: u64) -> StartedWrites<W> {
         let mut begun = Vec::new();
         self.together += 1;
-        self.longer_ends(size, &mut begun);
+        self.extension_ends(size, &mut begun);
         self.admit_waiting(&mut begun);
         begun
     }
 
-    fn admit(&mut self, share: Share, write: W) -> Option<(Begins, W)> {
+    fn admit(&mut self, share: WriteSharing, write: W) -> Option<(Begins, W)> {
         let free = match share {
-            Share::Together => !self.alone,
-            Share::Longer => !self.alone && !self.longer,
-            Share::Alone => !self.alone && !self.longer && self.together == 0,
+            WriteSharing::Together => !self.alone,
+            WriteSharing::Longer => !self.alone && !self.longer,
+            WriteSharing::Alone => !self.alone && !self.longer && self.together == 0,
         };
         match share {
-            Share::Longer if !free && !self.alone => {
+            WriteSharing::Longer if !free && !self.alone => {
                 self.longer_next.push_back(write);
                 return None;
             }
@@ -132,14 +132,14 @@ impl<W: Write> State<W> {
                 self.waiting.push_back((share, write));
                 return None;
             }
-            Share::Together => self.together += 1,
-            Share::Longer => self.longer = true,
-            Share::Alone => self.alone = true,
+            WriteSharing::Together => self.together += 1,
+            WriteSharing::Longer => self.longer = true,
+            WriteSharing::Alone => self.alone = true,
         }
         Some((Begins::As(share), write))
     }
 
-    fn admit_waiting(&mut self, begun: &mut Begun<W>) {
+    fn admit_waiting(&mut self, begun: &mut StartedWrites<W>) {
         for (share, write) in std::mem::take(&mut self.waiting) {
             if self.waiting.is_empty() {
                 begun.extend(self.admit(share, write));
@@ -151,18 +151,18 @@ impl<W: Write> State<W> {
 
     /// The waiting writes that end within `size` begin together. One of the others begins too, on behalf of all of
     /// them.
-    fn longer_ends(&mut self, size: u64, begun: &mut Begun<W>) {
+    fn extension_ends(&mut self, size: u64, begun: &mut StartedWrites<W>) {
         self.longer = false;
         let (inside, beyond): (VecDeque<W>, VecDeque<W>) =
             std::mem::take(&mut self.longer_next).into_iter().partition(|write| write.end() <= size);
         self.together += inside.len() as u32;
-        begun.extend(inside.into_iter().map(|write| (Begins::As(Share::Together), write)));
+        begun.extend(inside.into_iter().map(|write| (Begins::As(WriteSharing::Together), write)));
         let ahead = ahead(&beyond);
         self.longer_next = beyond;
         if let Some(first) = self.longer_next.pop_front() {
             self.longer = true;
             let alone = self.longer_next.is_empty();
-            begun.push((if alone { Begins::As(Share::Longer) } else { Begins::Leads(ahead) }, first));
+            begun.push((if alone { Begins::As(WriteSharing::Longer) } else { Begins::Leads(ahead) }, first));
         }
     }
 }
@@ -176,18 +176,18 @@ fn ahead<W: Write>(writes: &VecDeque<W>) -> u64 {
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, State<Box<Flight>>> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState<Box<Flight>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the flight a turn and returns the flight, or keeps the flight until then.
-    pub(super) fn enter(self: &Arc<Self>, share: Share, flight: Box<Flight>) -> Option<Box<Flight>> {
+    pub(super) fn enter(self: &Arc<Self>, share: WriteSharing, flight: Box<Flight>) -> Option<Box<Flight>> {
         let begun = self.lock().enter(share, flight);
         begun.map(|begun| self.give_turn(begun))
     }
 
     fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<Flight>)) -> Box<Flight> {
-        let share = if let Begins::As(share) = begins { share } else { Share::Longer };
+        let share = if let Begins::As(share) = begins { share } else { WriteSharing::Longer };
         flight.has_turn(Turn { turns: Arc::clone(self), share, size: 0 }, begins);
         flight
     }
@@ -196,7 +196,7 @@ impl Turns {
 impl Turn {
     /// The file was extended to `size` for this leading flight; its turn now counts as a shared one.
     pub(super) fn grown(&mut self, size: u64) {
-        self.share = Share::Together;
+        self.share = WriteSharing::Together;
         let begun = self.turns.lock().grown(size);
         begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
     }

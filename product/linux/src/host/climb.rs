@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::Core;
 use super::calls::{self, error_of};
+use super::containment::Containment;
 use super::node::HostNode;
-use super::place::Place;
 use crate::reopen::open_without_waiting;
 
 /// The most steps up: deeper directories below an export's root are refused. The kernel walks each step at each call,
@@ -45,7 +45,7 @@ impl Core {
 
     /// The number of steps up to an export's root. Goes one step at a time, each from the directory of the step before.
     fn climb(&self, directory: &HostNode) -> Result<u32, VolumeError> {
-        let mut at = Above { opened: None, from: directory.fd(), rest: 0 };
+        let mut at = Ancestor { opened: None, from: directory.fd(), steps_left: 0 };
         let mut below = None;
         for depth in 0..CLIMB_MAX {
             self.count_climbing();
@@ -59,17 +59,18 @@ impl Core {
             }
             below = Some(here);
             self.count_climbing();
-            at = Above { opened: Some(at.step_up(1)?), ..at };
+            at = Ancestor { opened: Some(at.step_up(1)?), ..at };
         }
         Err(VolumeError::Stale)
     }
 
     /// The directory `depth` steps up. If no single path holds that many steps, several paths lead there.
-    pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Above<'a>, VolumeError> {
-        let mut above = Above { opened: None, from: directory, rest: depth };
-        while above.rest > STEPS_MAX {
+    pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Ancestor<'a>, VolumeError> {
+        let mut above = Ancestor { opened: None, from: directory, steps_left: depth };
+        while above.steps_left > STEPS_MAX {
             self.count_climbing();
-            above = Above { opened: Some(above.step_up(STEPS_MAX)?), rest: above.rest - STEPS_MAX, ..above };
+            above =
+                Ancestor { opened: Some(above.step_up(STEPS_MAX)?), steps_left: above.steps_left - STEPS_MAX, ..above };
         }
         self.count_climbing();
         Ok(above)
@@ -102,7 +103,9 @@ impl Core {
     pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
         match node.kind() {
             Kind::Directory => self.contained(node),
-            _ if self.subtree_check && self.place(node.fd(), None) != Place::Inside => Err(VolumeError::Stale),
+            _ if self.subtree_check && self.containment(node.fd(), None) != Containment::Inside => {
+                Err(VolumeError::Stale)
+            }
             _ => Ok(()),
         }
     }
@@ -134,15 +137,15 @@ impl Core {
     /// Opens one entry, and makes sure that it is not outside. `None` if this try cannot tell.
     fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
         let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
-        let inside = match self.place(fd.as_fd(), Some(name)) {
-            Place::Inside => true,
-            Place::Outside => {
+        let inside = match self.containment(fd.as_fd(), Some(name)) {
+            Containment::Inside => true,
+            Containment::Outside => {
                 self.contained(directory)?;
                 // The entry is inside now, so either it was moved meanwhile or the root has another path.
                 self.learn_root_above(directory)?;
                 false
             }
-            Place::Unknown => {
+            Containment::Unknown => {
                 self.contained(directory)?;
                 let again = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
                 let number = |fd: &OwnedFd| calls::stat(fd.as_fd(), "").map(|stat| (stat.device, stat.fileid));
@@ -212,27 +215,27 @@ pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
 }
 
 /// A directory some steps above another one.
-pub(super) struct Above<'a> {
+pub(super) struct Ancestor<'a> {
     /// The directory opened last on the way; without one, the steps begin at `from`.
     opened: Option<OwnedFd>,
     from: BorrowedFd<'a>,
     /// The remaining steps.
-    rest: u32,
+    steps_left: u32,
 }
 
-impl Above<'_> {
+impl Ancestor<'_> {
     fn fd(&self) -> BorrowedFd<'_> {
         self.opened.as_ref().map_or(self.from, AsFd::as_fd)
     }
 
     /// Attributes of the upper directory.
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
-        calls::stat(self.fd(), &up(self.rest))
+        calls::stat(self.fd(), &up(self.steps_left))
     }
 
     /// Opens the upper directory.
     pub(super) fn open(&self) -> Result<OwnedFd, VolumeError> {
-        self.step_up(self.rest)
+        self.step_up(self.steps_left)
     }
 
     /// Opens the directory `steps` further up.

@@ -23,7 +23,7 @@ use super::acting::Acting;
 use super::calls::{self, error_of};
 use super::climb::{check_entry, here};
 use super::node::HostNode;
-use super::undo::Made;
+use super::undo::CreatedObject;
 use super::{Core, host_node};
 
 /// Permission bits of new objects when the client requests none.
@@ -55,7 +55,7 @@ impl Core {
                 Ok(Created { found, data, parent, stable: Stable::not_begun() })
             }
             Err(error) => {
-                self.take_back(parent, name, &Made::Object(new, identity));
+                self.take_back(parent, name, &CreatedObject::Object(new, identity));
                 Err(error)
             }
         }
@@ -276,7 +276,7 @@ impl Core {
         })?;
         if let Err(error) = self.contained(parent) {
             let (identity, _) = self.identify(node.fd())?;
-            self.take_back(parent, name, &Made::Name(identity));
+            self.take_back(parent, name, &CreatedObject::Name(identity));
             return Err(error);
         }
         let parent = Change { before, after: parent.stat()? };
@@ -284,13 +284,13 @@ impl Core {
     }
 
     /// Passes on the host's answer about an object, if the object may still be used.
-    pub(super) fn told<T>(&self, node: &HostNode, answer: Result<T, VolumeError>) -> Result<T, VolumeError> {
+    pub(super) fn checked_answer<T>(&self, node: &HostNode, answer: Result<T, VolumeError>) -> Result<T, VolumeError> {
         self.confined(node)?;
         answer
     }
 
     pub(super) fn stat(&self, node: &HostNode) -> Result<Stat, VolumeError> {
-        self.told(node, node.stat())
+        self.checked_answer(node, node.stat())
     }
 
     /// Changes owner, mode and times, in this order: a new owner clears mode bits.

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, fstatvfs, major, minor, openat, ope
 
 use super::Core;
 use super::calls::{self, error_of};
-use super::journal::{Covers, covered_on};
+use super::journal::{SyncScope, covered_on};
 use super::node::HostNode;
 use super::stable::Group;
 
@@ -40,7 +40,7 @@ struct FileSystem {
 /// The shared syncs of a file system's changes.
 pub(super) struct SharedSync {
     pub(super) group: Group<Arc<HostNode>>,
-    pub(super) covers: Covers,
+    pub(super) covers: SyncScope,
     pub(super) directory: Arc<OwnedFd>,
 }
 
@@ -92,7 +92,7 @@ impl FileSystems {
         let shared = mount.clone().and_then(|directory| {
             let covers = covered_on(directory.as_fd(), device, kind);
             let shared = SharedSync { group: Group::new(), covers, directory };
-            (covers != Covers::Nothing).then(|| Arc::new(shared))
+            (covers != SyncScope::Nothing).then(|| Arc::new(shared))
         });
         known.push(FileSystem { device, id, mount, shared });
         Ok(id)

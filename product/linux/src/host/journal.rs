@@ -31,7 +31,7 @@ const XFS_MAGIC: u64 = 0x5846_5342;
 
 /// Further changes that the sync of one object makes durable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Covers {
+pub(super) enum SyncScope {
     /// Every earlier change of the file system, if the object is a directory.
     Everything,
     /// Every change made before the object's last.
@@ -41,13 +41,13 @@ pub(super) enum Covers {
 }
 
 /// The further changes that a sync covers on the file system of `directory`, its `device`.
-pub(super) fn covered_on(directory: BorrowedFd<'_>, device: DeviceKey, kind: Kind) -> Covers {
-    let Ok(found) = fstatfs(directory) else { return Covers::Nothing };
+pub(super) fn covered_on(directory: BorrowedFd<'_>, device: DeviceKey, kind: Kind) -> SyncScope {
+    let Ok(found) = fstatfs(directory) else { return SyncScope::Nothing };
     // The field's type differs between architectures.
     match found.f_type as u64 {
-        EXT4_MAGIC if kind == Kind::Directory && has_journal(device) => Covers::Everything,
-        XFS_MAGIC => Covers::Earlier,
-        _ => Covers::Nothing,
+        EXT4_MAGIC if kind == Kind::Directory && has_journal(device) => SyncScope::Everything,
+        XFS_MAGIC => SyncScope::Earlier,
+        _ => SyncScope::Nothing,
     }
 }
 
@@ -61,11 +61,11 @@ impl Core {
     /// Makes changed objects durable, in the order of their changes, by this file system's kind and directory.
     pub(super) fn sync_all(
         &self,
-        covers: Covers,
+        covers: SyncScope,
         directory: &OwnedFd,
         changed: &[Arc<HostNode>],
     ) -> Result<(), VolumeError> {
-        if covers == Covers::Everything {
+        if covers == SyncScope::Everything {
             return fsync(directory.as_fd()).map_err(error_of);
         }
         changed.iter().rev().try_for_each(|node| self.sync(node))

@@ -18,12 +18,12 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_volume::VolumeError;
 
-use crate::pool::do_what_is_left;
+use crate::pool::run_deferred;
 
 /// Changes that one sync of the host makes durable together.
-pub(super) struct Group<T>(Mutex<Asked<T>>);
+pub(super) struct Group<T>(Mutex<PendingChanges<T>>);
 
-struct Asked<T> {
+struct PendingChanges<T> {
     /// Objects changed since the last sync began, in the order of the changes. Bounded by the calls in progress.
     changed: Vec<T>,
     /// The round that makes them durable.
@@ -44,7 +44,7 @@ enum Progress {
 impl<T> Group<T> {
     /// A group without requests.
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Asked { changed: Vec::new(), next: None, led: false }))
+        Self(Mutex::new(PendingChanges { changed: Vec::new(), next: None, led: false }))
     }
 
     /// Records objects that were changed. Returns the round that makes them durable, and whether the caller has to
@@ -62,7 +62,7 @@ impl<T> Group<T> {
         while let Some((round, changed)) = self.begin() {
             round.end(sync(&changed));
             // The rounds may go on for long.
-            do_what_is_left();
+            run_deferred();
         }
     }
 

@@ -12,10 +12,10 @@ use afflux_volume::{Export, VolumeError};
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
 use rustix::io::Errno;
 
+use super::containment::Roots;
 use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
 use super::marks::Marks;
-use super::place::Roots;
 use super::{Core, HostTree, host_node, limits};
 use crate::pool::{DevicePools, KeptCalls, WorkerPool};
 

@@ -18,7 +18,7 @@ use super::node::HostNode;
 use crate::clock;
 
 /// The object or name that was made.
-pub(super) enum Made<'a> {
+pub(super) enum CreatedObject<'a> {
     /// A new object; with its identity if that is known for sure.
     Object(&'a New, Option<Identity>),
     /// One more name of an object.
@@ -28,7 +28,7 @@ pub(super) enum Made<'a> {
 impl Core {
     /// Removes an object just made in the directory, wherever the directory is now. If this fails, the object stays,
     /// with the serving user's attributes.
-    pub(super) fn take_back(&self, directory: &HostNode, name: &[u8], made: &Made<'_>) {
+    pub(super) fn take_back(&self, directory: &HostNode, name: &[u8], made: &CreatedObject<'_>) {
         let aside = format!(".afflux-{:016x}{:016x}", clock::random(), clock::random()).into_bytes();
         let aside = match renameat_with(directory.fd(), name, directory.fd(), &aside[..], RenameFlags::NOREPLACE) {
             Ok(()) => &aside[..],
@@ -36,8 +36,8 @@ impl Core {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => name,
             Err(_) => return,
         };
-        if self.is_what_was_made(directory, aside, made) {
-            let is_directory = matches!(made, Made::Object(New::Directory, _));
+        if self.is_created_object(directory, aside, made) {
+            let is_directory = matches!(made, CreatedObject::Object(New::Directory, _));
             let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
             if unlinkat(directory.fd(), aside, flags).is_ok() {
                 return;
@@ -48,13 +48,13 @@ impl Core {
         }
     }
 
-    fn is_what_was_made(&self, directory: &HostNode, name: &[u8], made: &Made<'_>) -> bool {
+    fn is_created_object(&self, directory: &HostNode, name: &[u8], made: &CreatedObject<'_>) -> bool {
         let Ok(fd) = self.open_entry(directory, name, OFlags::PATH, Mode::empty()) else { return false };
         let Ok((identity, stat)) = self.identify(fd.as_fd()) else { return false };
         match made {
             // A last name stays: other programs have removed the earlier ones.
-            Made::Name(known) => identity == *known && stat.links > 1,
-            Made::Object(new, known) => {
+            CreatedObject::Name(known) => identity == *known && stat.links > 1,
+            CreatedObject::Object(new, known) => {
                 let link = |target: &[u8]| calls::read_link(fd.as_fd()).is_ok_and(|says| *says == *target);
                 known.is_none_or(|known| identity == known)
                     && match new {

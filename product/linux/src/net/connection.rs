@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use afflux_engine::Nanos;
-use afflux_frontend::{Machine, Segment};
+use afflux_frontend::{ProtocolMachine, Segment};
 use bytes::BytesMut;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
-use super::serve::{Phase, Place};
+use super::serve::{Membership, Phase};
 use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use crate::clock;
 use crate::reactor::Sleep;
@@ -40,7 +40,7 @@ const ROUNDS_MAX: usize = 16;
 const LINGER_NS: u64 = Nanos::SECOND;
 
 pub(super) struct Connection {
-    machine: Box<dyn Machine>,
+    machine: Box<dyn ProtocolMachine>,
     /// Whether the service can wake it.
     known: bool,
     /// Absent while a receive has it.
@@ -77,10 +77,10 @@ pub(super) struct Connection {
 }
 
 /// The connection is over, in whatever way.
-struct Over;
+struct ConnectionOver;
 
 impl Connection {
-    pub(super) fn new(fd: OwnedFd, machine: Box<dyn Machine>, place: Arc<Place>) -> Self {
+    pub(super) fn new(fd: OwnedFd, machine: Box<dyn ProtocolMachine>, place: Arc<Membership>) -> Self {
         Self {
             socket: Rc::new(Socket { fd, place }),
             machine,
@@ -106,12 +106,12 @@ impl Connection {
         }
     }
 
-    fn place(&self) -> &Place {
+    fn place(&self) -> &Membership {
         &self.socket.place
     }
 
     /// Makes the steps that are possible now; returns whether there were any.
-    fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
+    fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionOver> {
         let mut moved = self.take_sent(cx)?;
         moved |= self.take_received(cx)?;
         moved |= self.take_output(cx);
@@ -123,7 +123,7 @@ impl Connection {
         Ok(moved)
     }
 
-    fn take_sent(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
+    fn take_sent(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionOver> {
         let Some(sending) = &mut self.sending else { return Ok(false) };
         let Poll::Ready((mut outgoing, result)) = sending.poll(cx) else { return Ok(false) };
         self.sent = self.sending.take();
@@ -133,13 +133,13 @@ impl Connection {
                 self.place().count_out(count);
             }
             Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => {}
-            Err(_) => return Err(Over),
+            Err(_) => return Err(ConnectionOver),
         }
         self.outgoing = Some(outgoing);
         Ok(true)
     }
 
-    fn take_received(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
+    fn take_received(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionOver> {
         let Some(receiving) = &mut self.receiving else { return Ok(false) };
         let Poll::Ready((mut input, result)) = receiving.poll(cx) else { return Ok(false) };
         self.received = self.receiving.take();
@@ -152,11 +152,11 @@ impl Connection {
                     input.clear();
                 } else if self.machine.receive(&mut input).is_err() {
                     self.place().count_protocol_error();
-                    return Err(Over);
+                    return Err(ConnectionOver);
                 }
             }
             Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS | Errno::CANCELED) => {}
-            Err(_) => return Err(Over),
+            Err(_) => return Err(ConnectionOver),
         }
         self.input = Some(input);
         Ok(true)
@@ -394,7 +394,7 @@ impl Future for Connection {
         }
         for _ in 0..ROUNDS_MAX {
             match connection.round(cx) {
-                Err(Over) => return Poll::Ready(()),
+                Err(ConnectionOver) => return Poll::Ready(()),
                 Ok(true) => {}
                 Ok(false) => {
                     connection.note_unread();

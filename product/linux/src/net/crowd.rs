@@ -76,7 +76,7 @@ pub(super) struct Member {
 
 impl Member {
     /// Greatest for an idle connection, then for a stalled one. Among equals, the least recently active is greatest.
-    fn waits_for_nothing_here(&self) -> (bool, bool, std::cmp::Reverse<u64>) {
+    fn idleness(&self) -> (bool, bool, std::cmp::Reverse<u64>) {
         (self.idle, self.stalled, std::cmp::Reverse(self.active_ns))
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> 
     if members.iter().filter(gives_way).any(|member| member.leaving) {
         return Choice::Wait;
     }
-    let first = |member: &&Member| (weight(member.party), member.party, member.waits_for_nothing_here());
+    let first = |member: &&Member| (weight(member.party), member.party, member.idleness());
     let of_most = members.iter().filter(gives_way).max_by_key(first);
     let goes = |member: &&Member| {
         let fewer = member.party != party && weight(member.party) > own + 1;

@@ -22,13 +22,13 @@ const WAKES_MAX: usize = 8;
 const SLACK_BYTES: u64 = 16 << 20;
 
 /// One connection's part of the room. Only that connection writes it.
-pub(super) struct Share {
+pub(super) struct RoomShare {
     held: AtomicU64,
     /// The connection's part of the bound: its unit, which is taken in advance, or the bytes that it holds if more.
     taken: AtomicU64,
 }
 
-impl Share {
+impl RoomShare {
     /// The share of a connection that begins.
     pub(super) fn new() -> Self {
         Self { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
@@ -49,13 +49,13 @@ pub(super) struct Room {
     taken: AtomicU64,
     /// The maximum of `taken` since memory was last given back.
     peak: AtomicU64,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<RoomWaiters>,
     /// The number of waiting connections. Read after `taken` has shrunk, written before `taken` is read again.
     waiters: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct RoomWaiters {
     wakers: BTreeMap<u64, Waker>,
     /// The connection woken last; those with greater numbers are next.
     turn: u64,
@@ -74,7 +74,7 @@ impl Room {
     }
 
     /// The connection `number` is gone.
-    pub(super) fn leave(&self, number: u64, share: &Share) {
+    pub(super) fn leave(&self, number: u64, share: &RoomShare) {
         self.forget(number);
         self.taken.fetch_sub(share.taken() - UNIT_BYTES, Ordering::SeqCst);
         self.wake(WAKES_MAX);
@@ -87,7 +87,7 @@ impl Room {
     }
 
     /// Takes the room for a connection to hold `bytes`, all of it or nothing; leaves `spare` of the bound free.
-    pub(super) fn try_hold(&self, share: &Share, bytes: u64, spare: u64, bytes_max: u64) -> bool {
+    pub(super) fn try_hold(&self, share: &RoomShare, bytes: u64, spare: u64, bytes_max: u64) -> bool {
         let own = share.taken();
         let granted = bytes <= own
             || self
@@ -105,7 +105,7 @@ impl Room {
     }
 
     /// Takes up to `more` beyond a connection's bytes, for a moment; returns the bytes that it may then hold.
-    pub(super) fn reserve(&self, share: &Share, more: u64, bytes_max: u64) -> u64 {
+    pub(super) fn reserve(&self, share: &RoomShare, more: u64, bytes_max: u64) -> u64 {
         let own = share.taken();
         let wanted = share.held() + more;
         let grant = |taken| Some(wanted.min(Self::may_hold(own, taken, bytes_max)).saturating_sub(own));
@@ -116,7 +116,7 @@ impl Room {
 
     /// Records that a connection holds `bytes`, permitted or not, and gives back its further room. Wakes others if that
     /// is less than `before`: the return of a moment's reservation is no news.
-    pub(super) fn settle(&self, share: &Share, bytes: u64, before: u64) {
+    pub(super) fn settle(&self, share: &RoomShare, bytes: u64, before: u64) {
         let (was, is) = (share.taken(), bytes.max(UNIT_BYTES));
         share.held.store(bytes, Ordering::Relaxed);
         share.taken.store(is, Ordering::Relaxed);
@@ -217,7 +217,7 @@ impl Room {
         }));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, RoomWaiters> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -19,14 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frontend::{Machine, Party, Peer};
+use afflux_frontend::{Party, Peer, ProtocolMachine};
 use rustix::io::Errno;
 
 use super::connection::Connection;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::{Listener, accepted};
 use super::origin::Origins;
-use super::room::{Room, Share, UNIT_BYTES};
+use super::room::{Room, RoomShare, UNIT_BYTES};
 use super::socket::accept;
 use crate::clock;
 use crate::platform::LinuxPlatform;
@@ -120,7 +120,7 @@ pub(super) enum Phase {
     Closing,
 }
 
-type Factory = Box<dyn Fn(Peer) -> Box<dyn Machine> + Send + Sync>;
+type Factory = Box<dyn Fn(Peer) -> Box<dyn ProtocolMachine> + Send + Sync>;
 
 struct Service {
     platform: LinuxPlatform,
@@ -148,14 +148,14 @@ struct Service {
 
 #[derive(Default)]
 struct Roster {
-    connections: BTreeMap<u64, Entry>,
+    connections: BTreeMap<u64, RosterEntry>,
     /// Acceptors, and callers that wait for the end.
     others: Vec<Waker>,
 }
 
 /// A connection, as the service sees it.
-struct Entry {
-    standing: Arc<Standing>,
+struct RosterEntry {
+    standing: Arc<ConnectionState>,
     /// Absent until its task has been polled.
     waker: Option<Waker>,
     looked: Looked,
@@ -169,11 +169,11 @@ struct Looked {
     /// The number of looks in a row that found too little added.
     stalls: u8,
     /// It was told to keep no more buffer than it needs, and has moved nothing since.
-    rests: bool,
+    shrink_sent: bool,
 }
 
 /// A connection's state, for others to see.
-struct Standing {
+struct ConnectionState {
     party: Party,
     /// Only the connection writes it.
     active_ns: AtomicU64,
@@ -182,7 +182,7 @@ struct Standing {
     /// The number of the [`Reason`] for which it was told to go; 0 if it was not. The connection resets it if it is at
     /// work.
     leaving: AtomicU8,
-    share: Share,
+    share: RoomShare,
     /// It waits for its peer to finish a record or to take replies. Only the connection writes it.
     waits_for_peer: AtomicBool,
     /// The peer's address.
@@ -218,7 +218,7 @@ pub fn serve(
     listeners: Vec<Listener>,
     limits: impl Fn() -> ServeLimits + Send + Sync + 'static,
     on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
-    factory: impl Fn(Peer) -> Box<dyn Machine> + Send + Sync + 'static,
+    factory: impl Fn(Peer) -> Box<dyn ProtocolMachine> + Send + Sync + 'static,
 ) -> ServeHandle {
     let room = Room::new(limits().connections_max);
     let service = Arc::new(Service {
@@ -256,7 +256,7 @@ pub fn serve(
     }
     let looking = Arc::clone(&service);
     let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
-        reactor.add_task("silent connections", Box::pin(look_for_silent(looking)));
+        reactor.add_task("silent connections", Box::pin(watch_idle(looking)));
     }));
     drop(platform.reactor(0).send(start));
     ServeHandle { service }
@@ -375,7 +375,7 @@ impl Service {
                 Choice::Serve => Poll::Ready(true),
                 Choice::Wait => Poll::Pending,
                 Choice::MakeRoom(number) => {
-                    self.tell_to_go(number, Reason::Room);
+                    self.request_close(number, Reason::Room);
                     Poll::Pending
                 }
                 Choice::Refuse => {
@@ -393,7 +393,7 @@ impl Service {
 
     fn members(&self) -> Vec<Member> {
         let now = clock::monotonic();
-        let member = |(&number, entry): (&u64, &Entry)| {
+        let member = |(&number, entry): (&u64, &RosterEntry)| {
             let standing = &entry.standing;
             let active_ns = standing.active_ns.load(Ordering::Relaxed);
             let waits_for_peer = standing.waits_for_peer.load(Ordering::SeqCst);
@@ -410,11 +410,11 @@ impl Service {
     }
 
     /// Tells a connection to go, if it does for that reason.
-    fn tell_to_go(&self, number: u64, reason: Reason) {
-        self.tell(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
+    fn request_close(&self, number: u64, reason: Reason) {
+        self.with_connection(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
     }
 
-    fn tell(&self, number: u64, what: impl FnOnce(&Standing)) {
+    fn with_connection(&self, number: u64, what: impl FnOnce(&ConnectionState)) {
         let roster = self.lock();
         let Some(entry) = roster.connections.get(&number) else { return };
         what(&entry.standing);
@@ -430,7 +430,7 @@ impl Service {
     }
 
     /// Tells connections to go that have been silent for the time allowed.
-    fn close_silent(&self) {
+    fn close_idle(&self) {
         let idle_ns = (self.limits)().idle_ns;
         if idle_ns == 0 {
             return;
@@ -438,7 +438,7 @@ impl Service {
         let now = clock::monotonic();
         for member in self.members() {
             if member.idle && !member.leaving && Nanos(member.active_ns).after(idle_ns) <= now {
-                self.tell_to_go(member.number, Reason::Silent);
+                self.request_close(member.number, Reason::Silent);
             }
         }
     }
@@ -449,7 +449,7 @@ impl Service {
         if unread_ns == 0 {
             return;
         }
-        let is_over = |standing: &Standing| {
+        let is_over = |standing: &ConnectionState| {
             let since = standing.unread_since_ns.load(Ordering::SeqCst);
             since != 0 && now.since(Nanos(since)) >= unread_ns
         };
@@ -458,7 +458,7 @@ impl Service {
             let over = roster.connections.iter().filter(|(_, entry)| is_over(&entry.standing));
             over.map(|(&number, _)| number).collect()
         };
-        over.into_iter().for_each(|number| self.tell_to_go(number, Reason::Unread));
+        over.into_iter().for_each(|number| self.request_close(number, Reason::Unread));
     }
 
     fn request_bytes(&self) -> u64 {
@@ -472,7 +472,7 @@ impl Service {
     fn make_room(&self) {
         let wanted = self.room.waiters() > 0;
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
-        for (&number, Entry { standing, looked, .. }) in &mut self.lock().connections {
+        for (&number, RosterEntry { standing, looked, .. }) in &mut self.lock().connections {
             let sum = standing.received.load(Ordering::Relaxed) + standing.sent.load(Ordering::Relaxed);
             let moved = sum - std::mem::replace(&mut looked.moved, sum);
             let more = standing.share.held() > UNIT_BYTES;
@@ -483,13 +483,13 @@ impl Service {
             if wanted && looked.stalls >= STALLS_MAX {
                 stalled.push(number);
             } else if moved > 0 {
-                looked.rests = false;
-            } else if !std::mem::replace(&mut looked.rests, true) || more {
+                looked.shrink_sent = false;
+            } else if !std::mem::replace(&mut looked.shrink_sent, true) || more {
                 large.push(number);
             }
         }
-        stalled.into_iter().for_each(|number| self.tell_to_go(number, Reason::Stalled));
-        large.into_iter().for_each(|number| self.tell(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
+        stalled.into_iter().for_each(|number| self.request_close(number, Reason::Stalled));
+        large.into_iter().for_each(|number| self.with_connection(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
         self.room.wake_all();
         if self.room.has_slack() {
             self.room.give_slack_back();
@@ -512,12 +512,12 @@ impl Service {
     /// Gives an accepted connection to a reactor.
     fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
         let number = self.accepted.fetch_add(1, Ordering::Relaxed);
-        let standing = Arc::new(Standing {
+        let standing = Arc::new(ConnectionState {
             party: peer.party(),
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
-            share: Share::new(),
+            share: RoomShare::new(),
             waits_for_peer: AtomicBool::new(false),
             peer: peer.address.to_canonical(),
             received: AtomicU64::new(0),
@@ -525,13 +525,13 @@ impl Service {
             shrinks: AtomicBool::new(false),
             unread_since_ns: AtomicU64::new(0),
         });
-        let entry = Entry { standing: Arc::clone(&standing), waker: None, looked: Looked::default() };
+        let entry = RosterEntry { standing: Arc::clone(&standing), waker: None, looked: Looked::default() };
         self.lock().connections.insert(number, entry);
         if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
             // The search for silent connections has waited for the first one.
             self.wake_others();
         }
-        let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing });
+        let place = Arc::new(Membership { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing });
         let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
             let machine = (place.service.factory)(peer);
             reactor.add_task("connection", Box::pin(Connection::new(socket, machine, place)));
@@ -562,9 +562,9 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
     }
 }
 
-async fn look_for_silent(service: Arc<Service>) {
+async fn watch_idle(service: Arc<Service>) {
     while service.is_accepting() {
-        service.close_silent();
+        service.close_idle();
         service.reset_unread();
         service.make_room();
         let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
@@ -585,14 +585,14 @@ async fn look_for_silent(service: Arc<Service>) {
 }
 
 /// A connection's place in the service.
-pub(super) struct Place {
+pub(super) struct Membership {
     service: Arc<Service>,
     number: u64,
     calls: AtomicUsize,
-    standing: Arc<Standing>,
+    standing: Arc<ConnectionState>,
 }
 
-impl Place {
+impl Membership {
     pub(super) fn phase(&self) -> Phase {
         match self.service.phase.load(Ordering::SeqCst) {
             phase if phase == Phase::Serving as u8 => Phase::Serving,
@@ -668,7 +668,8 @@ impl Place {
         self.service.room.try_hold(&self.standing.share, bytes, spare, max)
     }
 
-    /// Reserves up to `more` bytes until [`Place::hold`] is called; returns the bytes that the connection may hold.
+    /// Reserves up to `more` bytes until [`Membership::hold`] is called; returns the bytes that the connection may
+    /// hold.
     pub(super) fn reserve(&self, more: u64) -> u64 {
         self.service.room.reserve(&self.standing.share, more, self.request_bytes_max())
     }
@@ -734,7 +735,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Membership {
     fn drop(&mut self) {
         self.set_calls(0);
         self.service.room.leave(self.number, &self.standing.share);

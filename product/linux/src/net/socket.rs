@@ -16,7 +16,7 @@ use afflux_frontend::Segment;
 use bytes::BytesMut;
 use rustix::io::Errno;
 
-use super::serve::Place;
+use super::serve::Membership;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec, Message, Owner};
 use crate::reactor::{Reactor, Token};
 
@@ -28,7 +28,7 @@ const SEND_BYTES_MAX: usize = 1 << 20;
 /// it.
 pub(super) struct Socket {
     pub(super) fd: OwnedFd,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<Membership>,
 }
 
 /// An operation: in flight, or over. The next operation of its kind reuses the memory of one that is over.
@@ -39,12 +39,12 @@ pub(super) struct Pending<M, T, H> {
 }
 
 struct Shared<M, T, H> {
-    state: State<T>,
+    state: IoState<T>,
     /// The reactor's box, empty, for the next operation.
-    spare: Option<Box<Kept<M, T, H>>>,
+    spare: Option<Box<InFlightIo<M, T, H>>>,
 }
 
-enum State<T> {
+enum IoState<T> {
     Waiting(Option<Waker>),
     Done(T),
     /// The outcome was taken, or its future was dropped.
@@ -52,10 +52,10 @@ enum State<T> {
 }
 
 /// The reactor keeps this while an operation is in flight.
-struct Kept<M, T, H>(Option<Work<M, T, H>>);
+struct InFlightIo<M, T, H>(Option<IoOperation<M, T, H>>);
 
 /// The memory, and the function that makes an outcome of it.
-struct Work<M, T, H> {
+struct IoOperation<M, T, H> {
     shared: Rc<RefCell<Shared<M, T, H>>>,
     memory: M,
     finish: fn(M, Result<usize, Errno>) -> T,
@@ -63,17 +63,17 @@ struct Work<M, T, H> {
     held: H,
 }
 
-impl<M, T, H> Owner for Kept<M, T, H> {
+impl<M, T, H> Owner for InFlightIo<M, T, H> {
     fn completed(mut self: Box<Self>, result: i32) {
-        let Some(Work { shared, memory, finish, held }) = self.0.take() else { return };
+        let Some(IoOperation { shared, memory, finish, held }) = self.0.take() else { return };
         let result = usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
         let outcome = finish(memory, result);
         let waker = match &mut shared.borrow_mut().state {
-            State::Waiting(waker) => waker.take(),
+            IoState::Waiting(waker) => waker.take(),
             // The future was dropped meanwhile: the outcome is dropped, too, and after it `held`.
             _ => return drop((outcome, held)),
         };
-        *shared.borrow_mut() = Shared { state: State::Done(outcome), spare: Some(self) };
+        *shared.borrow_mut() = Shared { state: IoState::Done(outcome), spare: Some(self) };
         waker.into_iter().for_each(Waker::wake);
     }
 }
@@ -93,13 +93,13 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
         held: H,
         finish: fn(M, Result<usize, Errno>) -> T,
     ) -> Self {
-        let fresh = || Rc::new(RefCell::new(Shared { state: State::Over, spare: None }));
+        let fresh = || Rc::new(RefCell::new(Shared { state: IoState::Over, spare: None }));
         // The earlier operation is dropped here, before its state is reused.
         let shared = earlier.map_or_else(fresh, |earlier| Rc::clone(&earlier.shared));
         let spare =
-            std::mem::replace(&mut *shared.borrow_mut(), Shared { state: State::Waiting(None), spare: None }).spare;
-        let mut kept = spare.unwrap_or_else(|| Box::new(Kept(None)));
-        kept.0 = Some(Work { shared: Rc::clone(&shared), memory, finish, held });
+            std::mem::replace(&mut *shared.borrow_mut(), Shared { state: IoState::Waiting(None), spare: None }).spare;
+        let mut kept = spare.unwrap_or_else(|| Box::new(InFlightIo(None)));
+        kept.0 = Some(IoOperation { shared: Rc::clone(&shared), memory, finish, held });
         let Some(reactor) = Reactor::with_current(Rc::clone) else { unreachable!("connections live on reactors") };
         // SAFETY: the caller's promise.
         match unsafe { reactor.start(io, kept) } {
@@ -110,7 +110,7 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
 
     /// Asks the kernel to end it soon. It ends with `CANCELED`, unless its outcome is there already.
     pub(super) fn cancel(&self) {
-        if matches!(self.shared.borrow().state, State::Waiting(_)) {
+        if matches!(self.shared.borrow().state, IoState::Waiting(_)) {
             self.reactor.cancel(self.token);
         }
     }
@@ -118,14 +118,14 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
     /// The outcome, once.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let state = &mut self.shared.borrow_mut().state;
-        if let State::Waiting(waker) = state {
+        if let IoState::Waiting(waker) = state {
             if waker.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
                 *waker = Some(cx.waker().clone());
             }
             return Poll::Pending;
         }
-        match std::mem::replace(state, State::Over) {
-            State::Done(outcome) => Poll::Ready(outcome),
+        match std::mem::replace(state, IoState::Over) {
+            IoState::Done(outcome) => Poll::Ready(outcome),
             _ => unreachable!("polled after it was ready"),
         }
     }
@@ -133,8 +133,8 @@ impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
 
 impl<M, T, H> Drop for Pending<M, T, H> {
     fn drop(&mut self) {
-        let before = std::mem::replace(&mut self.shared.borrow_mut().state, State::Over);
-        if matches!(before, State::Waiting(_)) {
+        let before = std::mem::replace(&mut self.shared.borrow_mut().state, IoState::Over);
+        if matches!(before, IoState::Waiting(_)) {
             self.reactor.cancel(self.token);
         }
     }

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frontend::{Machine, Output, ProtocolError, Segment};
+use afflux_frontend::{Output, ProtocolError, ProtocolMachine, Segment};
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::*;
@@ -75,7 +75,7 @@ struct Echo {
     bytes: usize,
 }
 
-impl Machine for Echo {
+impl ProtocolMachine for Echo {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         while let Some((len, copies)) = header(input) {
             if len > 4 << 20 {
@@ -872,7 +872,7 @@ struct Pages {
     calls: VecDeque<Pin<Box<dyn Future<Output = afflux_engine::PinnedPages> + Send>>>,
 }
 
-impl Machine for Pages {
+impl ProtocolMachine for Pages {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         while let Some((offset, len)) = header(input) {
             input.advance(8);

@@ -229,8 +229,8 @@ fn sleep_works_under_a_foreign_executor() {
 
 #[test]
 fn stopping_drops_tasks() {
-    struct Told(Arc<AtomicBool>);
-    impl Drop for Told {
+    struct DropFlag(Arc<AtomicBool>);
+    impl Drop for DropFlag {
         fn drop(&mut self) {
             self.0.store(true, Ordering::SeqCst);
         }
@@ -240,7 +240,7 @@ fn stopping_drops_tasks() {
         let platform = reactors.platform();
         let dropped = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         for dropped in &dropped {
-            let told = Told(Arc::clone(dropped));
+            let told = DropFlag(Arc::clone(dropped));
             platform.spawn("for ever", async move {
                 std::future::pending::<()>().await;
                 drop(told);
@@ -249,7 +249,7 @@ fn stopping_drops_tasks() {
         drop(reactors);
         assert!(dropped.iter().all(|dropped| dropped.load(Ordering::SeqCst)));
         let late = Arc::new(AtomicBool::new(false));
-        let told = Told(Arc::clone(&late));
+        let told = DropFlag(Arc::clone(&late));
         platform.spawn("late", async move { drop(told) });
         assert!(late.load(Ordering::SeqCst), "a task for a stopped platform is dropped");
         assert_eq!(platform.block_on(async { 5 }), 5, "waiting still works");

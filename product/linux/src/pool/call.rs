@@ -13,17 +13,17 @@ use std::task::{Context, Poll, Waker};
 
 use afflux_volume::{Call, Called};
 
-use super::{Entrance, Job, Lane, Work, WorkerPool};
-use crate::foreign::make_wakes;
+use super::{Entrance, Job, Lane, PoolTask, WorkerPool};
+use crate::foreign_wakers::make_wakes;
 
 /// The work of a call, on its thread: it returns the result, and more work for the thread after that.
 pub(crate) trait Piece<R>: Send {
     /// Does the work.
-    fn carry_out(self) -> (R, Option<Work>);
+    fn carry_out(self) -> (R, Option<PoolTask>);
 }
 
-impl<R, F: FnOnce() -> (R, Option<Work>) + Send> Piece<R> for F {
-    fn carry_out(self) -> (R, Option<Work>) {
+impl<R, F: FnOnce() -> (R, Option<PoolTask>) + Send> Piece<R> for F {
+    fn carry_out(self) -> (R, Option<PoolTask>) {
         self()
     }
 }
@@ -122,7 +122,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
         }
     }
 
-    fn let_go(&self) {
+    fn abandon(&self) {
         let mut stage = self.lock();
         let before = std::mem::replace(&mut *stage, Stage::Over);
         match before {
@@ -167,7 +167,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
                 drop(unwanted);
             }
         }
-        more.into_iter().for_each(Work::run);
+        more.into_iter().for_each(PoolTask::run);
     }
 }
 

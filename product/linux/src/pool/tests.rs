@@ -41,7 +41,7 @@ fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
     let pool = WorkerPool::new("test", 1, 4);
     let (told, heard) = mpsc::channel();
     let (go, gate) = mpsc::channel::<()>();
-    let more = Work::posted(move || {
+    let more = PoolTask::posted(move || {
         gate.recv().unwrap();
         told.send(std::thread::current().id()).unwrap();
     });

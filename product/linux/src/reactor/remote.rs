@@ -13,7 +13,7 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 
 use super::Reactor;
-use crate::foreign::{Due, Elsewhere};
+use crate::foreign_wakers::{DueWake, WakeThread};
 
 /// The key of the future of `block_on`, which is in no table.
 pub(super) const ROOT: usize = usize::MAX;
@@ -28,7 +28,7 @@ pub(crate) enum Mail {
     /// Run a closure on the reactor's thread.
     Run(Errand),
     /// Wake a foreign task.
-    Make(Due),
+    Make(DueWake),
 }
 
 /// The reactor as other threads see it.
@@ -104,7 +104,7 @@ impl Remote {
     }
 
     /// Announces that the thread is about to wait. False if mail came first: then the thread must not wait.
-    pub(super) fn fall_asleep(&self) -> bool {
+    pub(super) fn prepare_to_wait(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may_wait = !self.has_mail.load(Ordering::SeqCst);
         if !may_wait {
@@ -118,8 +118,8 @@ impl Remote {
     }
 }
 
-impl Elsewhere for Remote {
-    fn make(&self, due: Due) -> Result<(), Due> {
+impl WakeThread for Remote {
+    fn make(&self, due: DueWake) -> Result<(), DueWake> {
         match self.send(Mail::Make(due)) {
             Err(Mail::Make(due)) => Err(due),
             _ => Ok(()),

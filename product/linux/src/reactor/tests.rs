@@ -121,13 +121,13 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
     own.wake_by_ref();
     own.wake_by_ref();
     assert_eq!(reactor.ready.borrow().len(), 1, "woken twice, polled once");
-    assert!(reactor.remote.fall_asleep(), "nothing came by mail");
+    assert!(reactor.remote.prepare_to_wait(), "nothing came by mail");
     reactor.remote.awake();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 2);
     // From another thread it comes by mail, and only mail stops a wait.
     std::thread::spawn(move || own.wake()).join().unwrap();
-    assert!(!reactor.remote.fall_asleep());
+    assert!(!reactor.remote.prepare_to_wait());
     reactor.read_mail();
     reactor.poll_tasks();
     assert_eq!(polls.get(), 3);
@@ -149,9 +149,9 @@ fn a_wake_on_the_own_thread_leaves_no_mail() {
 }
 
 /// Counts its drop and its outcome.
-struct Told(Arc<AtomicUsize>, Box<u8>, OwnedFd);
+struct DropCounter(Arc<AtomicUsize>, Box<u8>, OwnedFd);
 
-impl Owner for Told {
+impl Owner for DropCounter {
     fn completed(self: Box<Self>, _result: i32) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
@@ -163,7 +163,7 @@ fn an_operation_keeps_its_memory_until_it_was_reported() {
         let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         let told = Arc::new(AtomicUsize::new(0));
-        let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
+        let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
         let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
         let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
         // SAFETY: the byte and the descriptor are the owner's.
@@ -186,7 +186,7 @@ fn more_operations_than_the_ring_has_entries() {
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         for _ in 0..1_000 {
             let fd = receiver.try_clone().unwrap().into();
-            let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), fd));
+            let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), fd));
             let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
             let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
             // SAFETY: the byte and the descriptor are the owner's.
@@ -204,7 +204,7 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
     let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Some(Arc::downgrade(spare))).unwrap();
     let told = Arc::new(AtomicUsize::new(0));
     let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
-    let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
+    let mut owner = Box::new(DropCounter(Arc::clone(&told), Box::new(0), receiver.into()));
     let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
     let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
     // SAFETY: the byte and the descriptor are the owner's.

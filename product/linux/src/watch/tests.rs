@@ -13,7 +13,7 @@ fn the_second_number_is_the_delay() {
 fn all_completions_of_a_look_are_told_the_same_and_others_nothing() {
     assert_eq!(unwatched_ns(), 0, "nobody looked");
     {
-        let _telling = Telling::after(5_000);
+        let _telling = ReportedLook::after(5_000);
         let told = unwatched_ns();
         assert!(told >= 5_000, "{told}");
         assert_eq!(unwatched_ns(), told);
@@ -24,9 +24,9 @@ fn all_completions_of_a_look_are_told_the_same_and_others_nothing() {
 #[test]
 fn a_delay_is_told_once() {
     let before = run_delay_ns();
-    drop((Telling::after(0), unwatched_ns()));
+    drop((ReportedLook::after(0), unwatched_ns()));
     {
-        let _telling = Telling::after(0);
+        let _telling = ReportedLook::after(0);
         // It is more only if the test itself waits for a CPU meanwhile.
         assert!(unwatched_ns() <= run_delay_ns().saturating_sub(before));
     }

@@ -10,8 +10,8 @@ fn of_callers() -> Rules {
     Rules::of_callers(Arc::new(|uid| (GROUP, vec![uid + 1])))
 }
 
-fn admitted(acts: Acts) -> Standing {
-    Standing::Admitted { acts, read_only: false }
+fn admitted(acts: ActingUser) -> PeerRights {
+    PeerRights::Admitted { acts, read_only: false }
 }
 
 #[test]
@@ -32,27 +32,30 @@ fn without_root_the_serving_user_and_root_here_are_admitted() {
         ("::", None, false),
     ] {
         let peer = peer(address, 700, owner);
-        let expected = if expected { admitted(Acts::AsServer) } else { Standing::Refused };
+        let expected = if expected { admitted(ActingUser::AsServer) } else { PeerRights::Refused };
         assert_eq!(Admission::from(rules.clone()).standing(&peer), expected, "{peer:?}");
-        assert_eq!(Admission::AnyPeer.standing(&peer), admitted(Acts::AsServer));
+        assert_eq!(Admission::AnyPeer.standing(&peer), admitted(ActingUser::AsServer));
     }
     let squashing = Rules { squash: Squash::All, ..rules };
-    assert_eq!(squashing.standing(&peer("127.0.0.1", 700, Some(1001))), admitted(Acts::AsServer));
-    assert_eq!(squashing.standing(&peer("127.0.0.1", 700, None)), Standing::Refused);
+    assert_eq!(squashing.standing(&peer("127.0.0.1", 700, Some(1001))), admitted(ActingUser::AsServer));
+    assert_eq!(squashing.standing(&peer("127.0.0.1", 700, None)), PeerRights::Refused);
 }
 
 #[test]
 fn a_process_of_this_host_is_itself_and_roots_is_anybody() {
     let here = |rules: &Rules, owner| rules.standing(&peer("127.0.0.1", 40_000, Some(owner)));
-    let user = |uid| admitted(Acts::AsUser { uid, gid: GROUP, groups: vec![uid + 1] });
-    let claimed = || admitted(Acts::AsClaimed { squash: Squash::None });
+    let user = |uid| admitted(ActingUser::AsUser { uid, gid: GROUP, groups: vec![uid + 1] });
+    let claimed = || admitted(ActingUser::AsClaimed { squash: Squash::None });
     for squash in [Squash::Root, Squash::None] {
         let rules = Rules { squash, ..of_callers() };
         assert_eq!(here(&rules, 1000), user(1000));
         assert_eq!(here(&rules, 0), claimed(), "root here needs no server to be root");
     }
     let rules = Rules { squash: Squash::All, ..of_callers() };
-    assert_eq!([here(&rules, 0), here(&rules, 1000)], [admitted(Acts::Anonymously), admitted(Acts::Anonymously)]);
+    assert_eq!(
+        [here(&rules, 0), here(&rules, 1000)],
+        [admitted(ActingUser::Anonymously), admitted(ActingUser::Anonymously)]
+    );
     let rules = Rules { networks: vec!["0.0.0.0/0".parse().unwrap()], any_port: true, ..of_callers() };
     let by_another_address = rules.standing(&peer("192.0.2.1", 40_000, Some(1000)));
     assert_eq!(by_another_address, user(1000), "a network that is allowed makes nobody here somebody else");
@@ -69,7 +72,7 @@ fn whoever_is_here_and_nobodys_is_refused_by_every_rule() {
     ] {
         for address in ["127.0.0.1", "::1", "192.0.2.1"] {
             let orphan = Peer { origin: Origin::Orphan, ..peer(address, 700, None) };
-            assert_eq!(rules.standing(&orphan), Standing::Refused, "{address}");
+            assert_eq!(rules.standing(&orphan), PeerRights::Refused, "{address}");
         }
     }
 }
@@ -79,19 +82,19 @@ fn from_elsewhere_only_named_networks_and_reserved_ports_are_believed() {
     let networks = ["192.0.2.0/24", "192.0.2.128/25=ro", "2001:db8::/32", "198.51.100.7"];
     let networks = networks.map(|text| text.parse().unwrap()).to_vec();
     let rules = Rules { networks, ..of_callers() };
-    let believed = |read_only| Standing::Admitted { acts: Acts::AsClaimed { squash: Squash::Root }, read_only };
+    let believed = |read_only| PeerRights::Admitted { acts: ActingUser::AsClaimed { squash: Squash::Root }, read_only };
     for (address, port, expected) in [
         ("192.0.2.1", 1023, believed(false)),
         ("::ffff:192.0.2.1", 1, believed(false)),
         ("192.0.2.200", 700, believed(true)),
         ("2001:db8:1::1", 700, believed(false)),
         ("198.51.100.7", 700, believed(false)),
-        ("198.51.100.8", 700, Standing::Refused),
-        ("2001:db9::1", 700, Standing::Refused),
-        ("192.0.2.1", 1024, Standing::Refused),
-        ("192.0.2.1", 0, Standing::Refused),
+        ("198.51.100.8", 700, PeerRights::Refused),
+        ("2001:db9::1", 700, PeerRights::Refused),
+        ("192.0.2.1", 1024, PeerRights::Refused),
+        ("192.0.2.1", 0, PeerRights::Refused),
         // The owner of this socket is unknown.
-        ("127.0.0.1", 700, Standing::Refused),
+        ("127.0.0.1", 700, PeerRights::Refused),
     ] {
         assert_eq!(rules.standing(&peer(address, port, None)), expected, "{address} {port}");
     }
@@ -103,9 +106,9 @@ fn from_elsewhere_only_named_networks_and_reserved_ports_are_believed() {
     assert_eq!(from(&Rules { any_port: true, ..rules.clone() }), believed(false));
     assert_eq!(from(&Rules { any_port: true, read_only: true, ..rules.clone() }), believed(true));
     let squashing = Rules { any_port: true, squash: Squash::All, ..rules.clone() };
-    assert_eq!(from(&squashing), admitted(Acts::Anonymously));
+    assert_eq!(from(&squashing), admitted(ActingUser::Anonymously));
     let without_root = Rules { any_port: true, serving_user: Some(1000), ..rules };
-    assert_eq!(from(&without_root), admitted(Acts::AsServer));
+    assert_eq!(from(&without_root), admitted(ActingUser::AsServer));
 }
 
 #[test]

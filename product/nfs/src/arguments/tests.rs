@@ -42,7 +42,7 @@ fn is_full(change: &AttributeChange) -> bool {
         }
 }
 
-fn is_place(record: &[u8], place: &Place, byte: u8, name: &[u8]) -> bool {
+fn is_place(record: &[u8], place: &DirOpArgs, byte: u8, name: &[u8]) -> bool {
     record[place.directory.range()] == [byte; 33] && record[place.name.range()] == *name
 }
 

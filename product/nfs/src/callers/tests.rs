@@ -8,7 +8,7 @@ fn user(uid: u32, gid: u32, listed: &[u32]) -> Claim {
     Claim::User { uid, gid, groups, group_count: listed.len() as u8 }
 }
 
-fn carried_out(acts: &Acts, claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
+fn carried_out(acts: &ActingUser, claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
     identity(acts, ANONYMOUS, claim)
 }
 
@@ -16,7 +16,7 @@ fn carried_out(acts: &Acts, claim: &Claim) -> Option<(u32, u32, Vec<u32>)> {
 fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
     let nobody = || Some((65_534, 65_533, vec![]));
     let mary = user(1000, 100, &[7, 8]);
-    let claimed = |squash| Acts::AsClaimed { squash };
+    let claimed = |squash| ActingUser::AsClaimed { squash };
     for squash in [Squash::Root, Squash::None] {
         assert_eq!(carried_out(&claimed(squash), &mary), Some((1000, 100, vec![7, 8])));
         assert_eq!(carried_out(&claimed(squash), &Claim::Anonymous), nobody());
@@ -27,17 +27,17 @@ fn what_is_claimed_counts_as_far_as_it_is_not_squashed() {
     assert_eq!(carried_out(&claimed(Squash::Root), &user(0, 0, &[7])), nobody());
     assert_eq!(carried_out(&claimed(Squash::Root), &user(1000, 0, &[0, 7])), Some((1000, 65_533, vec![7])));
     assert_eq!(carried_out(&claimed(Squash::None), &user(0, 0, &[0])), Some((0, 0, vec![0])));
-    for acts in [claimed(Squash::All), Acts::Anonymously] {
+    for acts in [claimed(Squash::All), ActingUser::Anonymously] {
         for claim in [&mary, &Claim::Anonymous, &user(0, 0, &[])] {
             assert_eq!(carried_out(&acts, claim), nobody());
         }
     }
-    assert_eq!(carried_out(&Acts::AsServer, &mary), None);
+    assert_eq!(carried_out(&ActingUser::AsServer, &mary), None);
 }
 
 #[test]
 fn a_user_of_this_host_cannot_claim_to_be_another() {
-    let john = Acts::AsUser { uid: 1001, gid: 101, groups: vec![7, 8] };
+    let john = ActingUser::AsUser { uid: 1001, gid: 101, groups: vec![7, 8] };
     for claim in [Claim::Anonymous, user(0, 0, &[0]), user(1000, 7, &[42]), user(1001, 42, &[42]), user(1001, 101, &[])]
     {
         assert_eq!(carried_out(&john, &claim), Some((1001, 101, vec![7, 8])), "{claim:?}");
@@ -51,14 +51,14 @@ fn credential(uid: u32) -> Vec<u8> {
     [1, 20, 0, 0, uid, 100, 0].into_iter().flat_map(u32::to_be_bytes).collect()
 }
 
-fn callers(standing: Standing) -> Callers {
+fn callers(standing: PeerRights) -> Callers {
     Callers::new(standing, ANONYMOUS, Client::named("192.0.2.1"))
 }
 
 #[test]
 fn the_last_credentials_are_known_again_and_no_more_are_kept() {
-    let acts = Acts::AsClaimed { squash: Squash::None };
-    let mut callers = callers(Standing::Admitted { acts, read_only: true });
+    let acts = ActingUser::AsClaimed { squash: Squash::None };
+    let mut callers = callers(PeerRights::Admitted { acts, read_only: true });
     let made = std::cell::RefCell::new(Vec::new());
     let make = |uid: u32, _: u32, _: &[u32]| {
         made.borrow_mut().push(uid);
@@ -84,13 +84,13 @@ fn the_last_credentials_are_known_again_and_no_more_are_kept() {
 #[test]
 fn bad_credentials_and_peers_are_refused() {
     let nobody = |_: u32, _: u32, _: &[u32]| -> Caller { panic!("nobody is to be made") };
-    let mut refused = callers(Standing::Refused);
+    let mut refused = callers(PeerRights::Refused);
     assert_eq!(refused.find(&credential(1000), nobody), Err(Refusal::WeakCredential));
     let mut cut = credential(1000);
     cut.truncate(20);
     cut[7] = 12;
-    let acts = Acts::AsClaimed { squash: Squash::None };
-    let mut admitted = callers(Standing::Admitted { acts, read_only: false });
+    let acts = ActingUser::AsClaimed { squash: Squash::None };
+    let mut admitted = callers(PeerRights::Admitted { acts, read_only: false });
     assert_eq!(admitted.find(&cut, nobody), Err(Refusal::BadCredential));
     assert!(admitted.known.is_empty());
 }

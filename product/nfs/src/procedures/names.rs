@@ -14,13 +14,13 @@ use afflux_volume::{
 
 use super::failed;
 use super::operations::{Ended, Operations, Task, attributes_if_any, consistency_now};
-use crate::arguments::{Creation, Field, Node, Place};
+use crate::arguments::{Creation, DirOpArgs, Field, Node};
 use crate::reply::Draft;
 use crate::status::Status;
 
-type Made<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
+type CreateOutcome<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 
-pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, place: Place) -> Ended {
+pub(super) async fn lookup<P: Platform>(on: &impl Operations<P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
     let directory = on.resolve(place.directory).await?;
     let (inode, attributes) = match on.lookup(&directory, place.name).await {
         Ok(found) => found,
@@ -59,7 +59,7 @@ async fn made<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
     directory: &Arc<Inode<P>>,
-    outcome: Result<Made<P>, Status>,
+    outcome: Result<CreateOutcome<P>, Status>,
 ) -> Ended {
     let (result, consistency) = match outcome {
         Ok(outcome) => (outcome.result.map_err(Status::from), outcome.consistency),
@@ -81,7 +81,7 @@ async fn made<P: Platform>(
 pub(super) async fn create<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: Place,
+    place: DirOpArgs,
     creation: Creation,
 ) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
@@ -100,7 +100,7 @@ pub(super) async fn create<P: Platform>(
 pub(super) async fn make_directory<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: Place,
+    place: DirOpArgs,
     change: AttributeChange,
 ) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
@@ -114,7 +114,7 @@ pub(super) async fn make_directory<P: Platform>(
 pub(super) async fn symlink<P: Platform>(
     on: &Task<'_, P>,
     draft: &mut Draft,
-    place: Place,
+    place: DirOpArgs,
     change: AttributeChange,
     target: Field,
 ) -> Ended {
@@ -132,7 +132,7 @@ pub(super) async fn symlink<P: Platform>(
     made(on, draft, &directory, outcome).await
 }
 
-pub(super) async fn make_node<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: Place, node: Node) -> Ended {
+pub(super) async fn make_node<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs, node: Node) -> Ended {
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
     let outcome = match (check_new(name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
@@ -163,13 +163,13 @@ async fn changed<P: Platform>(
     Ok(())
 }
 
-pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: Place) -> Ended {
+pub(super) async fn remove<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
     let directory = on.resolve(place.directory).await?;
     let outcome = on.volume.remove_by(on.caller, &directory, on.bytes(place.name)).await;
     changed(on, draft, &directory, outcome).await
 }
 
-pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: Place) -> Ended {
+pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, place: DirOpArgs) -> Ended {
     let directory = on.resolve(place.directory).await?;
     let refused = |error| Outcome { result: Err(error), consistency: Consistency::default() };
     // As RFC 1813 has it (section 3.3.13).
@@ -181,7 +181,7 @@ pub(super) async fn remove_directory<P: Platform>(on: &Task<'_, P>, draft: &mut 
     changed(on, draft, &directory, outcome).await
 }
 
-pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, from: Place, to: Place) -> Ended {
+pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, from: DirOpArgs, to: DirOpArgs) -> Ended {
     let source = on.resolve(from.directory).await?;
     let target = on.resolve(to.directory).await?;
     let (from, to) = (on.bytes(from.name), on.bytes(to.name));
@@ -194,7 +194,7 @@ pub(super) async fn rename<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, fro
     Ok(())
 }
 
-pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field, place: Place) -> Ended {
+pub(super) async fn link<P: Platform>(on: &Task<'_, P>, draft: &mut Draft, object: Field, place: DirOpArgs) -> Ended {
     let inode = on.resolve(object).await?;
     let (directory, name) = (on.resolve(place.directory).await?, on.bytes(place.name));
     let (result, consistency) = match check_new(name) {

@@ -12,8 +12,8 @@ fn cache() -> ReplyCache {
     ReplyCache::new([7; 16])
 }
 
-fn of_machine(last: u8, user: Option<u32>) -> Whose {
-    Whose { party: Party::Machine(machine(last)), user }
+fn of_machine(last: u8, user: Option<u32>) -> CallOwner {
+    CallOwner { party: Party::Machine(machine(last)), user }
 }
 
 fn done() -> Pin<Box<dyn Future<Output = KeptReply> + Send>> {
@@ -21,7 +21,7 @@ fn done() -> Pin<Box<dyn Future<Output = KeptReply> + Send>> {
 }
 
 /// Makes a call, and has it answered. Returns whether it was known.
-fn ask(cache: &ReplyCache, whose: Whose, xid: u32) -> bool {
+fn ask(cache: &ReplyCache, whose: CallOwner, xid: u32) -> bool {
     let (mut call, found) = cache.find_or_start(cache.key(machine(1), whose, xid, b""), done);
     assert!(poll(&mut call).is_ready());
     found
@@ -109,9 +109,9 @@ fn keeps_a_bounded_number_of_each_user_and_running_calls_longest() {
 #[test]
 fn who_asks_much_does_not_have_others_forgotten() {
     let cache = cache();
-    let roots = Whose { party: Party::ROOT, user: Some(0) };
-    let mounted = |uid| Whose { party: Party::ROOT, user: Some(uid) };
-    let user = |uid| Whose { party: Party::User(uid), user: Some(uid) };
+    let roots = CallOwner { party: Party::ROOT, user: Some(0) };
+    let mounted = |uid| CallOwner { party: Party::ROOT, user: Some(uid) };
+    let user = |uid| CallOwner { party: Party::User(uid), user: Some(uid) };
     let modest = [roots, mounted(1000), user(1000), of_machine(1, Some(1000)), of_machine(2, Some(0))];
     for xid in 0..100 {
         assert!(modest.iter().all(|&whose| !ask(&cache, whose, xid)));
@@ -134,11 +134,11 @@ fn who_asks_much_does_not_have_others_forgotten() {
 #[test]
 fn what_this_hosts_root_asked_stays_whoever_comes() {
     let cache = cache();
-    let roots = Whose { party: Party::ROOT, user: Some(0) };
+    let roots = CallOwner { party: Party::ROOT, user: Some(0) };
     (0..ROOT_ENTRIES as u32).for_each(|xid| assert!(!ask(&cache, roots, xid)));
     // As many users as there are entries, each with one call.
     for uid in 1..2 * ENTRIES_MAX as u32 {
-        assert!(!ask(&cache, Whose { party: Party::User(uid), user: Some(uid) }, 1));
+        assert!(!ask(&cache, CallOwner { party: Party::User(uid), user: Some(uid) }, 1));
     }
     assert_eq!(cache.len(), ENTRIES_MAX);
     assert!((0..ROOT_ENTRIES as u32).all(|xid| ask(&cache, roots, xid)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use afflux_frontend::{Machine, Origin, Segment};
+use afflux_frontend::{Origin, ProtocolMachine, Segment};
 use afflux_nfs::{NfsKnob, Rules, Squash};
 use nfs3_types::mount::dirpath;
 use nfs3_types::nfs3::*;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::task::{Context, Waker};
 
-use afflux_frontend::Machine;
+use afflux_frontend::ProtocolMachine;
 use afflux_volume::VolumeKnob;
 use nfs3_types::nfs3::*;
 

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use afflux_engine::{Nanos, Platform};
-use afflux_frontend::{Machine, ProtocolError, Segment};
+use afflux_frontend::{ProtocolError, ProtocolMachine, Segment};
 use afflux_linux::LinuxPlatform;
 use afflux_nfs::Connection;
 use bytes::BytesMut;

@@ -2,7 +2,7 @@
 
 use std::task::{Context, Waker};
 
-use afflux_frontend::{Machine, Segment};
+use afflux_frontend::{ProtocolMachine, Segment};
 use afflux_volume::VolumeKnob;
 use bytes::Bytes;
 use nfs3_types::nfs3::*;

@@ -57,7 +57,7 @@ impl<P: Platform> Volume<P> {
             state.removed = true;
             state.location = None;
         }
-        self.sightings.remember_gone(&inode.identity);
+        self.known_locations.remember_gone(&inode.identity);
         self.table.forget(inode);
     }
 }

@@ -6,4 +6,4 @@
 
 mod check;
 mod settle;
-mod tend;
+mod upkeep;

@@ -55,7 +55,7 @@ impl<P: Platform> Volume<P> {
                 self.queue(&inode);
             }
         }
-        self.settling.goes_on()
+        self.settling.has_more()
     }
 
     /// Sets a clean file's modification time on the host, and takes over the host's attributes. False if it has to be
@@ -69,7 +69,7 @@ impl<P: Platform> Volume<P> {
             return inode.is_clean();
         }
         let look = inode.look();
-        let stat = match self.set_told_times(inode).await {
+        let stat = match self.store_reported_times(inode).await {
             // We may write to this file but do not own it: it keeps the host's time.
             Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
                 self.tree.stat(&inode.node).await
@@ -96,7 +96,7 @@ impl<P: Platform> Volume<P> {
 
     /// Gives the host times that are no earlier than those told to clients, so that times do not go back when the
     /// server restarts.
-    async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
+    async fn store_reported_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
         let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;

@@ -4,7 +4,7 @@
 //! Does not own: the rules about mode bits and the remembered rights (`objects::rights`), calls that the host itself
 //! makes as the caller's user (`names`, changes of attributes).
 //! Invariants: nothing here restricts the server itself: the host checks its user's rights. A user's rights never rest
-//! on attributes older than those told to clients, plus the time between two calls of [`Volume::tend`].
+//! on attributes older than those told to clients, plus the time between two calls of [`Volume::upkeep`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -57,8 +57,8 @@ impl<P: Platform> Volume<P> {
                 match self.allows(inode, caller, wanted) {
                     Some(allowed) => allowed,
                     None => {
-                        let (rights, forgotten) = self.ask_rights(inode, caller).await?;
-                        inode.keep_asked(caller, rights, forgotten) & wanted as u8 != 0
+                        let (rights, forgotten) = self.fetch_rights(inode, caller).await?;
+                        inode.store_rights(caller, rights, forgotten) & wanted as u8 != 0
                     }
                 }
             }
@@ -72,7 +72,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The host's answer about a caller's rights.
-    async fn ask_rights(&self, inode: &Arc<Inode<P>>, caller: &Caller) -> Result<(u8, u64), VolumeError> {
+    async fn fetch_rights(&self, inode: &Arc<Inode<P>>, caller: &Caller) -> Result<(u8, u64), VolumeError> {
         let forgotten = inode.rights_forgotten();
         Ok((self.tree.access(&inode.node.used_by(caller)).await?, forgotten))
     }
@@ -80,25 +80,25 @@ impl<P: Platform> Volume<P> {
     /// As [`Volume::access_by`], if that is known without asking the host.
     pub fn try_access(&self, inode: &Arc<Inode<P>>, caller: &Caller) -> Option<(u8, Attributes)> {
         let attributes = self.try_attributes(inode)?;
-        Some((told(inode.asked_rights(caller)?, caller), attributes))
+        Some((shown_rights(inode.cached_rights(caller)?, caller), attributes))
     }
 
     /// The caller's rights, as a sum of read 1, write 2, execute or search 4. The host's answer counts as it is, also
     /// on a read-only file system.
     pub async fn access_by(&self, caller: &Caller, inode: &Arc<Inode<P>>) -> Result<(u8, Attributes), VolumeError> {
         let attributes = self.attributes(inode).await?;
-        let rights = match inode.asked_rights(caller) {
+        let rights = match inode.cached_rights(caller) {
             Some(rights) => rights,
             None => {
-                let (rights, forgotten) = self.ask_rights(inode, caller).await?;
-                inode.keep_asked(caller, rights, forgotten);
+                let (rights, forgotten) = self.fetch_rights(inode, caller).await?;
+                inode.store_rights(caller, rights, forgotten);
                 rights
             }
         };
-        Ok((told(rights, caller), attributes))
+        Ok((shown_rights(rights, caller), attributes))
     }
 }
 
-fn told(rights: u8, caller: &Caller) -> u8 {
+fn shown_rights(rights: u8, caller: &Caller) -> u8 {
     if caller.is_read_only() { rights & !rights::WRITE } else { rights }
 }

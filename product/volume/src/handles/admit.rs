@@ -44,10 +44,10 @@ impl<P: Platform> Volume<P> {
         };
         let (inode, new) = self.table.get_or_insert(&identity, make);
         if new {
-            self.sightings.met(&identity);
+            self.known_locations.met(&identity);
         }
         if let Some(location) = location {
-            self.sightings.found_at(&inode, location);
+            self.known_locations.found_at(&inode, location);
         }
         if !new && inode.differs(&stat, now) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
@@ -66,7 +66,7 @@ impl<P: Platform> Volume<P> {
         if !self.table.is_full() {
             return;
         }
-        let sweep = self.table.sweep(|inode| self.sightings.remember(inode));
+        let sweep = self.table.sweep(|inode| self.known_locations.remember(inode));
         drop(sweep.dropped);
         if !self.table.is_full() {
             return;
@@ -76,6 +76,6 @@ impl<P: Platform> Volume<P> {
                 inode.recent.store(false, Ordering::Relaxed);
             }
         }
-        drop(self.table.sweep(|inode| self.sightings.remember(inode)).dropped);
+        drop(self.table.sweep(|inode| self.known_locations.remember(inode)).dropped);
     }
 }

@@ -36,7 +36,7 @@ impl<P: Platform> Volume<P> {
             if let Some(inode) = self.table.get(&at) {
                 break inode;
             }
-            let Some(location) = self.sightings.location(&at) else {
+            let Some(location) = self.known_locations.location(&at) else {
                 return if path.is_empty() { Followed::Unknown } else { Followed::Misled };
             };
             if path.len() == DEPTH_MAX {

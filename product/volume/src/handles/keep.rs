@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
 
-use crate::objects::location_log::{self, Due, LocationStore};
+use crate::objects::location_log::{self, LocationStore, LogWrite};
 use crate::volume::Volume;
 
 /// The interval of writes of new entries.
@@ -21,7 +21,7 @@ impl<P: Platform> Volume<P> {
     pub fn keep_locations(&self, record: &[u8], store: Arc<dyn LocationStore>) -> bool {
         let read = location_log::read(record);
         let whole = read.whole;
-        self.sightings.recall(read);
+        self.known_locations.recall(read);
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         if let Some(mut kept_in) = self.location_store.try_lock() {
             *kept_in = Some(store);
@@ -40,16 +40,16 @@ impl<P: Platform> Volume<P> {
     pub(crate) async fn write_locations(&self) {
         let store = self.location_store.lock().await;
         let Some(store) = store.as_ref() else { return };
-        let written = match self.sightings.locations_due(&self.table) {
-            Due::Nothing => return,
-            Due::More(bytes) => store.append(bytes).await,
-            Due::All => {
-                let entries = self.sightings.all_entries(&self.table);
+        let written = match self.known_locations.locations_due(&self.table) {
+            LogWrite::Nothing => return,
+            LogWrite::More(bytes) => store.append(bytes).await,
+            LogWrite::All => {
+                let entries = self.known_locations.all_entries(&self.table);
                 store.replace(location_log::written(entries.into_iter()).into()).await
             }
         };
         if written.is_err() {
-            self.sightings.locations_not_written();
+            self.known_locations.locations_not_written();
         }
     }
 }

@@ -77,7 +77,7 @@ impl<P: Platform> Volume<P> {
                 Err(VolumeError::NotSupported) => {}
                 Err(error) => return Err(gone(error)),
             }
-        } else if self.sightings.is_gone(&identity) {
+        } else if self.known_locations.is_gone(&identity) {
             return Err(VolumeError::Stale);
         }
         if let Followed::Found(inode) = self.follow(identity, export).await {

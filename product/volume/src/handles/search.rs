@@ -1,8 +1,8 @@
 //! The search for objects without a known location, where a tree cannot open identities.
 //!
 //! Owns: walks of the exports, and when an object that no walk met counts as gone.
-//! Does not own: the records of walks and of their waiters (`objects::sightings`, `objects::walk`), the other ways from
-//! a handle to its object (`resolve`).
+//! Does not own: the records of walks and of their waiters (`objects::known_locations`, `objects::walk`), the other
+//! ways from a handle to its object (`resolve`).
 //! Invariants: one walk at a time, and it serves all callers that wait at its begin. There is a pause after each
 //! complete walk, so that any number of handles of removed objects cost one walk in a pause. A walk shows an object to
 //! be `Stale` only if no change of ours carried a directory past the walk. It must also have begun after the object was
@@ -18,8 +18,8 @@ use bytes::Bytes;
 use super::follow::{DEPTH_MAX, Followed};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
+use crate::objects::known_locations::WantedObject;
 use crate::objects::location::Location;
-use crate::objects::sightings::Wanted;
 use crate::objects::walk::{Walk, Walked};
 use crate::tree::directory::Node;
 use crate::tree::identity::Identity;
@@ -44,7 +44,7 @@ impl<P: Platform> Volume<P> {
     /// Walks the exports for an object without a known location. It is `Stale` only after a walk that no directory of
     /// ours was carried past. An object that others moved is found after a pause.
     pub(crate) async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
-        let wanted = self.sightings.want(identity);
+        let wanted = self.known_locations.want(identity);
         for _ in 0..WALKS_MAX {
             // One walk serves all its waiters.
             let mut walk = self.walk.lock().await;
@@ -53,7 +53,7 @@ impl<P: Platform> Volume<P> {
                 return Ok(inode);
             }
             if let Some(last) = &walk.last {
-                if self.says_gone(last, &wanted, matches!(followed, Followed::Unknown)) {
+                if self.proves_gone(last, &wanted, matches!(followed, Followed::Unknown)) {
                     return Err(VolumeError::Stale);
                 }
                 self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
@@ -64,9 +64,9 @@ impl<P: Platform> Volume<P> {
             if let Followed::Found(inode) = self.follow(identity, export).await {
                 return Ok(inode);
             }
-            if walk.last.as_ref().is_some_and(|last| self.says_gone(last, &wanted, false)) {
+            if walk.last.as_ref().is_some_and(|last| self.proves_gone(last, &wanted, false)) {
                 // The object must not be looked for at its old location.
-                self.sightings.not_there(&identity);
+                self.known_locations.remove_location(&identity);
                 return Err(VolumeError::Stale);
             }
         }
@@ -74,10 +74,11 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Whether a walk suffices to call an object gone that it did not meet.
-    fn says_gone(&self, last: &Walked, wanted: &Wanted<'_>, unknown: bool) -> bool {
+    fn proves_gone(&self, last: &Walked, wanted: &WantedObject<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // The walk saw everything: an object missing then will hardly appear in the next seconds.
-        let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.sightings.sight();
+        let recent =
+            unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.known_locations.sight();
         last.complete && (looked_for || recent)
     }
 
@@ -87,15 +88,15 @@ impl<P: Platform> Volume<P> {
         walk.met.clear();
         let before = walk.last.take();
         for held in [false, true] {
-            let number = self.sightings.begin_walk();
-            let (carried, sight) = (self.sightings.carried_count(), self.sightings.sight());
+            let number = self.known_locations.begin_walk();
+            let (carried, sight) = (self.known_locations.carried_count(), self.known_locations.sight());
             // A caller that gives up in the middle still leaves the pause to the others.
             let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight };
             walk.last = Some(begun.clone());
             let moving = if held { Some(self.moving.lock().await) } else { None };
             let mut missed = BTreeSet::new();
             let to_the_end = self.walk_once(&mut walk.met, &mut missed).await;
-            let carried_past = moving.is_none() && self.sightings.carried_count() != carried;
+            let carried_past = moving.is_none() && self.known_locations.carried_count() != carried;
             drop(moving);
             if !to_the_end {
                 // All wanted objects were met: the next search need not wait because of this walk.
@@ -112,7 +113,7 @@ impl<P: Platform> Volume<P> {
     /// Walks the exports, a directory at a time, and records all locations. Holds open only the path to the current
     /// directory. False if it ended early, since all wanted objects were met.
     async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, missed: &mut BTreeSet<Identity>) -> bool {
-        let mut open: BTreeSet<Identity> = self.sightings.wanted();
+        let mut open: BTreeSet<Identity> = self.known_locations.wanted();
         for inode in met.iter() {
             open.remove(&inode.identity);
         }
@@ -167,7 +168,7 @@ impl<P: Platform> Volume<P> {
     ) -> Option<Arc<Inode<P>>> {
         let found = self.tree.lookup(node, name.clone()).await.ok().filter(|found| found.identity == wanted);
         if found.is_none() {
-            self.sightings.lost_sight();
+            self.known_locations.note_lost_location();
         }
         self.admit(found?, export, Some(Location { parent, name })).await.ok()
     }
@@ -176,7 +177,7 @@ impl<P: Platform> Volume<P> {
     async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>) -> Level {
         let entries = self.tree.identities(&node).await.unwrap_or_default();
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };
-        self.sightings.listed(identity, &entries);
+        self.known_locations.listed(identity, &entries);
         for entry in entries {
             if wanted.contains(&entry.identity) {
                 level.wanted.push((entry.identity, entry.name.clone()));

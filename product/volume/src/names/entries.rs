@@ -103,17 +103,17 @@ impl<P: Platform> Volume<P> {
                 Outcome { result, ..made }
             }
             (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
-                Outcome { result: self.taken(caller, parent, &name, change.size).await, ..made }
+                Outcome { result: self.existing_file(caller, parent, &name, change.size).await, ..made }
             }
             (Err(VolumeError::Exists), CreateHow::Exclusive { verifier }) => {
-                Outcome { result: self.made_before(caller, parent, &name, verifier).await, ..made }
+                Outcome { result: self.existing_own_file(caller, parent, &name, verifier).await, ..made }
             }
             _ => made,
         }
     }
 
     /// The existing file of an unchecked creation.
-    async fn taken(
+    async fn existing_file(
         &self,
         caller: &Caller,
         parent: &Arc<Inode<P>>,
@@ -134,7 +134,7 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The existing file of an exclusive creation, if the same call made it.
-    async fn made_before(
+    async fn existing_own_file(
         &self,
         caller: &Caller,
         parent: &Arc<Inode<P>>,
@@ -233,8 +233,8 @@ impl<P: Platform> Volume<P> {
         let make =
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
-        self.sightings.met(&identity);
-        self.sightings.found_at(&inode, Location { parent: parent.identity, name });
+        self.known_locations.met(&identity);
+        self.known_locations.found_at(&inode, Location { parent: parent.identity, name });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
             None => Ok(()),
@@ -353,9 +353,9 @@ impl<P: Platform> Volume<P> {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
-        self.sightings.relocate(&self.table, &moved.0, Location { parent: to.identity, name: to_name.clone() });
+        self.known_locations.relocate(&self.table, &moved.0, Location { parent: to.identity, name: to_name.clone() });
         if moved.1.kind == Kind::Directory {
-            self.sightings.carried();
+            self.known_locations.carried();
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
@@ -419,7 +419,7 @@ impl<P: Platform> Volume<P> {
         };
         let consistency = self.entries_changed(parent, change);
         parent.listed().insert(&name, inode.fileid());
-        self.sightings.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
+        self.known_locations.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
         inode.changed(stat, self.now(), Times::Keep, None);
         drop(changing);
         let result = self.made_durable(&[parent], stable).await;
@@ -446,7 +446,7 @@ impl<P: Platform> Volume<P> {
     fn name_taken(&self, identity: &Identity, stat: Stat) {
         if stat.links > 0 {
             // That name may have been the only known one.
-            self.sightings.lost_sight();
+            self.known_locations.note_lost_location();
         }
         self.name_changed(identity, stat);
     }
@@ -454,8 +454,8 @@ impl<P: Platform> Volume<P> {
     /// Updates an object after one of its names was changed or removed, if it is in memory.
     fn name_changed(&self, identity: &Identity, stat: Stat) {
         if stat.links == 0 {
-            self.sightings.not_there(identity);
-            self.sightings.remember_gone(identity);
+            self.known_locations.remove_location(identity);
+            self.known_locations.remember_gone(identity);
         }
         let Some(inode) = self.table.get(identity) else {
             return;

@@ -18,7 +18,7 @@ use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Named, Node};
-use crate::tree::listed::{Entry, Listed, Piece};
+use crate::tree::listed::{Listed, ListedEntry, Piece};
 use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
 use crate::volume::Volume;
 
@@ -88,7 +88,7 @@ impl<P: Platform> Volume<P> {
             // Without progress (names made to hash alike fill the window) it must not loop.
             end = piece.last || piece.entries.is_empty();
             from = piece.entries.last().map_or(from, |last| last.cookie);
-            entries.extend(self.dressed(caller, directory, piece, with_attributes).await?);
+            entries.extend(self.with_objects(caller, directory, piece, with_attributes).await?);
         }
         Ok(Listing { entries, end, directory: self.attributes(directory).await? })
     }
@@ -161,14 +161,14 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Entries with their objects. For a doubtful piece, only the entries that still exist.
-    async fn dressed(
+    async fn with_objects(
         &self,
         caller: &Caller,
         directory: &Arc<Inode<P>>,
         piece: Piece,
         with_attributes: bool,
     ) -> Result<Vec<DirectoryEntry>, VolumeError> {
-        let bare = |entry: &Entry| DirectoryEntry {
+        let bare = |entry: &ListedEntry| DirectoryEntry {
             name: entry.name.clone(),
             fileid: entry.fileid,
             cookie: entry.cookie,
@@ -192,7 +192,9 @@ impl<P: Platform> Volume<P> {
                 };
                 let location = Location { parent: directory.identity, name: entry.name.clone() };
                 // An entry whose object has gone since is listed without attributes.
-                if with_attributes && let Ok((handle, attributes)) = self.told_of(named, export, location).await {
+                if with_attributes
+                    && let Ok((handle, attributes)) = self.entry_attributes(named, export, location).await
+                {
                     entry.fileid = attributes.fileid;
                     entry.object = Some((handle, attributes));
                 }
@@ -203,17 +205,17 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The handle and attributes of an object seen at a location. This does not bring the object into memory.
-    async fn told_of(
+    async fn entry_attributes(
         &self,
         Named { identity, stat }: Named,
         export: u16,
         location: Location,
     ) -> Result<(FileHandle, Attributes), VolumeError> {
         let Some(inode) = self.table.get(&identity) else {
-            self.sightings.seen_at(&identity, location);
+            self.known_locations.seen_at(&identity, location);
             return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat)));
         };
-        self.sightings.found_at(&inode, location);
+        self.known_locations.found_at(&inode, location);
         if inode.differs(&stat, self.now()) {
             // The host's answer may be older than a change of ours: it only raises suspicion.
             self.check(&inode).await?;

@@ -16,16 +16,16 @@ const CALLERS_MAX: usize = 1024;
 
 type Key = (u32, u32, Box<[u32]>);
 
-pub(crate) struct Callers(Mutex<Known>);
+pub(crate) struct Callers(Mutex<CallerTable>);
 
-struct Known {
+struct CallerTable {
     callers: BTreeMap<Key, Caller>,
     next_number: u64,
 }
 
 impl Default for Callers {
     fn default() -> Self {
-        Self(Mutex::new(Known { callers: BTreeMap::new(), next_number: 1 }))
+        Self(Mutex::new(CallerTable { callers: BTreeMap::new(), next_number: 1 }))
     }
 }
 

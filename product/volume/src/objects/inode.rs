@@ -17,9 +17,9 @@ use futures_util::lock::Mutex as TaskMutex;
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
-use crate::objects::rights::{self, Asked, Remembered, Use};
+use crate::objects::rights::{self, CachedRights, Remembered, Use};
 use crate::objects::usage::{Mark, Usage};
-use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
+use crate::tree::attributes::{Attributes, Consistency, Kind, Timestamp, WccAttributes, without_privileges};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
@@ -55,7 +55,7 @@ pub struct Inode<P: Platform> {
     pub(crate) recent: AtomicBool,
     /// Whether it is in the queue of files whose times must be set.
     pub(crate) settling: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<InodeState>,
     /// The rights of the caller that was checked last.
     remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
@@ -72,7 +72,7 @@ pub struct Inode<P: Platform> {
 }
 
 /// The part that changes, under the state's lock.
-pub(crate) struct State {
+pub(crate) struct InodeState {
     /// The host's attributes as last seen: the baseline for detecting others' changes.
     pub(crate) stat: Stat,
     /// When the host was last asked.
@@ -95,7 +95,7 @@ pub(crate) struct State {
     /// The last name is gone.
     pub(crate) removed: bool,
     /// The host's answers about callers' rights.
-    asked: Asked,
+    cached_rights: CachedRights,
     /// The last known location, for trees that cannot open identities.
     pub(crate) location: Option<Location>,
 }
@@ -131,7 +131,7 @@ impl<P: Platform> Inode<P> {
     ) -> Self {
         descriptors.fetch_add(1, Ordering::Relaxed);
         let descriptors = Arc::clone(descriptors);
-        let state = State {
+        let state = InodeState {
             stat,
             checked: now,
             atime: stat.atime,
@@ -143,7 +143,7 @@ impl<P: Platform> Inode<P> {
             unsettled: false,
             unflushed: false,
             removed: false,
-            asked: Asked::default(),
+            cached_rights: CachedRights::default(),
             location: None,
         };
         Self {
@@ -196,7 +196,7 @@ impl<P: Platform> Inode<P> {
         self.fileid
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, InodeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -267,18 +267,18 @@ impl<P: Platform> Inode<P> {
 
     /// The attributes now.
     pub(crate) fn attributes(&self) -> Attributes {
-        self.told(&mut self.state())
+        self.client_attributes(&mut self.state())
     }
 
     /// The attributes now. `None` if the host's last answer is `idle_ns` old or older, or if all writes are on the host
     /// and it was not asked since.
     pub(crate) fn fresh_attributes(&self, now: Nanos, idle_ns: u64) -> Option<Attributes> {
         let mut state = self.state();
-        self.is_fresh(&state, now, idle_ns).then(|| self.told(&mut state))
+        self.is_fresh(&state, now, idle_ns).then(|| self.client_attributes(&mut state))
     }
 
     /// Others may change owner and mode of a file with unwritten data, so the age counts for such a file, too.
-    fn is_fresh(&self, state: &State, now: Nanos, idle_ns: u64) -> bool {
+    fn is_fresh(&self, state: &InodeState, now: Nanos, idle_ns: u64) -> bool {
         let is_told = !state.unsettled || !self.is_clean();
         is_told && now.since(state.checked) < idle_ns && !state.removed
     }
@@ -297,32 +297,32 @@ impl<P: Platform> Inode<P> {
         if !self.is_fresh(&state, now, idle_ns) {
             return None;
         }
-        let rights = rights::by_mode(&state.stat, user).or_else(|| state.asked.get(caller.number()))?;
+        let rights = rights::by_mode(&state.stat, user).or_else(|| state.cached_rights.get(caller.number()))?;
         let uses = rights::uses(&state.stat, user, rights);
         self.remembered.keep(caller.number(), epoch, uses);
         Some(uses)
     }
 
     /// The rights of a caller as the host reported them.
-    pub(crate) fn asked_rights(&self, caller: &Caller) -> Option<u8> {
-        self.state().asked.get(caller.number())
+    pub(crate) fn cached_rights(&self, caller: &Caller) -> Option<u8> {
+        self.state().cached_rights.get(caller.number())
     }
 
     /// Call it before the host is asked for rights.
     pub(crate) fn rights_forgotten(&self) -> u64 {
-        self.state().asked.forgotten()
+        self.state().cached_rights.forgotten()
     }
 
     /// Stores the host's answer to a question asked at `forgotten`; returns the resulting sum of uses.
-    pub(crate) fn keep_asked(&self, caller: &Caller, rights: u8, forgotten: u64) -> u8 {
+    pub(crate) fn store_rights(&self, caller: &Caller, rights: u8, forgotten: u64) -> u8 {
         let mut state = self.state();
-        state.asked.keep(caller.number(), rights, forgotten);
+        state.cached_rights.keep(caller.number(), rights, forgotten);
         caller.credentials().map_or(u8::MAX, |user| rights::uses(&state.stat, user, rights))
     }
 
     /// Forgets all callers' rights.
-    pub(crate) fn forget_rights(&self, state: &mut State) {
-        state.asked.forget();
+    pub(crate) fn forget_rights(&self, state: &mut InodeState) {
+        state.cached_rights.forget();
         self.remembered.forget();
     }
 
@@ -367,14 +367,14 @@ impl<P: Platform> Inode<P> {
     }
 
     /// The attributes for a client; remembers the size that it was told.
-    fn told(&self, state: &mut State) -> Attributes {
-        self.told_of(state, u64::MAX)
+    fn client_attributes(&self, state: &mut InodeState) -> Attributes {
+        self.client_attributes_within(state, u64::MAX)
     }
 
-    /// As [`Self::told`], after an operation that cannot have made the file larger than `size_max`. A write under way
-    /// makes the file longer before it updates the times. That other client's change must not appear between this
-    /// operation's before and after.
-    fn told_of(&self, state: &mut State, size_max: u64) -> Attributes {
+    /// As [`Self::client_attributes`], after an operation that cannot have made the file larger than `size_max`. A
+    /// write under way makes the file longer before it updates the times. That other client's change must not appear
+    /// between this operation's before and after.
+    fn client_attributes_within(&self, state: &mut InodeState, size_max: u64) -> Attributes {
         let stat = state.stat;
         let size = self.file().map_or(stat.size, |file| file.size().min(size_max));
         state.size = size;
@@ -385,7 +385,7 @@ impl<P: Platform> Inode<P> {
             uid: stat.uid,
             gid: stat.gid,
             size,
-            used: state.usage.told(stat.used, size),
+            used: state.usage.reported_bytes(stat.used, size),
             device_major: stat.device_major,
             device_minor: stat.device_minor,
             fsid: self.identity.fsid(),
@@ -400,7 +400,7 @@ impl<P: Platform> Inode<P> {
     pub(crate) fn unchanged(&self) -> Consistency {
         let mut state = self.state();
         let before = state.before();
-        Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size)) }
+        Consistency { before: Some(before), after: Some(self.client_attributes_within(&mut state, before.size)) }
     }
 
     /// Records a client's write of these bytes at `now`.
@@ -423,14 +423,14 @@ impl<P: Platform> Inode<P> {
     }
 
     #[inline]
-    fn bytes_changed(&self, state: &mut State, now: Timestamp, size_max: u64) -> Consistency {
+    fn bytes_changed(&self, state: &mut InodeState, now: Timestamp, size_max: u64) -> Consistency {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let before = state.before();
         state.mtime = now.moved_past(state.mtime);
         state.ctime = now.moved_past(state.ctime);
         state.unsettled = true;
         state.unflushed = true;
-        Consistency { before: Some(before), after: Some(self.told_of(state, size_max)) }
+        Consistency { before: Some(before), after: Some(self.client_attributes_within(state, size_max)) }
     }
 
     /// Takes over the host's answer after a change of ours to attributes, names or entries. `times` says which of the
@@ -477,7 +477,10 @@ impl<P: Platform> Inode<P> {
             }
         }
         state.removed |= stat.links == 0;
-        Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size.max(stat.size))) }
+        Consistency {
+            before: Some(before),
+            after: Some(self.client_attributes_within(&mut state, before.size.max(stat.size))),
+        }
     }
 
     /// Whether the host's answer at about `now` differs from the baseline, and our own writeback cannot be the cause.
@@ -584,9 +587,9 @@ pub(crate) enum Times {
     },
 }
 
-impl State {
-    fn before(&self) -> Before {
-        Before { size: self.size, mtime: self.mtime, ctime: self.ctime }
+impl InodeState {
+    fn before(&self) -> WccAttributes {
+        WccAttributes { size: self.size, mtime: self.mtime, ctime: self.ctime }
     }
 
     fn is_like(&self, stat: &Stat) -> bool {

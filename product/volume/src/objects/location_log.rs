@@ -47,7 +47,7 @@ const SLACK_ENTRIES: u64 = 4_096;
 
 /// The record's knowledge of one object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum LocationEntry {
     /// Its location.
     Place(Identity, Location),
     /// Its last name is gone.
@@ -57,7 +57,7 @@ pub(crate) enum Entry {
 /// The result of reading a record.
 pub(crate) struct Read {
     /// The entries, in their order.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<LocationEntry>,
     /// The record was undamaged and complete.
     pub(crate) whole: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn read(record: &[u8]) -> Read {
     Read { entries, whole: rest.is_empty() }
 }
 
-fn next_entry(bytes: &[u8]) -> Option<(Entry, &[u8])> {
+fn next_entry(bytes: &[u8]) -> Option<(LocationEntry, &[u8])> {
     let (length, rest) = bytes.split_at_checked(LENGTH_BYTES)?;
     let (body, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([length[0], length[1]])))?;
     let (sum, rest) = rest.split_at_checked(CHECKSUM_BYTES)?;
@@ -85,10 +85,10 @@ fn next_entry(bytes: &[u8]) -> Option<(Entry, &[u8])> {
     let (kind, body) = body.split_first()?;
     let (identity, body) = split_identity(body)?;
     let entry = match *kind {
-        GONE if body.is_empty() => Entry::Gone(identity),
+        GONE if body.is_empty() => LocationEntry::Gone(identity),
         PLACE => {
             let (parent, name) = split_identity(body)?;
-            Entry::Place(identity, Location { parent, name: Bytes::copy_from_slice(name) })
+            LocationEntry::Place(identity, Location { parent, name: Bytes::copy_from_slice(name) })
         }
         _ => return None,
     };
@@ -117,18 +117,18 @@ fn push_identity(bytes: &mut Vec<u8>, identity: &Identity) {
     bytes.extend(identity.bytes());
 }
 
-fn push(record: &mut Vec<u8>, entry: &Entry) {
+fn push(record: &mut Vec<u8>, entry: &LocationEntry) {
     let length_at = record.len();
     record.extend([0; LENGTH_BYTES]);
     let body_at = record.len();
     match entry {
-        Entry::Place(identity, location) => {
+        LocationEntry::Place(identity, location) => {
             record.push(PLACE);
             push_identity(record, identity);
             push_identity(record, &location.parent);
             record.extend(&location.name[..]);
         }
-        Entry::Gone(identity) => {
+        LocationEntry::Gone(identity) => {
             record.push(GONE);
             push_identity(record, identity);
         }
@@ -140,14 +140,14 @@ fn push(record: &mut Vec<u8>, entry: &Entry) {
 }
 
 /// A record of exactly these entries.
-pub(crate) fn written(entries: impl Iterator<Item = Entry>) -> Vec<u8> {
+pub(crate) fn written(entries: impl Iterator<Item = LocationEntry>) -> Vec<u8> {
     let mut record = HEAD.to_vec();
     entries.for_each(|entry| push(&mut record, &entry));
     record
 }
 
 /// The next write of the record.
-pub(crate) enum Due {
+pub(crate) enum LogWrite {
     /// Nothing.
     Nothing,
     /// Append these bytes.
@@ -171,7 +171,7 @@ impl LocationLog {
         Self { pending: Vec::new(), entries, broken: entries == 0 || !whole }
     }
 
-    pub(crate) fn add(&mut self, entry: &Entry) {
+    pub(crate) fn add(&mut self, entry: &LocationEntry) {
         self.entries += 1;
         if !self.broken {
             push(&mut self.pending, entry);
@@ -182,16 +182,16 @@ impl LocationLog {
     }
 
     /// The write to make now; `known` is the number of entries that a new record would have.
-    pub(crate) fn take(&mut self, known: u64) -> Due {
+    pub(crate) fn take(&mut self, known: u64) -> LogWrite {
         let nothing = self.pending.is_empty() && (!self.broken || self.entries == 0);
         if nothing {
-            return Due::Nothing;
+            return LogWrite::Nothing;
         }
         if self.broken || self.entries > 2 * known + SLACK_ENTRIES {
             self.pending = Vec::new();
-            return Due::All;
+            return LogWrite::All;
         }
-        Due::More(mem::take(&mut self.pending).into())
+        LogWrite::More(mem::take(&mut self.pending).into())
     }
 
     /// The whole record is being written anew, with `entries`; later entries are appended.

@@ -20,7 +20,7 @@ use crate::tree::identity::Identity;
 const NAMES_MAX: usize = 4096;
 const _: () = assert!(NAMES_MAX.is_power_of_two());
 
-struct Entry<P: Platform> {
+struct NameCacheEntry<P: Platform> {
     /// Weak: an inode that was dropped and found again does not count.
     directory: Weak<Inode<P>>,
     name: Bytes,
@@ -30,14 +30,14 @@ struct Entry<P: Platform> {
     asked: Nanos,
 }
 
-pub(crate) struct NameCache<P: Platform>(Box<[Mutex<Option<Entry<P>>>]>);
+pub(crate) struct NameCache<P: Platform>(Box<[Mutex<Option<NameCacheEntry<P>>>]>);
 
 impl<P: Platform> NameCache<P> {
     pub(crate) fn new() -> Self {
         Self((0..NAMES_MAX).map(|_| Mutex::new(None)).collect())
     }
 
-    fn place(&self, directory: &Inode<P>, name: &[u8]) -> &Mutex<Option<Entry<P>>> {
+    fn place(&self, directory: &Inode<P>, name: &[u8]) -> &Mutex<Option<NameCacheEntry<P>>> {
         let mixed = name
             .iter()
             .fold(directory.identity.mixed(), |mixed, byte| (mixed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
@@ -48,7 +48,7 @@ impl<P: Platform> NameCache<P> {
     /// Stores the host's answer. `changes` and `asked` are from before the host was asked.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, name: Bytes, object: Identity, changes: u64, asked: Nanos) {
         let place = self.place(directory, &name);
-        let entry = Entry { directory: Arc::downgrade(directory), name, object, changes, asked };
+        let entry = NameCacheEntry { directory: Arc::downgrade(directory), name, object, changes, asked };
         // The old entry is dropped outside the lock.
         drop(lock(place).replace(entry));
     }

@@ -21,26 +21,26 @@ use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 const KEPT_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
 
 /// The directories with a kept piece, the latest last.
-struct Kept<P: Platform> {
+struct PieceCache<P: Platform> {
     directories: VecDeque<(Weak<Inode<P>>, usize)>,
     entries: usize,
 }
 
-impl<P: Platform> Default for Kept<P> {
+impl<P: Platform> Default for PieceCache<P> {
     fn default() -> Self {
         Self { directories: VecDeque::new(), entries: 0 }
     }
 }
 
 pub(crate) struct Pieces<P: Platform> {
-    kept: Mutex<Kept<P>>,
+    kept: Mutex<PieceCache<P>>,
     /// One task of a device at a time reads a large directory, since its entries take memory.
     large: Mutex<BTreeMap<DeviceKey, Arc<TaskMutex<()>>>>,
 }
 
 impl<P: Platform> Default for Pieces<P> {
     fn default() -> Self {
-        Self { kept: Mutex::new(Kept::default()), large: Mutex::default() }
+        Self { kept: Mutex::new(PieceCache::default()), large: Mutex::default() }
     }
 }
 

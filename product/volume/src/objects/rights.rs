@@ -80,14 +80,14 @@ const ASKED_MAX: usize = 8;
 
 /// The host's answers about callers' rights.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct CachedRights {
     /// Oldest first; the oldest is replaced first.
     answers: Vec<(u64, u8)>,
     /// How often all answers were forgotten: an answer to an earlier question is not kept.
     forgotten: u64,
 }
 
-impl Asked {
+impl CachedRights {
     pub(crate) fn get(&self, caller: u64) -> Option<u8> {
         self.answers.iter().find(|(known, _)| *known == caller).map(|(_, rights)| *rights)
     }

@@ -54,7 +54,7 @@ impl<P: Platform> Settling<P> {
 
     /// Called after a round; returns whether there are more. If not, the next caller that queues a
     /// file starts a new task.
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn has_more(&self) -> bool {
         let mut queue = lock(&self.0);
         queue.running = !queue.inodes.is_empty();
         queue.running

@@ -44,7 +44,7 @@ impl Usage {
     }
 
     /// The storage to report for a file of `size` bytes, if the host's figure is `used`.
-    pub(crate) fn told(&self, used: u64, size: u64) -> u64 {
+    pub(crate) fn reported_bytes(&self, used: u64, size: u64) -> u64 {
         let since = (self.written - self.asked.written).saturating_add(self.asked.unwritten);
         used.saturating_add(since).min(used.max(size.next_multiple_of(PAGE_BYTES)))
     }

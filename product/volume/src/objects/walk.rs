@@ -1,7 +1,7 @@
 //! The results of the last walk of the exports.
 //!
 //! Owns: when a walk ended, whether it saw everything, the wanted objects that it met.
-//! Does not own: walking (`handles::search`), the waiters for a walk (`sightings`).
+//! Does not own: walking (`handles::search`), the waiters for a walk (`known_locations`).
 //! Invariants: the objects that a walk met stay in memory until the next walk begins.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use afflux_engine::{Nanos, Platform};
 
 use super::inode::Inode;
-use super::sightings::Sight;
+use super::known_locations::LocationEpoch;
 use crate::tree::identity::Identity;
 
 /// The last walk that was begun.
@@ -36,5 +36,5 @@ pub(crate) struct Walked {
     /// Wanted and seen, but already gone from there.
     pub(crate) missed: BTreeSet<Identity>,
     /// From before it began.
-    pub(crate) sight: Sight,
+    pub(crate) sight: LocationEpoch,
 }

@@ -140,7 +140,7 @@ impl Attributes {
 
 /// The state before an operation that weak cache consistency needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before {
+pub struct WccAttributes {
     /// The size in bytes.
     pub size: u64,
     /// The modification time.
@@ -154,7 +154,7 @@ pub struct Before {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Consistency {
     /// Right before.
-    pub before: Option<Before>,
+    pub before: Option<WccAttributes>,
     /// Right after.
     pub after: Option<Attributes>,
 }

@@ -17,7 +17,7 @@ const CHANGES_MAX: usize = 4_096;
 
 /// One entry of a piece of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ListedEntry {
     pub(crate) cookie: u64,
     pub(crate) name: Bytes,
     pub(crate) fileid: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
 /// The entries after a cookie.
 pub(crate) struct Piece {
     /// The entries, in their order.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<ListedEntry>,
     /// No more entries follow.
     pub(crate) last: bool,
     /// Names must be looked up before they are given out.
@@ -79,7 +79,7 @@ impl Listed {
                     }
                     changed.next().and_then(|(at, now)| {
                         let (name, fileid) = now.as_ref()?;
-                        Some(Entry { cookie: *at, name: name.clone(), fileid: *fileid })
+                        Some(ListedEntry { cookie: *at, name: name.clone(), fileid: *fileid })
                     })
                 }
             };
@@ -93,9 +93,9 @@ impl Listed {
         Piece { entries, last: !more && self.upto == u64::MAX, doubtful: self.doubtful }
     }
 
-    fn read_entry(&self, entry: Placed) -> Entry {
+    fn read_entry(&self, entry: Placed) -> ListedEntry {
         let name = Bytes::copy_from_slice(entry.name(&self.names));
-        Entry { cookie: entry.at.into(), name, fileid: entry.fileid }
+        ListedEntry { cookie: entry.at.into(), name, fileid: entry.fileid }
     }
 
     /// The name at a cookie now.

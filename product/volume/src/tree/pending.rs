@@ -58,7 +58,7 @@ pub trait Call<R>: Send + Sync {
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R>;
 
     /// The waiter has gone. A call that has not begun is not made.
-    fn let_go(&self);
+    fn abandon(&self);
 }
 
 /// The waiter for a [`Call`].
@@ -81,6 +81,6 @@ impl<R> Future for Called<R> {
 
 impl<R> Drop for Called<R> {
     fn drop(&mut self) {
-        self.0.let_go();
+        self.0.abandon();
     }
 }

@@ -17,7 +17,7 @@ const USAGE: &str = "usage: nfs-random HOST:PORT EXPORT [--seed N] [--operations
 Random operations of several clients in a directory that it makes in EXPORT, against a model. With --lose-one-in a
 client loses its connection now and then, and sends again what was not answered; the server must know such calls.";
 
-struct Wanted {
+struct Options {
     address: SocketAddr,
     mount: SocketAddr,
     export: String,
@@ -25,10 +25,10 @@ struct Wanted {
     lose_one_in: u64,
 }
 
-fn wanted(arguments: &[String]) -> Option<Wanted> {
+fn wanted(arguments: &[String]) -> Option<Options> {
     let address = arguments.first()?.parse().ok()?;
     let mut wanted =
-        Wanted { address, mount: address, export: arguments.get(1)?.clone(), plan: Plan::default(), lose_one_in: 0 };
+        Options { address, mount: address, export: arguments.get(1)?.clone(), plan: Plan::default(), lose_one_in: 0 };
     for pair in arguments[2..].chunks(2) {
         let [option, value] = pair else { return None };
         match option.as_str() {
@@ -43,7 +43,7 @@ fn wanted(arguments: &[String]) -> Option<Wanted> {
     Some(wanted)
 }
 
-fn directory(wanted: &Wanted) -> Result<Vec<u8>, afflux_nfs_client::Error> {
+fn directory(wanted: &Options) -> Result<Vec<u8>, afflux_nfs_client::Error> {
     let root = Client::connect(wanted.mount)?.mount(&wanted.export)?;
     let mut client = Client::connect(wanted.address)?;
     let name = format!("random-{}", wanted.plan.seed);

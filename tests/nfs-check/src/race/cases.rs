@@ -22,7 +22,7 @@ const LISTING_BYTES: u32 = 64 << 10;
 
 /// The kind of a case.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum CaseKind {
     /// Random calls on a cached file: the kind of call, the number in flight, the way of sending.
     Steady(Kind, usize, Sending),
     /// The whole file in calls of this many bytes, then COMMIT.
@@ -47,14 +47,15 @@ pub(super) enum What {
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) unit: &'static str,
-    pub(super) what: What,
+    pub(super) what: CaseKind,
     /// The ratio to reach.
     pub(super) wanted: f64,
 }
 
 pub(super) fn all() -> Vec<Case> {
     let case = |name, unit, what, wanted| Case { name, unit, what, wanted };
-    let steady = |name, kind, window, sending, wanted| case(name, "calls", What::Steady(kind, window, sending), wanted);
+    let steady =
+        |name, kind, window, sending, wanted| case(name, "calls", CaseKind::Steady(kind, window, sending), wanted);
     let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, Stability::Unstable));
     vec![
         steady("GETATTR, 1 in flight", get, 1, Sending::Plain, 1.3),
@@ -66,62 +67,62 @@ pub(super) fn all() -> Vec<Case> {
         steady("GETATTR, 64 in flight, batched", get, WINDOW, Sending::Batched, 4.0),
         steady("READ 4 KiB, 64 in flight, batched", read, WINDOW, Sending::Batched, 8.0),
         steady("WRITE 4 KiB unstable, 64 in flight, batched", write, WINDOW, Sending::Batched, 12.0),
-        case("file written by 64 KiB, and COMMIT", "MiB", What::WriteAll(64 << 10), 1.5),
-        case("file read by 64 KiB", "MiB", What::ReadAll(64 << 10), 1.5),
-        case("file written by 1 MiB, and COMMIT", "MiB", What::WriteAll(1 << 20), 1.5),
-        case("file read by 1 MiB", "MiB", What::ReadAll(1 << 20), 1.5),
-        case("CREATE, 1 client", "calls", What::Names(Step::Create, 1), 1.0),
-        case("SETATTR of a mode, 1 client", "calls", What::Names(Step::Mode, 1), 1.0),
-        case("RENAME, 1 client", "calls", What::Names(Step::Rename, 1), 1.0),
-        case("CREATE, 16 clients", "calls", What::Names(Step::Create, 16), 2.0),
-        case("SETATTR of a mode, 16 clients", "calls", What::Names(Step::Mode, 16), 2.0),
-        case("RENAME, 16 clients", "calls", What::Names(Step::Rename, 16), 2.0),
-        case("LOOKUP, then GETATTR, of many files", "calls", What::LookUpMany, 1.0),
-        case("READDIRPLUS of many files", "entries", What::ListMany, 1.0),
-        case("READ 4 KiB, half load", "calls", What::HalfLoad(read), 1.0),
-        case("WRITE 4 KiB unstable, half load", "calls", What::HalfLoad(write), 1.0),
-        case("CREATE beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Create, 1), 1.0),
-        case("RENAME beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Rename, 1), 1.0),
-        case("CREATE beside a stream of writes, 16 clients", "calls", What::NamesBeside(Step::Create, 16), 1.0),
-        case("tar of a tree through a mount", "files", What::Tree, 1.0),
+        case("file written by 64 KiB, and COMMIT", "MiB", CaseKind::WriteAll(64 << 10), 1.5),
+        case("file read by 64 KiB", "MiB", CaseKind::ReadAll(64 << 10), 1.5),
+        case("file written by 1 MiB, and COMMIT", "MiB", CaseKind::WriteAll(1 << 20), 1.5),
+        case("file read by 1 MiB", "MiB", CaseKind::ReadAll(1 << 20), 1.5),
+        case("CREATE, 1 client", "calls", CaseKind::Names(Step::Create, 1), 1.0),
+        case("SETATTR of a mode, 1 client", "calls", CaseKind::Names(Step::Mode, 1), 1.0),
+        case("RENAME, 1 client", "calls", CaseKind::Names(Step::Rename, 1), 1.0),
+        case("CREATE, 16 clients", "calls", CaseKind::Names(Step::Create, 16), 2.0),
+        case("SETATTR of a mode, 16 clients", "calls", CaseKind::Names(Step::Mode, 16), 2.0),
+        case("RENAME, 16 clients", "calls", CaseKind::Names(Step::Rename, 16), 2.0),
+        case("LOOKUP, then GETATTR, of many files", "calls", CaseKind::LookUpMany, 1.0),
+        case("READDIRPLUS of many files", "entries", CaseKind::ListMany, 1.0),
+        case("READ 4 KiB, half load", "calls", CaseKind::HalfLoad(read), 1.0),
+        case("WRITE 4 KiB unstable, half load", "calls", CaseKind::HalfLoad(write), 1.0),
+        case("CREATE beside a stream of writes, 1 client", "calls", CaseKind::NamesBeside(Step::Create, 1), 1.0),
+        case("RENAME beside a stream of writes, 1 client", "calls", CaseKind::NamesBeside(Step::Rename, 1), 1.0),
+        case("CREATE beside a stream of writes, 16 clients", "calls", CaseKind::NamesBeside(Step::Create, 16), 1.0),
+        case("tar of a tree through a mount", "files", CaseKind::Tree, 1.0),
         // The last cases about names. An ext4 without a journal checks each inode freed in the last minutes before it
         // allocates one, so removals slow down later creations.
-        case("REMOVE, 1 client", "calls", What::Names(Step::Remove, 1), 1.0),
-        case("REMOVE, 16 clients", "calls", What::Names(Step::Remove, 16), 2.0),
-        case("cold READ 4 KiB, 64 in flight", "calls", What::Cold, 0.95),
+        case("REMOVE, 1 client", "calls", CaseKind::Names(Step::Remove, 1), 1.0),
+        case("REMOVE, 16 clients", "calls", CaseKind::Names(Step::Remove, 16), 2.0),
+        case("cold READ 4 KiB, 64 in flight", "calls", CaseKind::Cold, 0.95),
     ]
 }
 
 impl Case {
     /// Whether it changes names, so that their durability at the answer matters.
     pub(super) fn changes_names(&self) -> bool {
-        matches!(self.what, What::Names(..) | What::NamesBeside(..) | What::Tree)
+        matches!(self.what, CaseKind::Names(..) | CaseKind::NamesBeside(..) | CaseKind::Tree)
     }
 
     /// Whether it needs a mount of a server.
     pub(super) fn needs_mount(&self) -> bool {
-        matches!(self.what, What::Tree)
+        matches!(self.what, CaseKind::Tree)
     }
 
     /// Whether it measures the times of calls.
     pub(super) fn is_about_delays(&self) -> bool {
-        matches!(self.what, What::HalfLoad(_))
+        matches!(self.what, CaseKind::HalfLoad(_))
     }
 
     /// Whether a program on the host takes part.
     pub(super) fn has_host(&self) -> bool {
-        matches!(self.what, What::Names(_, 1) | What::Cold)
+        matches!(self.what, CaseKind::Names(_, 1) | CaseKind::Cold)
     }
 
     /// Whether it is compared with the host's own rate.
     pub(super) fn is_against_host(&self) -> bool {
-        matches!(self.what, What::Cold)
+        matches!(self.what, CaseKind::Cold)
     }
 
     /// Long cases have fewer rounds.
     pub(super) fn rounds(&self, scale: &Scale) -> usize {
         match self.what {
-            What::NamesBeside(..) | What::Tree => scale.rounds.min(2),
+            CaseKind::NamesBeside(..) | CaseKind::Tree => scale.rounds.min(2),
             _ => scale.rounds,
         }
     }
@@ -138,26 +139,28 @@ impl Case {
         }
         let failed = || format!("{} on {}", self.name, which.name());
         let run = match self.what {
-            What::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
-            What::WriteAll(block) => sequential(servers, which, block, true, scale),
-            What::ReadAll(block) => sequential(servers, which, block, false, scale),
-            What::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
-            What::LookUpMany => look_up_many(servers, which, scale),
-            What::ListMany => list_many(servers, which, scale),
-            What::HalfLoad(kind) => half_load(servers, which, kind, scale),
-            What::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
-            What::Cold => cold::run(servers, which, scale, round),
-            What::Tree => tree::run(servers, which, scale, round),
+            CaseKind::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
+            CaseKind::WriteAll(block) => sequential(servers, which, block, true, scale),
+            CaseKind::ReadAll(block) => sequential(servers, which, block, false, scale),
+            CaseKind::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
+            CaseKind::LookUpMany => look_up_many(servers, which, scale),
+            CaseKind::ListMany => list_many(servers, which, scale),
+            CaseKind::HalfLoad(kind) => half_load(servers, which, kind, scale),
+            CaseKind::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
+            CaseKind::Cold => cold::run(servers, which, scale, round),
+            CaseKind::Tree => tree::run(servers, which, scale, round),
         };
         run.map_err(call(failed()))
     }
 
     /// Changes of names by a program on the host, each made durable.
     fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
-        if matches!(self.what, What::Cold) {
+        if matches!(self.what, CaseKind::Cold) {
             return cold::run_on_host(servers, scale, round).map_err(host("fio"));
         }
-        let What::Names(step, _) = self.what else { return Err(Failure::Server("nothing for the host".to_owned())) };
+        let CaseKind::Names(step, _) = self.what else {
+            return Err(Failure::Server("nothing for the host".to_owned()));
+        };
         let (count, elapsed) =
             names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
         Ok(Figure::of_rate(rate(count, elapsed)))
@@ -182,13 +185,13 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
 }
 
 /// The start of a measurement: its time, and the CPU time used by the server and by this process.
-pub(super) struct Begun {
+pub(super) struct MeasurementStart {
     at: Instant,
     cpu_ns: u64,
     client_ns: u64,
 }
 
-impl Begun {
+impl MeasurementStart {
     pub(super) fn now(servers: &Servers, which: Running) -> Called<Self> {
         Ok(Self { cpu_ns: servers.cpu_ns(which)?, client_ns: cpu_ns(std::process::id())?, at: Instant::now() })
     }
@@ -247,7 +250,7 @@ fn steady(
         )?;
     }
     client.load(&file, &load(kind, window, false, scale.steady / 8))?;
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let report = client.load(&file, &load(kind, window, false, scale.steady))?;
     let figure = begun.end(servers, which, report.calls, report.calls)?;
     if matches!(kind, Kind::Write(..)) {
@@ -269,7 +272,7 @@ fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -
         duration: 2 * scale.steady,
         seed: 9,
     };
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let report = client.load_at_rate(&file, &load, most / 2.0)?;
     let figure = begun.end(servers, which, report.calls, report.calls)?;
     if matches!(kind, Kind::Write(..)) {
@@ -295,7 +298,7 @@ fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, sc
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         client.commit(&file, 0, 0)?;
     }
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     client.load_at_most(&file, &load, calls)?;
     if write {
         client.commit(&file, 0, 0)?;
@@ -330,7 +333,7 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
     let mut handles = vec![Vec::new(); scale.many_files as usize];
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
     pipeline(&mut client, scale.many_files, look, |at, answer| {
         if let Answer::Found(handle) = answer {
@@ -345,7 +348,7 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
 fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
     loop {
         let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use afflux_nfs_client::{Kind, Load, Sending};
 use rustix::fs::{Advice, fadvise};
 
-use super::cases::{Begun, Called};
+use super::cases::{Called, MeasurementStart};
 use super::servers::{Running, Servers, on_first_cpu};
 use super::{Figure, Scale};
 
@@ -50,7 +50,7 @@ pub(super) fn run(servers: &mut Servers, which: Running, scale: &Scale, round: u
         duration: Duration::MAX,
         seed: 5,
     };
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let report = client.load_each_once(&file, &load, scale.cold_calls)?;
     let figure = begun.end(servers, which, report.calls, report.calls)?;
     fs::remove_file(path)?;

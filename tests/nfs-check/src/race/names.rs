@@ -15,7 +15,7 @@ use afflux_nfs_client::{Call, Change, Client, Handle, NFS, read_reply};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Figure;
-use super::cases::{Begun, Called};
+use super::cases::{Called, MeasurementStart};
 use super::servers::{Running, Servers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) fn run(
     for at in 0..clients {
         workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.name()), (step, each))?);
     }
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     for worker in &mut workers {
         worker.send(step)?;
     }

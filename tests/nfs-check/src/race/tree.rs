@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::cases::{Begun, Called};
+use super::cases::{Called, MeasurementStart};
 use super::servers::{Running, Servers};
 use super::{Figure, Scale};
 
@@ -71,7 +71,7 @@ pub(super) fn run(servers: &Servers, which: Running, scale: &Scale, round: usize
     let mounted = mounted(servers, which, &place)?;
     let into = mounted.point.join(format!("tree-{}-{round}", which.name()));
     fs::create_dir(&into)?;
-    let begun = Begun::now(servers, which)?;
+    let begun = MeasurementStart::now(servers, which)?;
     let status = Command::new("tar").arg("-C").arg(&into).arg("-xf").arg(archive).status()?;
     let figure = begun.end(servers, which, scale.tree_files, scale.tree_files)?;
     if status.success() { Ok(figure) } else { Err(io::Error::other("tar fails on the mount").into()) }

@@ -28,7 +28,7 @@ pub(super) struct File {
     /// Incremented when a call begins to use a name, and when the call ends.
     pub(super) named: u64,
     /// The effects of the changes in flight.
-    ranges: Vec<(ChangeId, Begun)>,
+    ranges: Vec<(ChangeId, StartedCall)>,
     /// Changes that may still take effect at any time.
     pub(super) abandoned: u32,
     /// The latest events, for the report of a fault.
@@ -36,7 +36,7 @@ pub(super) struct File {
 }
 
 #[derive(Clone, Copy)]
-enum Begun {
+enum StartedCall {
     Write { offset: u64, len: u64, version: u64 },
     Size(u64),
 }
@@ -68,18 +68,18 @@ impl File {
     /// Begins the change of a call; a WRITE's bytes are of pattern `version`.
     pub(super) fn begin(&mut self, call: &Call, version: u64) -> Option<ChangeId> {
         let begun = match call {
-            Call::Write { offset, data, .. } => Begun::Write { offset: *offset, len: data.len() as u64, version },
-            Call::SetSize { size, .. } => Begun::Size(*size),
+            Call::Write { offset, data, .. } => StartedCall::Write { offset: *offset, len: data.len() as u64, version },
+            Call::SetSize { size, .. } => StartedCall::Size(*size),
             _ => return None,
         };
         self.changes += 1;
         Some(self.begin_change(begun))
     }
 
-    fn begin_change(&mut self, begun: Begun) -> ChangeId {
+    fn begin_change(&mut self, begun: StartedCall) -> ChangeId {
         let change = match begun {
-            Begun::Write { offset, len, version } => self.model.begin_write(offset, len, version),
-            Begun::Size(size) => self.model.begin_set_size(size),
+            StartedCall::Write { offset, len, version } => self.model.begin_write(offset, len, version),
+            StartedCall::Size(size) => self.model.begin_set_size(size),
         };
         self.ranges.push((change, begun));
         change

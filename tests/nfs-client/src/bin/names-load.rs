@@ -14,7 +14,7 @@ use afflux_nfs_client::{Client, Error, NamesLoad};
 const USAGE: &str = "usage: names-load HOST:PORT EXPORT CLIENTS FILES [MOUNT-HOST:PORT]
 Makes, changes, renames and removes FILES files for each of CLIENTS, and says how many a second that were.";
 
-struct Asked {
+struct Options {
     nfs: SocketAddr,
     mount: SocketAddr,
     export: String,
@@ -22,14 +22,14 @@ struct Asked {
     files: usize,
 }
 
-fn asked(arguments: &[String]) -> Option<Asked> {
+fn asked(arguments: &[String]) -> Option<Options> {
     let nfs = arguments.first()?.parse().ok()?;
     let mount = arguments.get(4).map_or(Some(nfs), |mount| mount.parse().ok())?;
     let number = |at: usize| arguments.get(at)?.parse().ok().filter(|number: &usize| *number > 0);
-    Some(Asked { nfs, mount, export: arguments.get(1)?.clone(), clients: number(2)?, files: number(3)? })
+    Some(Options { nfs, mount, export: arguments.get(1)?.clone(), clients: number(2)?, files: number(3)? })
 }
 
-fn run(asked: &Asked) -> Result<(), Error> {
+fn run(asked: &Options) -> Result<(), Error> {
     let directory = Client::connect(asked.mount)?.mount(&asked.export)?;
     let load = NamesLoad { nfs: asked.nfs, directory, clients: asked.clients, files: asked.files };
     for step in load.run()? {

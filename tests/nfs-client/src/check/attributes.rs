@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Check, Failure, PIECE_BYTES, Place, demand, status_of};
+use super::{Check, Failure, PIECE_BYTES, WorkDirectory, demand, status_of};
 use crate::procedures::{Change, TimeChange};
 use crate::results::{Consistency, Stability, Time};
 
@@ -18,7 +18,7 @@ pub(super) const USED_COVERS_THE_DATA: Check = Check {
     run: used_covers_the_data,
 };
 
-fn used_covers_the_data(place: &mut Place) -> Result<(), Failure> {
+fn used_covers_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     const BYTES: usize = 1 << 20;
     for round in 0..3 {
         let file = place.file(&format!("data-{round}"))?;
@@ -39,7 +39,7 @@ pub(super) const USED_AFTER_A_TRUNCATION: Check = Check {
     run: used_after_a_truncation,
 };
 
-fn used_after_a_truncation(place: &mut Place) -> Result<(), Failure> {
+fn used_after_a_truncation(place: &mut WorkDirectory) -> Result<(), Failure> {
     const LEFT: u64 = 1000;
     for committed in [false, true] {
         let file = place.file("cut")?;
@@ -82,7 +82,7 @@ enum Own {
 
 /// One client extends the file all the time; the other makes calls that leave the size alone. If a reply to the latter
 /// has different sizes before and after, it spans another client's write.
-fn spans_no_other(place: &mut Place, all: &[Own]) -> Result<(), Failure> {
+fn spans_no_other(place: &mut WorkDirectory, all: &[Own]) -> Result<(), Failure> {
     const ROUNDS: u32 = 150;
     for own in all {
         let file = place.file("shared")?;
@@ -115,7 +115,7 @@ fn spans_no_other(place: &mut Place, all: &[Own]) -> Result<(), Failure> {
     Ok(())
 }
 
-impl Place {
+impl WorkDirectory {
     fn change(&mut self, own: Own, file: &crate::Handle, round: u32) -> Result<Consistency, Failure> {
         Ok(match own {
             Own::Write(stability) => self.client.write(file, 0, &[round as u8; 512], stability)?.consistency,
@@ -133,7 +133,7 @@ pub(super) const TIMES_STAY_OVER_A_COMMIT: Check = Check {
     run: times_stay_over_a_commit,
 };
 
-fn times_stay_over_a_commit(place: &mut Place) -> Result<(), Failure> {
+fn times_stay_over_a_commit(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("times")?;
     for round in 0..20 {
         place.client.write(&file, round * 4096, &[7; 4096], Stability::Unstable)?;
@@ -157,7 +157,7 @@ pub(super) const SPECIAL_BITS_ARE_CLEARED: Check = Check {
     run: special_bits_are_cleared,
 };
 
-fn special_bits_are_cleared(place: &mut Place) -> Result<(), Failure> {
+fn special_bits_are_cleared(place: &mut WorkDirectory) -> Result<(), Failure> {
     for (at, stability) in [Stability::Unstable, Stability::FileSync].into_iter().enumerate() {
         let file = place.file(&format!("program-{at}"))?;
         place.client.setattr(&file, Change { mode: Some(0o6777), ..Change::default() }, None)?;
@@ -180,7 +180,7 @@ pub(super) const NANOSECONDS_OUT_OF_RANGE: Check = Check {
     run: nanoseconds_out_of_range,
 };
 
-fn nanoseconds_out_of_range(place: &mut Place) -> Result<(), Failure> {
+fn nanoseconds_out_of_range(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("time")?;
     let time = Time { seconds: 1_000, nanos: 1_000_000_000 };
     status_of(place.client.setattr(&file, Change { mtime: TimeChange::To(time), ..Change::default() }, None))?;

@@ -5,7 +5,7 @@
 //! Invariants: those of its parent. The connection's caller is root again after each check.
 
 use super::errors::{ACCES, INVAL};
-use super::{Check, Failure, Faults, Place};
+use super::{Check, Failure, Faults, WorkDirectory};
 use crate::connection::{USER_ROOT, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};
@@ -15,7 +15,11 @@ const OWNER: User = User { uid: 65_531, gid: 65_531 };
 const OTHER: User = User { uid: 65_533, gid: 65_533 };
 
 /// Runs calls as another user.
-fn as_user(place: &mut Place, user: User, run: impl FnOnce(&mut Place) -> Result<(), Failure>) -> Result<(), Failure> {
+fn as_user(
+    place: &mut WorkDirectory,
+    user: User,
+    run: impl FnOnce(&mut WorkDirectory) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     place.client.set_user(Some(user));
     let result = run(place);
     place.client.set_user(Some(USER_ROOT));
@@ -25,7 +29,7 @@ fn as_user(place: &mut Place, user: User, run: impl FnOnce(&mut Place) -> Result
 pub(super) const DENIED: Check =
     Check { name: "denied", rule: "what mode bits do not let a caller do is ACCES, for each procedure", run: denied };
 
-fn denied(place: &mut Place) -> Result<(), Failure> {
+fn denied(place: &mut WorkDirectory) -> Result<(), Failure> {
     let closed = place.subdirectory("closed")?;
     let listed = place.subdirectory("listed")?;
     let file = place.client.create_empty(&closed, b"file")?;
@@ -72,7 +76,7 @@ pub(super) const NOT_THE_OWNER: Check = Check {
     run: not_the_owner,
 };
 
-fn not_the_owner(place: &mut Place) -> Result<(), Failure> {
+fn not_the_owner(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("owned")?;
     let give = |user: User| Change { uid: Some(user.uid), gid: Some(user.gid), ..Change::default() };
     place.client.setattr(&file, give(OWNER), None)?;

@@ -5,7 +5,7 @@
 //! Invariants: those of its parent. Where the RFC leaves a choice and servers differ in practice, every answer that a
 //! client can handle is allowed.
 
-use super::{Check, Failure, Faults, Place, connect, demand};
+use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
 use crate::connection::{Client, Error};
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Stability, Time};
@@ -68,7 +68,7 @@ const OF_OBJECTS: &[(&str, Call)] = &[
     ("COMMIT", |client, object, _| client.commit(object, 0, 0).map(drop)),
 ];
 
-fn good(place: &mut Place) -> Result<Good, Failure> {
+fn good(place: &mut WorkDirectory) -> Result<Good, Failure> {
     Ok(Good { file: place.file("file")?, directory: place.directory.clone() })
 }
 
@@ -78,7 +78,7 @@ pub(super) const BAD_HANDLE: Check = Check {
     run: bad_handle,
 };
 
-fn bad_handle(place: &mut Place) -> Result<(), Failure> {
+fn bad_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let flip = |at: usize| {
         let mut handle = good.file.clone();
@@ -113,7 +113,7 @@ pub(super) const GONE_DIRECTORY: Check = Check {
     run: gone_directory,
 };
 
-fn gone_directory(place: &mut Place) -> Result<(), Failure> {
+fn gone_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let gone = place.subdirectory("gone")?;
     place.client.rmdir(&place.directory, b"gone")?;
@@ -131,7 +131,7 @@ pub(super) const NOT_A_DIRECTORY: Check = Check {
     run: not_a_directory,
 };
 
-fn not_a_directory(place: &mut Place) -> Result<(), Failure> {
+fn not_a_directory(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.client.symlink(&good.directory, b"link", b".", Change::default())?;
     place.client.mknod(&good.directory, b"pipe", Node::Fifo(Change::default()))?;
@@ -151,7 +151,7 @@ pub(super) const NOT_A_FILE: Check = Check {
     run: not_a_file,
 };
 
-fn not_a_file(place: &mut Place) -> Result<(), Failure> {
+fn not_a_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.subdirectory("directory")?;
     place.client.symlink(&good.directory, b"link", b"file", Change::default())?;
@@ -210,7 +210,7 @@ pub(super) const NAME_TOO_LONG: Check = Check {
     run: name_too_long,
 };
 
-fn name_too_long(place: &mut Place) -> Result<(), Failure> {
+fn name_too_long(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.file("spare")?;
     let longest = place.client.pathconf(&good.directory)?.name_max as usize;
@@ -241,7 +241,7 @@ pub(super) const NAMES_THAT_ARE_NONE: Check = Check {
     run: names_that_are_none,
 };
 
-fn names_that_are_none(place: &mut Place) -> Result<(), Failure> {
+fn names_that_are_none(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.file("spare")?;
     place.subdirectory("sub")?;
@@ -271,7 +271,7 @@ pub(super) const NAME_TAKEN: Check = Check {
     run: name_taken,
 };
 
-fn name_taken(place: &mut Place) -> Result<(), Failure> {
+fn name_taken(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.subdirectory("directory")?;
     place.client.symlink(&good.directory, b"link", b"file", Change::default())?;
@@ -300,7 +300,7 @@ fn name_taken(place: &mut Place) -> Result<(), Failure> {
 pub(super) const NO_SUCH_NAME: Check =
     Check { name: "no-such-name", rule: "what wants a name that is not there fails with NOENT", run: no_such_name };
 
-fn no_such_name(place: &mut Place) -> Result<(), Failure> {
+fn no_such_name(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let mut faults = Faults::default();
     for (name, call) in LOOKING {
@@ -315,7 +315,7 @@ pub(super) const RENAMES_THAT_CANNOT_BE: Check = Check {
     run: renames_that_cannot_be,
 };
 
-fn renames_that_cannot_be(place: &mut Place) -> Result<(), Failure> {
+fn renames_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let directory = good.directory.clone();
     place.subdirectory("empty")?;
@@ -345,7 +345,7 @@ pub(super) const REMOVES_THAT_CANNOT_BE: Check = Check {
     run: removes_that_cannot_be,
 };
 
-fn removes_that_cannot_be(place: &mut Place) -> Result<(), Failure> {
+fn removes_that_cannot_be(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     let directory = good.directory.clone();
     let full = place.subdirectory("full")?;
@@ -368,7 +368,7 @@ pub(super) const DOTS: Check = Check {
     run: dots,
 };
 
-fn dots(place: &mut Place) -> Result<(), Failure> {
+fn dots(place: &mut WorkDirectory) -> Result<(), Failure> {
     let good = good(place)?;
     place.file("spare")?;
     let below = place.subdirectory("below")?;
@@ -401,7 +401,7 @@ pub(super) const GUARD: Check = Check {
     run: guard,
 };
 
-fn guard(place: &mut Place) -> Result<(), Failure> {
+fn guard(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("guarded")?;
     place.fill(&file, 100)?;
     place.client.commit(&file, 0, 0)?;
@@ -428,7 +428,7 @@ pub(super) const BAD_TYPE: Check = Check {
     run: bad_type,
 };
 
-fn bad_type(place: &mut Place) -> Result<(), Failure> {
+fn bad_type(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();
     let mut faults = Faults::default();
     for (what, kind) in [("a file", 1), ("a directory", 2), ("a symbolic link", 5)] {
@@ -456,7 +456,7 @@ pub(super) const TOO_LARGE_A_SIZE: Check = Check {
     run: too_large_a_size,
 };
 
-fn too_large_a_size(place: &mut Place) -> Result<(), Failure> {
+fn too_large_a_size(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("sized")?;
     place.fill(&file, 10)?;
     let mut faults = Faults::default();

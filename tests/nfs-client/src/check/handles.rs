@@ -4,7 +4,7 @@
 //! Does not own: invalid handles (`errors`); handles across a restart, which need the server's host.
 //! Invariants: those of its parent.
 
-use super::{Check, Failure, Faults, Place, demand};
+use super::{Check, Failure, Faults, WorkDirectory, demand};
 
 pub(super) const ROOT_HAS_NO_PARENT: Check = Check {
     name: "root-has-no-parent",
@@ -12,7 +12,7 @@ pub(super) const ROOT_HAS_NO_PARENT: Check = Check {
     run: root_has_no_parent,
 };
 
-fn root_has_no_parent(place: &mut Place) -> Result<(), Failure> {
+fn root_has_no_parent(place: &mut WorkDirectory) -> Result<(), Failure> {
     let root = place.root.clone();
     let own = place.attributes(&root)?;
     for name in [&b".."[..], b"."] {
@@ -31,13 +31,13 @@ pub(super) const HANDLE_AFTER_A_RENAME: Check = Check {
     run: handle_after_a_rename,
 };
 
-fn handle_after_a_rename(place: &mut Place) -> Result<(), Failure> {
+fn handle_after_a_rename(place: &mut WorkDirectory) -> Result<(), Failure> {
     const BYTES: usize = 100_000;
     let directory = place.directory.clone();
     let (one, two) = (place.subdirectory("one")?, place.subdirectory("two")?);
     let file = place.client.create_empty(&one, b"file")?;
     place.fill(&file, BYTES)?;
-    let readable = |place: &mut Place, after: &str| -> Result<(), Failure> {
+    let readable = |place: &mut WorkDirectory, after: &str| -> Result<(), Failure> {
         let read = place.client.read(&file, BYTES as u64 - 10, 10);
         let read = read.map_err(|error| Failure::Broken(format!("after {after}: {error}")))?;
         demand(read.data == [0x5a; 10], || format!("after {after}: {:?}", read.data))
@@ -59,7 +59,7 @@ pub(super) const FILE_NUMBERS: Check = Check {
     run: file_numbers,
 };
 
-fn file_numbers(place: &mut Place) -> Result<(), Failure> {
+fn file_numbers(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();
     let mut faults = Faults::default();
     let mut known = Vec::new();

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Check, Failure, Faults, Place, demand, status_of};
+use super::{Check, Failure, Faults, WorkDirectory, demand, status_of};
 use crate::Listing;
 use crate::connection::Error;
 use crate::results::Handle;
@@ -26,7 +26,13 @@ enum How {
 const HOWS: [How; 5] =
     [How::Plain(512), How::Plain(4096), How::Plus(300, 1024), How::Plus(512, 4096), How::Plus(8192, 32_768)];
 
-fn piece(place: &mut Place, directory: &Handle, how: How, cookie: u64, verifier: [u8; 8]) -> Result<Listing, Error> {
+fn piece(
+    place: &mut WorkDirectory,
+    directory: &Handle,
+    how: How,
+    cookie: u64,
+    verifier: [u8; 8],
+) -> Result<Listing, Error> {
     match how {
         How::Plain(count) => place.client.readdir(directory, cookie, verifier, count),
         How::Plus(names, count) => place.client.readdirplus(directory, cookie, verifier, names, count),
@@ -35,10 +41,10 @@ fn piece(place: &mut Place, directory: &Handle, how: How, cookie: u64, verifier:
 
 /// Lists a directory and reports each piece. Returns the number of times that each name came, without the dots.
 fn list(
-    place: &mut Place,
+    place: &mut WorkDirectory,
     directory: &Handle,
     how: How,
-    mut between: impl FnMut(&mut Place, &Listing) -> Result<(), Failure>,
+    mut between: impl FnMut(&mut WorkDirectory, &Listing) -> Result<(), Failure>,
 ) -> Result<BTreeMap<Vec<u8>, u32>, Failure> {
     let (mut found, mut cookie, mut verifier) = (BTreeMap::new(), 0, [0; 8]);
     for _ in 0..PIECES_MAX {
@@ -67,7 +73,7 @@ fn once(how: How, found: &BTreeMap<Vec<u8>, u32>, expected: usize) -> Result<(),
     })
 }
 
-fn filled(place: &mut Place, name: &str) -> Result<Handle, Failure> {
+fn filled(place: &mut WorkDirectory, name: &str) -> Result<Handle, Failure> {
     let directory = place.subdirectory(name)?;
     for at in 0..NAMES {
         // Names of many lengths.

@@ -63,7 +63,7 @@ pub struct Check {
     pub name: &'static str,
     /// The rule that a client relies on.
     pub rule: &'static str,
-    run: fn(&mut Place) -> Result<(), Failure>,
+    run: fn(&mut WorkDirectory) -> Result<(), Failure>,
 }
 
 /// The reason that a check failed.
@@ -177,7 +177,7 @@ impl Check {
     /// # Errors
     /// When the rule does not hold, or the server cannot be used.
     pub fn run(&self, target: &Target) -> Result<(), Failure> {
-        let mut place = Place::new(target, self.name)?;
+        let mut place = WorkDirectory::new(target, self.name)?;
         let result = (self.run)(&mut place);
         place.remove();
         result
@@ -185,7 +185,7 @@ impl Check {
 }
 
 /// A working directory on the server, and a connection to it.
-pub(crate) struct Place {
+pub(crate) struct WorkDirectory {
     target: Target,
     client: Client,
     root: Handle,
@@ -193,7 +193,7 @@ pub(crate) struct Place {
     directory: Handle,
 }
 
-impl Place {
+impl WorkDirectory {
     fn new(target: &Target, name: &'static str) -> Result<Self, Failure> {
         let root = connect(target.mount)?.mount(&target.export)?;
         let mut client = connect(target.nfs)?;

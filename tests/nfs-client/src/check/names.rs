@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Check, Failure, Faults, Place, connect, demand, status_of};
+use super::{Check, Failure, Faults, WorkDirectory, connect, demand, status_of};
 use crate::connection::{NFS, User};
 use crate::procedures::{Change, Creation, Node, TimeChange};
 use crate::results::{Stability, Time};
@@ -21,7 +21,7 @@ pub(super) const MOUNT_THROUGH_A_SYMLINK: Check = Check {
     run: mount_through_a_symlink,
 };
 
-fn mount_through_a_symlink(place: &mut Place) -> Result<(), Failure> {
+fn mount_through_a_symlink(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.client.mkdir(&place.directory, b"real", Change { mode: Some(0o755), ..Change::default() })?;
     place.client.symlink(&place.directory, b"link", b"real", Change::default())?;
     let path = format!("{}/{}/link", place.target.export.trim_end_matches('/'), place.name);
@@ -38,7 +38,7 @@ pub(super) const DEVICE_NODES: Check = Check {
     run: device_nodes,
 };
 
-fn device_nodes(place: &mut Place) -> Result<(), Failure> {
+fn device_nodes(place: &mut WorkDirectory) -> Result<(), Failure> {
     let change = Change { mode: Some(0o600), ..Change::default() };
     let directory = place.directory.clone();
     place.client.setattr(&directory, Change { mode: Some(0o777), ..Change::default() }, None)?;
@@ -58,7 +58,7 @@ pub(super) const REMOVE_REPEATED: Check = Check {
     run: remove_repeated,
 };
 
-fn remove_repeated(place: &mut Place) -> Result<(), Failure> {
+fn remove_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.file("once")?;
     let xid = place.client.next_xid();
     place.client.remove(&place.directory, b"once")?;
@@ -74,7 +74,7 @@ pub(super) const EXCLUSIVE_REPEATED: Check = Check {
     run: exclusive_repeated,
 };
 
-fn exclusive_repeated(place: &mut Place) -> Result<(), Failure> {
+fn exclusive_repeated(place: &mut WorkDirectory) -> Result<(), Failure> {
     const EXIST: u32 = 17;
     let directory = place.directory.clone();
     place.client.create(&directory, b"mine", Creation::Exclusive(*b"verifier"))?;
@@ -90,7 +90,7 @@ pub(super) const STALE_HANDLE: Check = Check {
     run: stale_handle,
 };
 
-fn stale_handle(place: &mut Place) -> Result<(), Failure> {
+fn stale_handle(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("gone")?;
     place.client.remove(&place.directory, b"gone")?;
     let client = &mut place.client;
@@ -112,7 +112,7 @@ pub(super) const SAME_NUMBER_OTHER_CALL: Check = Check {
     run: same_number_other_call,
 };
 
-fn same_number_other_call(place: &mut Place) -> Result<(), Failure> {
+fn same_number_other_call(place: &mut WorkDirectory) -> Result<(), Failure> {
     place.file("one")?;
     place.file("two")?;
     let xid = place.client.next_xid();
@@ -131,7 +131,7 @@ pub(super) const REPEATED_WHILE_RUNNING: Check = Check {
     run: repeated_while_running,
 };
 
-fn repeated_while_running(place: &mut Place) -> Result<(), Failure> {
+fn repeated_while_running(place: &mut WorkDirectory) -> Result<(), Failure> {
     const MKDIR: u32 = 9;
     for round in 0..16 {
         let name = format!("d{round}");
@@ -153,7 +153,7 @@ pub(super) const EXCLUSIVE_WHOLE_VERIFIER: Check = Check {
     run: exclusive_whole_verifier,
 };
 
-fn exclusive_whole_verifier(place: &mut Place) -> Result<(), Failure> {
+fn exclusive_whole_verifier(place: &mut WorkDirectory) -> Result<(), Failure> {
     const EXIST: u32 = 17;
     let verifier = [0xf1, 0xe2, 0xd3, 0xc4, 0xb5, 0xa6, 0x97, 0x88];
     let directory = place.directory.clone();
@@ -180,7 +180,7 @@ pub(super) const CREATE_WITH_TIMES: Check = Check {
     run: create_with_times,
 };
 
-fn create_with_times(place: &mut Place) -> Result<(), Failure> {
+fn create_with_times(place: &mut WorkDirectory) -> Result<(), Failure> {
     let (atime, mtime) = (Time { seconds: 1_000_000, nanos: 5_000 }, Time { seconds: 2_000_000, nanos: 7_000 });
     let change =
         Change { mode: Some(0o640), atime: TimeChange::To(atime), mtime: TimeChange::To(mtime), ..Change::default() };
@@ -203,7 +203,7 @@ pub(super) const CREATE_OF_WHAT_IS_THERE: Check = Check {
     run: create_of_what_is_there,
 };
 
-fn create_of_what_is_there(place: &mut Place) -> Result<(), Failure> {
+fn create_of_what_is_there(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("there")?;
     place.fill(&file, 5000)?;
     let directory = place.directory.clone();
@@ -225,12 +225,12 @@ pub(super) const LINKS_ARE_COUNTED: Check = Check {
     run: links_are_counted,
 };
 
-fn links_are_counted(place: &mut Place) -> Result<(), Failure> {
+fn links_are_counted(place: &mut WorkDirectory) -> Result<(), Failure> {
     let directory = place.directory.clone();
     let file = place.file("a")?;
     place.file("other")?;
     let before = place.attributes(&file)?;
-    let links = |place: &mut Place, what: &str, expected: u32| -> Result<(), Failure> {
+    let links = |place: &mut WorkDirectory, what: &str, expected: u32| -> Result<(), Failure> {
         let found = place.attributes(&file)?.links;
         demand(found == expected, || format!("{found} links after {what}, not {expected}"))
     };
@@ -254,7 +254,7 @@ pub(super) const SYMLINK_SAYS_WHAT_IT_WAS_TOLD: Check = Check {
     run: symlink_says_what_it_was_told,
 };
 
-fn symlink_says_what_it_was_told(place: &mut Place) -> Result<(), Failure> {
+fn symlink_says_what_it_was_told(place: &mut WorkDirectory) -> Result<(), Failure> {
     let long = vec![b'x'; 1023];
     let targets: [&[u8]; 5] = [b"a", b"../.././/x/", b"/absolute", b"caf\xe9 \xff\x01", &long];
     for (at, target) in targets.into_iter().enumerate() {
@@ -275,7 +275,7 @@ pub(super) const LINKS_BESIDE_OTHER_CHANGES: Check = Check {
     run: links_beside_other_changes,
 };
 
-fn links_beside_other_changes(place: &mut Place) -> Result<(), Failure> {
+fn links_beside_other_changes(place: &mut WorkDirectory) -> Result<(), Failure> {
     const ROUNDS: u32 = 200;
     let directory = place.directory.clone();
     let file = place.file("shared")?;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::{Check, Failure, Faults, Place, connect, demand};
+use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
 use crate::procedures::{Change, Creation, Node};
 use crate::results::{Handle, Stability};
 
@@ -36,12 +36,12 @@ pub fn make_links(directory: &Path) -> std::io::Result<()> {
     Err(std::io::Error::other("this file system lets a file have any number of names"))
 }
 
-fn mounted(place: &Place, export: Option<&String>, what: &'static str) -> Result<Handle, Failure> {
+fn mounted(place: &WorkDirectory, export: Option<&String>, what: &'static str) -> Result<Handle, Failure> {
     let export = export.ok_or(Failure::Missing(what))?;
     Ok(connect(place.target.mount)?.mount(export)?)
 }
 
-fn small(place: &Place) -> Result<Handle, Failure> {
+fn small(place: &WorkDirectory) -> Result<Handle, Failure> {
     mounted(place, place.target.more.small.as_ref(), "a small export")
 }
 
@@ -51,7 +51,7 @@ pub(super) const READ_ONLY: Check = Check {
     run: read_only,
 };
 
-fn read_only(place: &mut Place) -> Result<(), Failure> {
+fn read_only(place: &mut WorkDirectory) -> Result<(), Failure> {
     let root = mounted(place, place.target.more.read_only.as_ref(), "a read-only export")?;
     let client = &mut place.client;
     let (file, _) = client.lookup(&root, b"file")?;
@@ -88,7 +88,7 @@ pub(super) const NO_SPACE: Check = Check {
     run: no_space,
 };
 
-fn no_space(place: &mut Place) -> Result<(), Failure> {
+fn no_space(place: &mut WorkDirectory) -> Result<(), Failure> {
     const PIECE: u64 = 256 << 10;
     const PIECES_MAX: u64 = 1024;
     let root = small(place)?;

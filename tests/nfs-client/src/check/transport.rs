@@ -4,7 +4,7 @@
 //! Does not own: files.
 //! Invariants: those of its parent. After each refusal the connection is used again.
 
-use super::{Check, Failure, Faults, Place, connect, demand};
+use super::{Check, Failure, Faults, WorkDirectory, connect, demand};
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::procedures::write_arguments;
 use crate::results::Stability;
@@ -78,10 +78,10 @@ pub(super) const REFUSALS: Check = Check {
     run: refusals,
 };
 
-fn refusals(place: &mut Place) -> Result<(), Failure> {
+fn refusals(place: &mut WorkDirectory) -> Result<(), Failure> {
     const SYS: [u32; 2] = [0, 0];
     let mut faults = Faults::default();
-    let mut tried = |place: &mut Place, what: &str, call: &[u32], expected: &[u32]| -> Result<(), Failure> {
+    let mut tried = |place: &mut WorkDirectory, what: &str, call: &[u32], expected: &[u32]| -> Result<(), Failure> {
         let found = match answer(&mut place.client, call) {
             Ok(found) => format!("{:?}", &found[..found.len().min(expected.len())]),
             Err(failure) => failure.to_string(),

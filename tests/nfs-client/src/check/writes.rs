@@ -4,7 +4,7 @@
 //! Does not own: attributes (`attributes`).
 //! Invariants: after each refusal the server is used again, to see that it still works.
 
-use super::{Check, Failure, Place, demand, status_of};
+use super::{Check, Failure, WorkDirectory, demand, status_of};
 use crate::connection::{Error, NFS};
 use crate::procedures::{check_status, write_arguments, write_results};
 use crate::results::Stability;
@@ -21,7 +21,7 @@ pub(super) const PAST_THE_LARGEST_FILE: Check = Check {
     run: past_the_largest_file,
 };
 
-fn past_the_largest_file(place: &mut Place) -> Result<(), Failure> {
+fn past_the_largest_file(place: &mut WorkDirectory) -> Result<(), Failure> {
     const FAR: u64 = 1 << 62;
     let far = place.file("far")?;
     let told = place.client.fsinfo(&place.directory)?.file_size_max;
@@ -47,7 +47,7 @@ pub(super) const LARGER_THAN_TOLD: Check = Check {
     run: larger_than_told,
 };
 
-fn larger_than_told(place: &mut Place) -> Result<(), Failure> {
+fn larger_than_told(place: &mut WorkDirectory) -> Result<(), Failure> {
     let told = place.client.fsinfo(&place.directory)?.write_max;
     let file = place.file("large")?;
     let bytes = vec![3; told as usize + 4096];
@@ -71,7 +71,7 @@ pub(super) const COUNT_BELOW_THE_DATA: Check = Check {
     run: count_below_the_data,
 };
 
-fn count_below_the_data(place: &mut Place) -> Result<(), Failure> {
+fn count_below_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
     let whole = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
     // The count follows the handle and the offset.
@@ -99,7 +99,7 @@ pub(super) const VERIFIER_STAYS: Check = Check {
     run: verifier_stays,
 };
 
-fn verifier_stays(place: &mut Place) -> Result<(), Failure> {
+fn verifier_stays(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("verifier")?;
     let first = place.client.write(&file, 0, &[1; 4096], Stability::Unstable)?.verifier;
     for round in 1..5 {
@@ -116,7 +116,7 @@ pub(super) const COUNT_ABOVE_THE_DATA: Check = Check {
     run: count_above_the_data,
 };
 
-fn count_above_the_data(place: &mut Place) -> Result<(), Failure> {
+fn count_above_the_data(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("count")?;
     let mut arguments = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
     let at = Fields::default().opaque(&file).0.len() + 8;
@@ -135,7 +135,7 @@ pub(super) const WRITE_OF_NOTHING: Check = Check {
     run: write_of_nothing,
 };
 
-fn write_of_nothing(place: &mut Place) -> Result<(), Failure> {
+fn write_of_nothing(place: &mut WorkDirectory) -> Result<(), Failure> {
     let file = place.file("nothing")?;
     place.client.write(&file, 0, b"data", Stability::FileSync)?;
     let before = place.attributes(&file)?;

@@ -12,7 +12,7 @@ fn each_error_needs_a_cause_of_its_own_kind() {
         (while_dirty, false, true, true),
         (no_room, false, false, true),
     ] {
-        let explained = [Told::Own, Told::Sync, Told::Write].map(|told| causes.explain(told));
+        let explained = [ErrorSource::Own, ErrorSource::Sync, ErrorSource::Write].map(|told| causes.explain(told));
         assert_eq!(explained, [own, sync, write], "{causes:?}");
     }
 }

@@ -45,8 +45,8 @@
 mod parts;
 
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
-    WokenBy,
+    Admission, AfterPause, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
+    View, WokenBy,
 };
 
 use crate::jiffies::TickRate;
@@ -238,7 +238,7 @@ impl Balance {
 
     /// The way out: updates the flag, and requests background writeback.
     fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Admission {
-        pace.exceeded &= match self.form {
+        pace.dirty_exceeded &= match self.form {
             _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
             Form::September => self.over(pass),
             // Below the half-way mark no counter of the device was read, so the result of an earlier pass stands.
@@ -264,7 +264,7 @@ impl Balance {
         } else {
             (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
         };
-        Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
+        Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: AfterPause::Decide })
     }
 
     /// The decision after the writer has written; `None` if the loop begins again at once.
@@ -353,7 +353,7 @@ impl DevicePolicy for Balance {
         if self.leaves(view, &pass, pace) {
             return self.leave(view, &pass, true, pace);
         }
-        pace.exceeded = self.has(Part::Flag);
+        pace.dirty_exceeded = self.has(Part::Flag);
         let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
         if pass.own_reclaimable > enough {
             task.wrote = Some(pass);

@@ -109,7 +109,7 @@ fn reads_of_a_call_that_writes_once_by_table() {
         let (reads, decisions) = kept.call(19_000);
         assert_eq!(decisions, [Admission::WriteBack { pages: 1536 }, Admission::Enter], "{form:?}");
         assert_eq!(reads, expected, "{form:?}");
-        assert!(kept.pace.exceeded, "{form:?}: still over");
+        assert!(kept.pace.dirty_exceeded, "{form:?}: still over");
     }
 }
 
@@ -241,9 +241,9 @@ fn where_the_flag_is_cleared() {
     for form in ALL {
         // Above the flag's condition before; now at half the share and half the midpoint.
         let mut kept = Kept::new(form);
-        kept.pace.exceeded = true;
+        kept.pace.dirty_exceeded = true;
         kept.call(5000);
-        assert!(!kept.pace.exceeded, "{form:?}: below the share everywhere clears it");
+        assert!(!kept.pace.dirty_exceeded, "{form:?}: below the share everywhere clears it");
     }
     // Below the midpoint of all devices but over its share: a form keeps the flag only if it tests the midpoint
     // separately.
@@ -251,11 +251,11 @@ fn where_the_flag_is_cleared() {
         [(Form::Final, true), (Form::July, true), (Form::Seed, true), (Form::September, true), (Form::Merged, false)]
     {
         let mut kept = Kept::new(form);
-        kept.pace.exceeded = true;
+        kept.pace.dirty_exceeded = true;
         let mut view = kept.view(14_000, 0);
         view.knobs.own = view.knobs.own.with(KernelKnob::MaxRatio, 10);
         assert_eq!(kept.decide(&view), Admission::Enter, "{form:?}");
-        assert_eq!(kept.pace.exceeded, stays, "{form:?}");
+        assert_eq!(kept.pace.dirty_exceeded, stays, "{form:?}");
     }
 }
 
@@ -269,7 +269,7 @@ fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
         kept.so_far.written = 1536;
         let view = kept.view(5000, 1000);
         assert_eq!(kept.decide(&view), Admission::Enter);
-        assert_eq!(kept.pace.exceeded, stays, "{form:?}");
+        assert_eq!(kept.pace.dirty_exceeded, stays, "{form:?}");
     }
 }
 

@@ -26,8 +26,8 @@ mod position;
 mod rate;
 
 use afflux_engine::policy::{
-    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
-    WokenBy,
+    Admission, AfterPause, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
+    View, WokenBy,
 };
 
 use self::bandwidth::Bandwidth;
@@ -89,7 +89,7 @@ pub(crate) struct Device {
     updated: u64,
     dirtied: u64,
     written: u64,
-    exceeded: bool,
+    dirty_exceeded: bool,
     /// Begin of the flusher's run, in ticks, if it is in one.
     run_began: Option<u64>,
 }
@@ -375,15 +375,15 @@ impl DevicePolicy for Control {
             task.paused_when = now.ticks;
             pace.unpaid_pages = 0;
             pace.payer_pages = pauses::poll_pages(dirty, thresh);
-            pace.exceeded = false;
-            device.exceeded = false;
+            pace.dirty_exceeded = false;
+            device.dirty_exceeded = false;
             return Admission::Enter;
         }
         pace.start_background |= !view.device().flushing;
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
         let position = self.position(view, &now, device_dirty, device, shared);
-        device.exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
-        pace.exceeded = device.exceeded;
+        device.dirty_exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
+        pace.dirty_exceeded = device.dirty_exceeded;
         self.update(&now, view, Some(&position), device, shared);
         let task_rate = (device.rate.limit * position.factor()) >> 10;
         let max_pause = pauses::max_pause(hz, device.bandwidth.average, device_dirty);
@@ -401,7 +401,7 @@ impl DevicePolicy for Control {
         // So few pages of a device may be an error of its counters.
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
-        let then = if enough { Then::Return } else { Then::Decide };
+        let then = if enough { AfterPause::Return } else { AfterPause::Decide };
         Admission::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
     }
 

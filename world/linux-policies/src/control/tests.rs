@@ -78,7 +78,7 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
     assert_eq!(decision, Admission::Pause(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
@@ -140,11 +140,11 @@ fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
     let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
+    assert_eq!((pause.then, pause.cause, pause.ns), (AfterPause::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
     let Admission::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!(pause.then, Then::Return);
+    assert_eq!(pause.then, AfterPause::Return);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
         let mut other = flexible::Local::default();
         kept.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
         kept.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.exceeded, exceeded, "{dirty} {reclaimable}");
+        assert_eq!(kept.pace.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
     }
 }
 
@@ -213,7 +213,7 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
     let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
-    assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, Then::Decide));
+    assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, AfterPause::Decide));
     let mut old = Kept::owning(Era::V3_6);
     assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
 }

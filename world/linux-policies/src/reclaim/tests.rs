@@ -12,7 +12,7 @@ const MARKS: Watermarks = Watermarks { min: 1773, low: 2216, high: 2659 };
 
 /// A memory without other tasks: freed frames go to a list of the CPU, which a drain empties.
 #[derive(Default)]
-struct State {
+struct SimulatedMemory {
     now_ns: u64,
     free: u32,
     listed: u32,
@@ -32,15 +32,15 @@ struct State {
     rounds_max: usize,
 }
 
-struct Memory(Mutex<State>);
+struct Memory(Mutex<SimulatedMemory>);
 
 impl Memory {
     fn of(free: u32, inactive: u64) -> Self {
         let sizes = Sizes { inactive, ..Sizes::default() };
-        Self(Mutex::new(State { free, sizes, clean_percent: 100, ..State::default() }))
+        Self(Mutex::new(SimulatedMemory { free, sizes, clean_percent: 100, ..SimulatedMemory::default() }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulatedMemory> {
         self.0.lock().unwrap()
     }
 

@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use afflux_linux_policies::NAMES;
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, PAGE, Progress, SECOND, slow};
+use crate::fixture::{EngineFixture, PAGE, Progress, SECOND, slow};
 
 /// Laws that stop every writer at the limit of all devices.
 const GLOBAL: &[&str] = &["s0-august", "s0-september", "s0-merged", "linux-3.6", "linux-3.6-completions", "linux-6.1"];
@@ -39,9 +39,9 @@ const REQUESTS: u64 = 96;
 
 /// Two disks with requests of `request_pages`, the first hung from the start, and a writer on each. Returns the
 /// progress of the second.
-fn hung_and_sound(name: &str, frames: u64, request_pages: u64, knobs: &[&str]) -> (Lab, Arc<Progress>) {
+fn hung_and_sound(name: &str, frames: u64, request_pages: u64, knobs: &[&str]) -> (EngineFixture, Arc<Progress>) {
     let disk = DiskOptions { request_bytes_max: (request_pages * PAGE) as u32, ..slow() };
-    let lab = Lab::new(name, 1, frames, &[disk.clone(), disk], knobs);
+    let lab = EngineFixture::new(name, 1, frames, &[disk.clone(), disk], knobs);
     lab.disks[0].hang();
     let stuck = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
     let sound = lab.stream(&lab.file(1).0, 1 << 30, 64 << 10);

@@ -5,12 +5,12 @@ use afflux_engine::settings::Knob;
 use afflux_linux_policies::NAMES;
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, slow};
 
 #[test]
 fn position_control_lets_bursts_pass_and_never_pauses_longer_than_200_ms() {
     for name in ["linux-3.6", "linux-6.1"] {
-        let lab = Lab::new(name, 1, 16_384, &[slow()], &[]);
+        let lab = EngineFixture::new(name, 1, 16_384, &[slow()], &[]);
         // Limits of 20 and 10 % of 16,384 pages: up to 2,457 no writer is throttled.
         let burst = lab.stream(&lab.file(0).0, 2300 * PAGE, 4 * PAGE);
         assert!(lab.until(SECOND / 10, || burst.ended()), "{name}: at memory speed");
@@ -31,7 +31,7 @@ fn position_control_lets_bursts_pass_and_never_pauses_longer_than_200_ms() {
 
 #[test]
 fn a_strict_limit_holds_a_device_to_its_bytes_and_leaves_the_other_alone() {
-    let lab = Lab::new("linux-6.1", 1, 32_768, &[slow(), slow()], &[]);
+    let lab = EngineFixture::new("linux-6.1", 1, 32_768, &[slow(), slow()], &[]);
     for assignment in ["strict_limit=1", "max_bytes=4MiB"] {
         let (knob, value) = lab.engine.settings().parse(assignment).unwrap();
         lab.engine.set_device_knob(lab.devices[0], knob, value).unwrap();
@@ -51,7 +51,7 @@ fn a_strict_limit_holds_a_device_to_its_bytes_and_leaves_the_other_alone() {
 #[test]
 fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 16_384, &[slow()], &["dirty_expire_centisecs=100"]);
+        let lab = EngineFixture::new(name, 1, 16_384, &[slow()], &["dirty_expire_centisecs=100"]);
         let file = lab.file(0).0;
         // Once before the timer has run, and once after.
         for seconds in [0, 7] {
@@ -73,7 +73,7 @@ fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again(
 
 #[test]
 fn pdflush_passes_a_congested_device_over() {
-    let lab = Lab::new("linux-2.6.31", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
+    let lab = EngineFixture::new("linux-2.6.31", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
     lab.disks[0].hang();
     let (stuck, other) = (lab.file(0).0, lab.file(1).0);
     // Old data in more requests than the first device's queue takes.
@@ -90,7 +90,7 @@ fn pdflush_passes_a_congested_device_over() {
 
 #[test]
 fn a_flusher_fills_the_queue_and_waits() {
-    let lab = Lab::new("linux-2.6.32", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
+    let lab = EngineFixture::new("linux-2.6.32", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
     lab.disks[0].hang();
     let stuck = lab.file(0).0;
     lab.run(async {
@@ -106,7 +106,7 @@ fn a_flusher_fills_the_queue_and_waits() {
 fn before_position_control_a_writer_waits_for_congestion_or_writes_itself() {
     for name in ["linux-2.6.31-rc1", "linux-2.6.31", "s0-merged"] {
         let disk = DiskOptions { request_bytes_max: 64 << 10, ..slow() };
-        let lab = Lab::new(name, 1, 16_384, &[disk], &[]);
+        let lab = EngineFixture::new(name, 1, 16_384, &[disk], &[]);
         let _writer = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
         lab.sleep(10 * SECOND);
         let written = lab.count(afflux_engine::counters::Counter::BalanceWrittenPages);

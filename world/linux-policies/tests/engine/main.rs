@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
+mod fixture;
 mod hung;
 mod kernels;
-mod lab;
 mod pauses;
 mod rules;

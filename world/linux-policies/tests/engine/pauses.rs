@@ -4,12 +4,12 @@ use std::any::Any;
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Then, View,
+    Admission, AfterPause, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, View,
 };
 use afflux_linux_policies::{KNOBS, KernelKnob, NAMES, policy};
 use afflux_simulator::Random;
 
-use crate::lab::MILLISECOND;
+use crate::fixture::MILLISECOND;
 
 /// `HZ / 5` since position control, `HZ / 10` for each wait before it (kernel-facts, sections 6.7 and 1.1).
 fn longest_ms(name: &str) -> u64 {
@@ -61,7 +61,7 @@ fn call(
         decisions.push((view, decision));
         match decision {
             Admission::Enter => break,
-            Admission::Pause(pause) if pause.then == Then::Return => break,
+            Admission::Pause(pause) if pause.then == AfterPause::Return => break,
             _ => {}
         }
     }

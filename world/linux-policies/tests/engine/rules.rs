@@ -6,12 +6,12 @@ use afflux_linux_policies::NAMES;
 use afflux_reference::pattern;
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, slow};
 
 #[test]
 fn a_stream_ends_at_the_disks_speed_with_bounded_dirty_pages_and_every_byte() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 4096, &[slow()], &[]);
+        let lab = EngineFixture::new(name, 1, 4096, &[slow()], &[]);
         let (file, id) = lab.file(0);
         let (bytes, began) = (24 << 20, lab.platform.now().0);
         let writer = lab.stream(&file, bytes, 64 << 10);
@@ -42,7 +42,7 @@ fn a_stream_ends_at_the_disks_speed_with_bounded_dirty_pages_and_every_byte() {
 fn many_writers_on_small_caches_all_end() {
     for name in NAMES {
         for (seed, frames) in [(1, 64), (2, 256), (3, 1024)] {
-            let lab = Lab::new(name, seed, frames, &[slow()], &["write_retry_ms_min=10"]);
+            let lab = EngineFixture::new(name, seed, frames, &[slow()], &["write_retry_ms_min=10"]);
             let writers: Vec<_> = (0..12).map(|_| lab.stream(&lab.file(0).0, 40 * PAGE, PAGE)).collect();
             let mut most = 0;
             let ended = lab.until(120 * SECOND, || {
@@ -58,7 +58,7 @@ fn many_writers_on_small_caches_all_end() {
 #[test]
 fn equal_writers_get_equal_parts() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 8192, &[DiskOptions { bytes_per_second: 5_000_000, ..slow() }], &[]);
+        let lab = EngineFixture::new(name, 1, 8192, &[DiskOptions { bytes_per_second: 5_000_000, ..slow() }], &[]);
         let writers: Vec<_> = (0..4).map(|_| lab.stream(&lab.file(0).0, 1 << 30, 16 << 10)).collect();
         lab.sleep(12 * SECOND);
         let before: Vec<u64> = writers.iter().map(|writer| writer.bytes()).collect();
@@ -76,7 +76,7 @@ fn equal_writers_get_equal_parts() {
 #[test]
 fn a_device_that_hangs_stops_its_own_writers_only_in_the_end() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 65_536, &[slow(), slow()], &[]);
+        let lab = EngineFixture::new(name, 1, 65_536, &[slow(), slow()], &[]);
         lab.disks[0].hang();
         let stuck = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
         lab.sleep(20 * SECOND);
@@ -93,7 +93,7 @@ fn a_device_that_hangs_stops_its_own_writers_only_in_the_end() {
 fn a_device_that_keeps_failing_tells_its_writers() {
     for name in NAMES {
         let disk = DiskOptions { capacity_bytes: 1 << 20, ..slow() };
-        let lab = Lab::new(name, 1, 1024, &[disk], &["write_retry_ms_min=10", "reserve_below_bytes=0"]);
+        let lab = EngineFixture::new(name, 1, 1024, &[disk], &["write_retry_ms_min=10", "reserve_below_bytes=0"]);
         let writer = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
         let ended = lab.until(60 * SECOND, || writer.ended());
         assert!(ended && writer.failed(), "{name}: {:?}", lab.engine.status());
@@ -103,7 +103,7 @@ fn a_device_that_keeps_failing_tells_its_writers() {
 #[test]
 fn a_sync_a_drain_and_old_data_are_served() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 4096, &[slow()], &["dirty_expire_centisecs=300"]);
+        let lab = EngineFixture::new(name, 1, 4096, &[slow()], &["dirty_expire_centisecs=300"]);
         let (synced, on_disk) = lab.file(0);
         lab.run(async {
             lab.engine.write(&synced, 0, &[7; 100_000]).await.unwrap();
@@ -125,7 +125,7 @@ fn a_sync_a_drain_and_old_data_are_served() {
 #[test]
 fn a_small_file_is_written_while_a_big_one_never_ends() {
     for name in NAMES {
-        let lab = Lab::new(name, 1, 8192, &[slow()], &[]);
+        let lab = EngineFixture::new(name, 1, 8192, &[slow()], &[]);
         let big = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
         lab.sleep(5 * SECOND);
         let small = lab.file(0).0;
@@ -139,7 +139,7 @@ fn a_small_file_is_written_while_a_big_one_never_ends() {
 fn the_same_seed_gives_the_same_run() {
     for name in NAMES {
         let run = || {
-            let lab = Lab::new(name, 7, 1024, &[slow(), slow()], &[]);
+            let lab = EngineFixture::new(name, 7, 1024, &[slow(), slow()], &[]);
             let writers: Vec<_> = (0..3).map(|at| lab.stream(&lab.file(at % 2).0, 4 << 20, 8 << 10)).collect();
             assert!(lab.until(60 * SECOND, || writers.iter().all(|writer| writer.ended())), "{name}");
             lab.sleep(100 * MILLISECOND);

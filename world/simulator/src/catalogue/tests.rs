@@ -95,14 +95,14 @@ fn a_users_file_is_read_and_its_mistakes_are_named_with_their_place() {
 }
 
 /// A disk, frames for its requests, and the number of open requests with the task that waits for some to end.
-struct Bench {
+struct LoadedDisk {
     world: World,
     disk: Arc<Disk>,
     frames: Arc<Frames>,
     open: Arc<Mutex<(u32, Option<Waker>)>>,
 }
 
-impl Bench {
+impl LoadedDisk {
     fn new(model: &Model, options: WorldOptions) -> Self {
         let world = World::new(options);
         let disk = make(&world, 3, model);
@@ -140,7 +140,7 @@ impl Bench {
 
 /// Runs writes and reads at random positions with syncs between them; returns the trace's hash.
 fn run(model: &Model, seed: u64) -> u64 {
-    let bench = Bench::new(model, WorldOptions::seed(seed));
+    let bench = LoadedDisk::new(model, WorldOptions::seed(seed));
     let files = [bench.disk.create_file(), bench.disk.create_file()];
     bench.disk.lay_out(files[1], 64 << 20);
     let mut random = Random::new(5);
@@ -177,7 +177,7 @@ fn the_same_seed_gives_the_same_run_on_every_device() {
 /// one outstanding. Both end with a sync.
 fn written_per_second(name: &str, requests: u64, random: bool) -> u64 {
     let model = DeviceChoice::parse(name).unwrap().model(None).unwrap();
-    let bench = Bench::new(&model, WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
+    let bench = LoadedDisk::new(&model, WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
     let file = bench.disk.create_file();
     bench.disk.lay_out(file, 8 << 30);
     let len = if random { 4096 } else { model.get("request_bytes_max") };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use afflux_engine::Operation;
 
-use super::{Disk, DiskFileId, State};
+use super::{Disk, DiskFileId, DiskState};
 use crate::disk::timing::transfer_ns;
 use crate::random::Random;
 
@@ -116,7 +116,7 @@ impl Disk {
     }
 
     /// Submits what the program has due, and sees to it that the rest is when its time comes.
-    pub(super) fn foreign_goes_on(&self, state: &mut State, id: ForeignLoadId) {
+    pub(super) fn foreign_goes_on(&self, state: &mut DiskState, id: ForeignLoadId) {
         let now_ns = self.shared.now_ns();
         loop {
             let program = &mut state.foreign.programs[id.0];

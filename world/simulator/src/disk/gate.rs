@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default)]
-struct Waiting {
+struct GateQueue {
     alone: Option<u64>,
     queue: VecDeque<u64>,
 }
@@ -19,7 +19,7 @@ struct Waiting {
 /// The gates of all files of a disk. Only closed gates are kept, so a file without an exclusive write has none.
 #[derive(Default)]
 pub(super) struct Gates {
-    files: BTreeMap<u64, Waiting>,
+    files: BTreeMap<u64, GateQueue>,
 }
 
 impl Gates {
@@ -32,7 +32,7 @@ impl Gates {
             }
             None => {
                 if alone {
-                    self.files.insert(file, Waiting { alone: Some(id), queue: VecDeque::new() });
+                    self.files.insert(file, GateQueue { alone: Some(id), queue: VecDeque::new() });
                 }
                 true
             }

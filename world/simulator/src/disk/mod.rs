@@ -8,8 +8,8 @@
 //! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
 //! Does not own: names (`directory`), the engine's view of any file, time (`timing`), places on the medium (`layout`).
 //! Invariants: each request is answered once, with no lock held, or dropped by a fault. A request that breaks the
-//! contract of `afflux_engine::Request`, or whose memory changes while it is being written, fails the world's run with a
-//! message.
+//! contract of `afflux_engine::Request`, or whose memory changes while it is being written, fails the world's run with
+//! a message.
 
 mod changing;
 mod fault;
@@ -44,7 +44,7 @@ pub use layout::Allocation;
 pub(crate) use layout::Layout;
 use service::Service;
 pub use state::WriteFailures;
-use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
+use state::{DiskState, Ended, Outcome, Pending, Phase, StallClock, is_data};
 pub use statistics::{DiskFigures, OffsetSample};
 pub use timeline::DiskWait;
 use timeline::Timeline;
@@ -117,7 +117,7 @@ pub struct Disk {
     number: u64,
     options: DiskOptions,
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<DiskState>,
     own: Weak<Disk>,
 }
 
@@ -163,7 +163,7 @@ impl Disk {
             ..Limits::default()
         };
         let shared = Arc::clone(world.shared());
-        let state = State {
+        let state = DiskState {
             kept_bytes: WHOLE_PAGES,
             blocks: 0,
             files: BTreeMap::new(),
@@ -184,7 +184,7 @@ impl Disk {
             random: shared.fork_random(),
             data_in_flight: 0,
             data_in_flight_max: 0,
-            silence: Silence::default(),
+            stall: StallClock::default(),
             timeline: Timeline::default(),
         };
         let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
@@ -204,7 +204,7 @@ impl Disk {
         disk
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -357,10 +357,10 @@ impl Disk {
     }
 
     /// The longest time in which the disk had requests and ended none.
-    pub fn longest_silence_ns(&self) -> u64 {
+    pub fn longest_stall_ns(&self) -> u64 {
         let state = self.lock();
         let now_ns = self.shared.now_ns();
-        if state.pending.is_empty() { state.silence.longest_ns } else { state.silence.longest_at(now_ns) }
+        if state.pending.is_empty() { state.stall.longest_ns } else { state.stall.longest_at(now_ns) }
     }
 
     /// Stops the disk until [`Disk::release`]: no request ends, and the device's own time stands still.
@@ -482,7 +482,7 @@ impl Disk {
     }
 
     /// Gives a request to the timing. `located` means that nothing has changed since its place was looked up.
-    fn hand_over(&self, state: &mut State, id: u64, located: bool) {
+    fn hand_over(&self, state: &mut DiskState, id: u64, located: bool) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
         if let (Operation::Write { offset, len }, Some(file), true) =
             (pending.operation, state.files.get_mut(&pending.file.0), self.options.longer_ahead)
@@ -507,7 +507,7 @@ impl Disk {
     }
 
     /// Makes the timing run at this instant.
-    fn wake_at(&self, state: &mut State, at_ns: u64) {
+    fn wake_at(&self, state: &mut DiskState, at_ns: u64) {
         if state.service.wants_wake(at_ns) {
             self.call_at(at_ns, move |disk| disk.pump(at_ns));
         }
@@ -561,11 +561,11 @@ impl Disk {
     }
 
     /// Applies and counts a request's effect. The request is no longer in flight.
-    fn end(&self, state: &mut State, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
+    fn end(&self, state: &mut DiskState, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
         let instants = (pending.submitted_ns, pending.started_ns, now_ns);
         state.timeline.ended(id, (pending.file.0, pending.operation), instants);
         let (file, operation, position) = (pending.file, pending.operation, pending.position);
-        let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
+        let extent = |state: &DiskState| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
         let before = extent(state);
         let ended = state.end(pending, &self.options);
         if extent(state) != before {
@@ -574,7 +574,7 @@ impl Disk {
         if matches!(operation, Operation::Write { .. } | Operation::Sync) {
             state.write_failures.note(ended.outcome == Outcome::Done, now_ns);
         }
-        state.silence.ended(now_ns);
+        state.stall.ended(now_ns);
         let in_flight = state.pending.len() as u64;
         state.service.ended(now_ns, (file, operation), position, ended.outcome == Outcome::Done, in_flight);
         ended
@@ -603,7 +603,7 @@ impl Disk {
     }
 
     /// The clause of the contract that a request breaks, if any.
-    fn breach(&self, state: &State, file: DiskFileId, request: &Request, direct: bool) -> Option<String> {
+    fn breach(&self, state: &DiskState, file: DiskFileId, request: &Request, direct: bool) -> Option<String> {
         let block = u64::from(self.options.block_bytes);
         let operation = request.operation();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
@@ -688,7 +688,7 @@ impl Disk {
             state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
         }
         if state.pending.is_empty() {
-            state.silence.begins(now_ns);
+            state.stall.begins(now_ns);
         }
         if inline && !state.service.is_hung() && pending.phase != Phase::Held {
             let ended = self.end(&mut state, id, pending, now_ns);

@@ -8,7 +8,7 @@ use afflux_engine::{FILE_BYTES_MAX, Operation};
 
 use super::layout::Layout;
 use super::statistics::{DiskFigures, OffsetSample, Statistics};
-use super::timing::{Event, Span, Timing, Work};
+use super::timing::{Event, MediumWork, Span, Timing};
 use super::{DiskFileId, is_data};
 use crate::random::Random;
 
@@ -130,11 +130,11 @@ impl Service {
     /// Gives the request last located to the timing.
     pub(super) fn accept(&mut self, now_ns: u64, id: u64, file: DiskFileId, operation: Operation, volatile: bool) {
         let work = match operation {
-            Operation::Read { .. } => Work::Read,
-            Operation::Write { .. } => Work::Write,
-            Operation::Sync if volatile && std::mem::take(&mut self.journal_owes) => Work::Commit,
-            Operation::Sync if volatile => Work::Flush,
-            _ => Work::Memory,
+            Operation::Read { .. } => MediumWork::Read,
+            Operation::Write { .. } => MediumWork::Write,
+            Operation::Sync if volatile && std::mem::take(&mut self.journal_owes) => MediumWork::Commit,
+            Operation::Sync if volatile => MediumWork::Flush,
+            _ => MediumWork::Memory,
         };
         self.timing.accept(self.own_ns(now_ns), id, file.0, work, &self.spans);
     }

@@ -21,12 +21,12 @@ use crate::random::Random;
 
 /// The longest time in which a disk had requests and ended none.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Silence {
+pub(super) struct StallClock {
     since_ns: u64,
     pub(super) longest_ns: u64,
 }
 
-impl Silence {
+impl StallClock {
     /// The disk has requests from now on.
     pub(super) fn begins(&mut self, now_ns: u64) {
         self.since_ns = now_ns;
@@ -104,7 +104,7 @@ pub(super) struct Ended {
     pub(super) changed: Option<usize>,
 }
 
-pub(super) struct State {
+pub(super) struct DiskState {
     /// Kept bytes of each page.
     pub(super) kept_bytes: u64,
     /// Pages that take up space, in all files.
@@ -134,7 +134,7 @@ pub(super) struct State {
     /// Data requests in flight now, and the most that ever were.
     pub(super) data_in_flight: u32,
     pub(super) data_in_flight_max: u32,
-    pub(super) silence: Silence,
+    pub(super) stall: StallClock,
     pub(super) timeline: Timeline,
 }
 
@@ -216,7 +216,7 @@ impl WriteFailures {
     }
 }
 
-impl State {
+impl DiskState {
     /// Applies the effect of a request that ends, and frees its slot for data requests.
     pub(super) fn end(&mut self, mut pending: Box<Pending>, options: &DiskOptions) -> Ended {
         if is_data(pending.operation) && !pending.direct {
@@ -321,7 +321,7 @@ impl State {
     }
 }
 
-impl State {
+impl DiskState {
     /// Draws a request's fate and notes its bytes for comparison.
     pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Box<Pending> {
         let operation = request.operation();
@@ -375,8 +375,8 @@ impl State {
 }
 
 impl Disk {
-    /// From now on files keep 16 bytes of each page, for caches with stamped frames ([`afflux_frames::Frames::new_stamped`]).
-    /// Torn writes and power losses then spare or take whole pages.
+    /// From now on files keep 16 bytes of each page, for caches with stamped frames
+    /// ([`afflux_frames::Frames::new_stamped`]). Torn writes and power losses then spare or take whole pages.
     ///
     /// # Panics
     /// When the disk has files already.

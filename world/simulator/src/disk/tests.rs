@@ -10,7 +10,7 @@ use crate::fault_script::FaultScript;
 type Answer = (Result<(), DeviceError>, Vec<u8>, u64);
 
 /// A world, a disk with one file, and probes of it.
-struct Bench {
+struct ProbedDisk {
     world: World,
     disk: Arc<Disk>,
     file: DiskFileId,
@@ -19,7 +19,7 @@ struct Bench {
     sent: AtomicU32,
 }
 
-impl Bench {
+impl ProbedDisk {
     fn new(seed: u64, options: DiskOptions) -> Self {
         let world = World::new(WorldOptions { step_ns: 0, ..WorldOptions::seed(seed) });
         let disk = Disk::new(&world, 0, options);
@@ -73,7 +73,7 @@ const IO: DeviceError = DeviceError::Io { errno: 5 };
 #[test]
 fn a_request_takes_the_latency_and_its_bytes_at_the_rate() {
     let options = DiskOptions { latency_ns: 1000, bytes_per_second: 4_096_000, ..DiskOptions::default() };
-    let bench = Bench::new(1, options);
+    let bench = ProbedDisk::new(1, options);
     let requests = [bench.write(0, &[1; 4096]), bench.write(4096, &[2; 4096])];
     bench.settle();
     let mut times: Vec<u64> = requests.map(|number| bench.answer(number).unwrap().2).into();
@@ -84,7 +84,7 @@ fn a_request_takes_the_latency_and_its_bytes_at_the_rate() {
 #[test]
 fn requests_in_flight_end_in_an_order_drawn_from_the_seed() {
     let order = |seed| {
-        let bench = Bench::new(seed, DiskOptions::default());
+        let bench = ProbedDisk::new(seed, DiskOptions::default());
         let requests: Vec<u32> = (0..8).map(|at| bench.write(at * 4096, &[7; 4096])).collect();
         bench.settle();
         let mut times: Vec<(u64, u32)> =
@@ -98,7 +98,7 @@ fn requests_in_flight_end_in_an_order_drawn_from_the_seed() {
 
 #[test]
 fn only_a_sync_makes_what_was_written_before_it_durable() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     bench.ask(Operation::Write { offset: 0, len: 512 }, &[1; 512]).0.unwrap();
     assert_eq!(bench.disk.durable(bench.file), []);
     // The sync is submitted before the write has ended, so it does not cover the write.
@@ -113,7 +113,7 @@ fn only_a_sync_makes_what_was_written_before_it_durable() {
 
 #[test]
 fn without_a_volatile_cache_writes_are_durable_at_once() {
-    let bench = Bench::new(1, DiskOptions { volatile_cache: false, ..DiskOptions::default() });
+    let bench = ProbedDisk::new(1, DiskOptions { volatile_cache: false, ..DiskOptions::default() });
     bench.ask(Operation::Write { offset: 0, len: 100 }, &[1; 100]).0.unwrap();
     assert_eq!(bench.disk.durable(bench.file), [1; 100]);
 }
@@ -122,7 +122,7 @@ fn without_a_volatile_cache_writes_are_durable_at_once() {
 fn a_power_loss_keeps_what_was_synced_and_some_sectors_of_the_rest() {
     let mut survivors = std::collections::BTreeSet::new();
     for seed in 0..20 {
-        let bench = Bench::new(seed, DiskOptions::default());
+        let bench = ProbedDisk::new(seed, DiskOptions::default());
         bench.ask(Operation::Write { offset: 0, len: 4096 }, &[1; 4096]).0.unwrap();
         bench.ask(Operation::Sync, &[]).0.unwrap();
         bench.ask(Operation::Write { offset: 0, len: 4096 }, &[2; 4096]).0.unwrap();
@@ -140,7 +140,7 @@ fn a_power_loss_keeps_what_was_synced_and_some_sectors_of_the_rest() {
 
 #[test]
 fn faults_strike_their_operation_file_and_range_so_often() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     let write = |offset| bench.ask(Operation::Write { offset, len: 512 }, &[3; 512]).0;
     bench.disk.add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(2).range(4096, 512));
     assert_eq!(write(0), Ok(()));
@@ -159,7 +159,7 @@ fn faults_strike_their_operation_file_and_range_so_often() {
 
 #[test]
 fn a_hung_disk_answers_once_released_and_a_delayed_request_late() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     bench.disk.hang();
     let first = bench.write(0, &[1; 512]);
     bench.settle();
@@ -179,7 +179,7 @@ fn a_hung_disk_answers_once_released_and_a_delayed_request_late() {
 
 #[test]
 fn a_full_disk_says_so_and_reserved_or_freed_space_can_be_written() {
-    let bench = Bench::new(1, DiskOptions { capacity_bytes: 3 * 4096, ..DiskOptions::default() });
+    let bench = ProbedDisk::new(1, DiskOptions { capacity_bytes: 3 * 4096, ..DiskOptions::default() });
     assert_eq!(bench.disk.free_bytes_hint(), 3 * 4096);
     bench.ask(Operation::Reserve { offset: 8192, len: 4096 }, &[]).0.unwrap();
     assert_eq!(bench.disk.free_bytes_hint(), 2 * 4096);
@@ -196,7 +196,7 @@ fn a_full_disk_says_so_and_reserved_or_freed_space_can_be_written() {
 #[test]
 fn a_request_that_breaks_the_contract_fails_the_run() {
     let breaks = |operation, bytes: &[u8]| {
-        let bench = Bench::new(1, DiskOptions::default());
+        let bench = ProbedDisk::new(1, DiskOptions::default());
         bench.send(operation, bytes);
         bench.world.run(std::future::pending::<()>()).unwrap_err().to_string()
     };
@@ -207,7 +207,7 @@ fn a_request_that_breaks_the_contract_fails_the_run() {
 
 #[test]
 fn two_requests_whose_order_matters_must_not_be_in_flight_together() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     bench.write(0, &[1; 4096]);
     bench.write(4096, &[1; 4096]);
     bench.send(Operation::SetSize { size: 8192 }, &[]);
@@ -220,7 +220,7 @@ fn two_requests_whose_order_matters_must_not_be_in_flight_together() {
 
 #[test]
 fn memory_that_changes_while_it_is_written_fails_the_run() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     bench.write(0, &[1; 4096]);
     // A probe's frames cannot be reached from here, so the test changes the bytes that they are compared with.
     bench.disk.lock().pending.values_mut().for_each(|pending| pending.submitted[700] ^= 1);
@@ -230,7 +230,7 @@ fn memory_that_changes_while_it_is_written_fails_the_run() {
 
 #[test]
 fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     let write = |offset| bench.ask(Operation::Write { offset, len: 512 }, &[3; 512]).0;
     let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(IO));
     // The fault holds in the first half of each two-second period, from second 2 to 8. Each request takes a second.
@@ -254,7 +254,7 @@ fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
 
 #[test]
 fn a_script_arms_a_disk_and_time_does_the_rest() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     let text = "[[fault]]\ndo = \"hang\"\nfrom = \"1.5 s\"\nuntil = \"3.5 s\"\n\
         [[fault]]\ndo = \"no-space\"\nfrom = \"5.5 s\"\nuntil = \"7.5 s\"\n\
         [[fault]]\ndo = \"bad-sectors\"\nfile = \"f\"\noffset = 4096\nlen = 1\n";
@@ -286,7 +286,7 @@ fn a_script_arms_a_disk_and_time_does_the_rest() {
 #[test]
 fn a_hung_disks_own_time_stands_still() {
     let options = DiskOptions { latency_ns: 1000, bytes_per_second: 4_096_000, ..DiskOptions::default() };
-    let bench = Bench::new(1, options);
+    let bench = ProbedDisk::new(1, options);
     let request = bench.write(0, &[1; 4096]);
     let platform = bench.world.platform();
     bench.world.run(platform.sleep_until(Nanos(501_000))).unwrap();
@@ -300,7 +300,7 @@ fn a_hung_disks_own_time_stands_still() {
 
 #[test]
 fn a_killed_process_leaves_its_writes_to_the_disk() {
-    let bench = Bench::new(1, DiskOptions::default());
+    let bench = ProbedDisk::new(1, DiskOptions::default());
     let request = bench.write(0, &[7; 8192]);
     bench.disk.kill_process();
     assert_eq!(bench.answer(request).unwrap().0, Err(DeviceError::Lost));
@@ -314,7 +314,7 @@ fn a_killed_process_leaves_its_writes_to_the_disk() {
 #[test]
 fn a_cache_with_a_size_loses_no_more_than_that() {
     for seed in 0..20 {
-        let bench = Bench::new(seed, DiskOptions { volatile_bytes_max: 8192, ..DiskOptions::default() });
+        let bench = ProbedDisk::new(seed, DiskOptions { volatile_bytes_max: 8192, ..DiskOptions::default() });
         for page in 0..4 {
             assert_eq!(
                 bench.ask(Operation::Write { offset: page * 4096, len: 4096 }, &[page as u8 + 1; 4096]).0,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};
 
-use afflux_frontend::{Machine, ProtocolError, Segment};
+use afflux_frontend::{ProtocolError, ProtocolMachine, Segment};
 use bytes::{Bytes, BytesMut};
 
 use super::stream::LinkEnd;
@@ -32,7 +32,7 @@ struct Serving<M> {
 
 /// Serves one connection until its peer is gone and everything is answered. If the bytes violate the protocol, it ends
 /// with the error.
-pub fn serve_machine<M: Machine>(machine: M, end: LinkEnd) -> impl Future<Output = Result<(), ProtocolError>> {
+pub fn serve_machine<M: ProtocolMachine>(machine: M, end: LinkEnd) -> impl Future<Output = Result<(), ProtocolError>> {
     let mut serving = Serving {
         machine,
         end,
@@ -45,7 +45,7 @@ pub fn serve_machine<M: Machine>(machine: M, end: LinkEnd) -> impl Future<Output
     poll_fn(move |cx| serving.poll(cx))
 }
 
-impl<M: Machine> Serving<M> {
+impl<M: ProtocolMachine> Serving<M> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ProtocolError>> {
         for _ in 0..ROUNDS_MAX {
             let received = self.receive(cx)?;

@@ -132,12 +132,12 @@ pub(super) enum Preempt {
 pub(super) struct Candidate {
     pub(super) at_ns: u64,
     cpu: usize,
-    from: Place,
+    from: TaskLocation,
 }
 
 /// The place of a candidate's task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum TaskLocation {
     /// On its CPU, having given way.
     Cpu,
     Queue,
@@ -241,13 +241,13 @@ impl Cpus {
                 (free, free_ns) = (Some((cpu.clock_ns, at)), cpu.clock_ns);
             }
         }
-        let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from: Place::Cpu });
+        let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from: TaskLocation::Cpu });
         let first_of = |queue: &VecDeque<Queued>, from| {
             let (first, (clock_ns, cpu)) = queue.front().zip(free)?;
             Some(Candidate { at_ns: clock_ns.max(first.ready_ns), cpu, from })
         };
-        let ahead = first_of(&self.ahead, Place::Ahead);
-        let others = first_of(&self.queue, Place::Queue);
+        let ahead = first_of(&self.ahead, TaskLocation::Ahead);
+        let others = first_of(&self.queue, TaskLocation::Queue);
         let queued = match (ahead, others) {
             (Some(ahead), Some(other)) if other.at_ns < ahead.at_ns => Some(other),
             (ahead, others) => ahead.or(others),
@@ -291,13 +291,13 @@ impl Cpus {
     /// Begins the candidate's step. `None` if its task has ended meanwhile.
     pub(super) fn begin(&mut self, candidate: Candidate, tasks: &mut Tasks) -> Option<Dispatch> {
         let number = candidate.cpu;
-        if candidate.from == Place::Cpu {
+        if candidate.from == TaskLocation::Cpu {
             let cpu = &mut self.cpus[number];
             let task = cpu.held_by.take()?;
             (self.current, self.begun_ns, self.decided) = (number, cpu.clock_ns, Preempt::GoOn);
             return Some(Dispatch { task, cpu: number, start_ns: cpu.clock_ns, carry_ps: cpu.carry_ps });
         }
-        let queue = if candidate.from == Place::Ahead { &mut self.ahead } else { &mut self.queue };
+        let queue = if candidate.from == TaskLocation::Ahead { &mut self.ahead } else { &mut self.queue };
         let Queued { ready_ns, task, preempted_on, .. } = queue.pop_front()?;
         let found = tasks.get_mut(task)?;
         let waited_ns = candidate.at_ns - ready_ns;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 use crate::timed::{Terms, lab, slow, slow_terms, stream};
 
 /// Pages of a file, each of which carries the instant at which it was written, and the age of the oldest unwritten one.
@@ -22,7 +22,7 @@ impl Dated {
         Arc::new(Self { file, written: Mutex::new(vec![VecDeque::new(); pages]) })
     }
 
-    async fn write(&self, lab: &crate::lab::Inside, page: usize) {
+    async fn write(&self, lab: &crate::fixture::Inside, page: usize) {
         let now = lab.now_ns();
         let bytes = now.to_le_bytes().repeat(PAGE / 8);
         lab.engine.write(&self.file.file, (page * PAGE) as u64, &bytes).await.unwrap();
@@ -46,9 +46,9 @@ impl Dated {
 }
 
 /// Rewrites random pages of the file, with a pause after each.
-fn rewrite(lab: &Lab, dated: &Arc<Dated>, pause_ns: u64, stop: &Arc<AtomicBool>) {
+fn rewrite(lab: &EngineFixture, dated: &Arc<Dated>, pause_ns: u64, stop: &Arc<AtomicBool>) {
     let (here, dated, stop) = (Arc::clone(&lab.here), Arc::clone(dated), Arc::clone(stop));
-    lab.beside(async move {
+    lab.in_background(async move {
         let pages = dated.written.lock().unwrap().len();
         let mut random = 88_172_645_463_325_252_u64;
         while !stop.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ fn rewrite(lab: &Lab, dated: &Arc<Dated>, pause_ns: u64, stop: &Arc<AtomicBool>)
 }
 
 /// The age of the oldest page in this many seconds, sampled every 200 ms.
-fn oldest_in(lab: &Lab, seconds: u64, files: &[&Arc<Dated>]) -> u64 {
+fn oldest_in(lab: &EngineFixture, seconds: u64, files: &[&Arc<Dated>]) -> u64 {
     let mut oldest = 0;
     for _ in 0..5 * seconds {
         lab.run(lab.here.sleep(200 * MILLISECOND));

@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 use afflux_engine::settings::Knob;
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, PAGE, SECOND};
+use crate::fixture::{EngineFixture, PAGE, SECOND};
 
 /// 10 MB/s, with no other reason to write than time; turns of 64 KiB.
-fn timed(knobs: &[&str]) -> Lab {
+fn timed(knobs: &[&str]) -> EngineFixture {
     let disk = DiskOptions { bytes_per_second: 10_000_000, request_bytes_max: 64 << 10, ..DiskOptions::default() };
     let quiet = ["dirty_ratio=90", "dirty_background_ratio=100", "writeback_slice_bytes=65536"];
-    Lab::new(1, 16_384, &[disk.clone(), disk], &[&quiet, knobs].concat())
+    EngineFixture::new(1, 16_384, &[disk.clone(), disk], &[&quiet, knobs].concat())
 }
 
 #[test]
@@ -83,11 +83,15 @@ fn a_device_of_which_nothing_is_known_is_written_to_at_once() {
 #[test]
 fn a_big_file_with_ever_more_to_write_does_not_keep_others_from_their_turn() {
     let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
-    let lab =
-        Lab::new(1, 4096, &[disk], &["dirty_background_ratio=0", "writeback_slice_bytes=1048576", "writeback_depth=2"]);
+    let lab = EngineFixture::new(
+        1,
+        4096,
+        &[disk],
+        &["dirty_background_ratio=0", "writeback_slice_bytes=1048576", "writeback_depth=2"],
+    );
     let (big, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     let here = Arc::clone(&lab.here);
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         for at in 0..4096 {
             here.write(&big, at * 16 * PAGE as u64, 16 * PAGE, 1).await.unwrap();
         }

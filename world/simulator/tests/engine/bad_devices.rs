@@ -10,7 +10,7 @@ use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
 use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 /// A hundred times the speed of the slowest disk here.
@@ -18,7 +18,7 @@ const QUICK: u64 = SLOW * 10;
 const SLOWEST: u64 = SLOW / 10;
 
 /// The prices of writes, and their bounds, fit a disk of this many bytes per second.
-fn prices_are_right(lab: &Lab, bytes_per_second: u64) -> Result<(), String> {
+fn prices_are_right(lab: &EngineFixture, bytes_per_second: u64) -> Result<(), String> {
     let (mib, right) = (lab.number(0, "write_mib_ns"), MIB * SECOND / bytes_per_second);
     if mib.abs_diff(right) <= right / 4 { Ok(()) } else { Err(format!("{mib} ns a MiB, and {right} is right")) }
 }
@@ -244,7 +244,7 @@ fn a_slow_flush_is_told_as_a_hang_while_it_lasts_and_refuses_nobody() {
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Delay { ns: 5 * SECOND }));
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let synced = lab.beside(async move {
+    let synced = lab.in_background(async move {
         here.write(&to, 0, PAGE, 1).await.unwrap();
         here.sync(&to).await.unwrap();
     });

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::counters::Counter;
-use afflux_simulator::{DiskOptions, ForeignLoad, Machine, Memory, OWN_POLICY, Random, Setup, World, WorldOptions};
+use afflux_simulator::{DiskOptions, ForeignLoad, Memory, OWN_POLICY, Random, Setup, SimMachine, World, WorldOptions};
 
 use crate::budget::Writer;
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 /// A quarter of the disk on which this was found, and of all that is asked of it: fewer steps for the same ratios.
@@ -32,7 +32,7 @@ fn streaming(lasts_ns: u64) -> ForeignLoad {
     }
 }
 
-fn lab() -> Lab {
+fn lab() -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let disk = DiskOptions {
         bytes_per_second: DISK_BYTES_PER_SECOND,
@@ -43,12 +43,12 @@ fn lab() -> Lab {
         ..DiskOptions::default()
     };
     let setup = Setup::of(OWN_POLICY).unwrap();
-    let machine = Machine::with_disks(&world, Memory::Stamped(512 * MIB), setup, &[disk]).unwrap();
-    Lab::of(world, machine)
+    let machine = SimMachine::with_disks(&world, Memory::Stamped(512 * MIB), setup, &[disk]).unwrap();
+    EngineFixture::of(world, machine)
 }
 
 /// Overwrites pages of the file anywhere, with so many calls in flight, for ever. Counts the calls.
-fn overwrites(lab: &Lab, file: &TestFile, bytes: u64) -> Arc<AtomicU64> {
+fn overwrites(lab: &EngineFixture, file: &TestFile, bytes: u64) -> Arc<AtomicU64> {
     let calls = Arc::new(AtomicU64::new(0));
     for caller in 0..CALLS_IN_FLIGHT {
         let (here, to, calls) = (Arc::clone(&lab.here), file.clone(), Arc::clone(&calls));
@@ -76,7 +76,7 @@ struct Rates {
     owed_ms: u64,
 }
 
-fn rates(lab: &Lab, calls: &AtomicU64, ns: u64) -> Rates {
+fn rates(lab: &EngineFixture, calls: &AtomicU64, ns: u64) -> Rates {
     let now = || [calls.load(Ordering::Relaxed), lab.count(Counter::PageOut), lab.count(Counter::ThrottlePauses)];
     let (before, mut owed_ns) = (now(), 0);
     for _ in 0..20 {

@@ -1,27 +1,27 @@
 //! The flush budget beside readers: it promises wall time, also on a device that has to read meanwhile.
 
 //! rule: a sync of everything takes the promised time beside readers, too
-//! kept in: `product/budget/src/policy/beside.rs`
+//! kept in: `product/budget/src/policy/in_background.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_simulator::{Memory, OWN_POLICY, Random, Setup, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 /// Size of the file that readers read.
 const FILE: u64 = 2 << 30;
 
-fn lab(disk: &str) -> Lab {
+fn lab(disk: &str) -> EngineFixture {
     let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(7) };
     let setup = Setup::of(OWN_POLICY).unwrap().with_knobs(&["readahead_bytes_max=0"]).unwrap();
-    Lab::on_disk(disk, world, Memory::Stamped(512 * MIB), setup)
+    EngineFixture::on_disk(disk, world, Memory::Stamped(512 * MIB), setup)
 }
 
 /// Reads random pages for ever.
-fn reader(lab: &Lab, file: &TestFile, seed: u64) {
+fn reader(lab: &EngineFixture, file: &TestFile, seed: u64) {
     let (here, file) = (Arc::clone(&lab.here), file.clone());
     lab.world.spawn("reader", async move {
         let (mut page, mut random) = (vec![0; PAGE], Random::new(seed));

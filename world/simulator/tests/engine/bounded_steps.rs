@@ -7,9 +7,9 @@
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
 use afflux_engine::{Error, File};
-use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat, Machine, Memory, Setup, World, WorldOptions};
+use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Setup, SimMachine, World, WorldOptions};
 
-use crate::lab::{Lab, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile};
 
 const IO: afflux_engine::DeviceError = afflux_engine::DeviceError::Io { errno: 5 };
 const MIB: usize = 1 << 20;
@@ -24,14 +24,14 @@ const QUIET: [&str; 5] = [
 ];
 
 /// Frames that keep only their first bytes, so that a test can afford very many.
-fn lab(frames: u64, disk: DiskOptions, more: &[&str]) -> Lab {
+fn lab(frames: u64, disk: DiskOptions, more: &[&str]) -> EngineFixture {
     let world = World::new(WorldOptions::seed(1));
     let setup = Setup::default().with_knobs(&QUIET).unwrap().with_knobs(more).unwrap();
-    let machine = Machine::with_disks(&world, Memory::Stamped(frames * PAGE as u64), setup, &[disk]).unwrap();
-    Lab::of(world, machine)
+    let machine = SimMachine::with_disks(&world, Memory::Stamped(frames * PAGE as u64), setup, &[disk]).unwrap();
+    EngineFixture::of(world, machine)
 }
 
-async fn write_all(lab: &Lab, file: &TestFile, pages: u64) {
+async fn write_all(lab: &EngineFixture, file: &TestFile, pages: u64) {
     let bytes = vec![7; MIB];
     for at in (0..pages * PAGE as u64).step_by(MIB) {
         lab.here.engine.write(&file.file, at, &bytes).await.unwrap();

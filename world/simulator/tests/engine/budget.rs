@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use afflux_engine::counters::Counter;
-use afflux_simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
+use afflux_simulator::{DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 
 pub(crate) const MIB: u64 = 1 << 20;
 /// The default budget.
@@ -22,11 +22,11 @@ pub(crate) const SLOW: u64 = 25_000_000;
 pub(crate) const FAST: u64 = 2_000_000_000;
 
 /// This much memory over these disks, under the policy.
-pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
+pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let setup = Setup::of(OWN_POLICY).unwrap();
-    let machine = Machine::with_disks(&world, Memory::Stamped(memory_bytes), setup, disks).unwrap();
-    Lab::of(world, machine)
+    let machine = SimMachine::with_disks(&world, Memory::Stamped(memory_bytes), setup, disks).unwrap();
+    EngineFixture::of(world, machine)
 }
 
 /// A writer's figures.
@@ -71,7 +71,7 @@ impl Writer {
     pub(crate) const STREAM: Self =
         Self { disk: 0, piece: 64 << 10, most: u64::MAX, apart_ns: 0, unseen_ns: 3 * SECOND };
 
-    pub(crate) fn begins(self, lab: &Lab) -> (TestFile, Arc<Done>) {
+    pub(crate) fn begins(self, lab: &EngineFixture) -> (TestFile, Arc<Done>) {
         let (file, done) = (lab.file(self.disk, 0, 0), Arc::new(Done::default()));
         let (here, to, own) = (Arc::clone(&lab.here), file.clone(), Arc::clone(&done));
         lab.world.spawn("writer", async move {
@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-impl Lab {
+impl EngineFixture {
     pub(crate) fn passes(&self, ns: u64) {
         let here = Arc::clone(&self.here);
         self.run(async move { here.sleep(ns).await });
@@ -263,14 +263,19 @@ fn a_disk_that_gets_ten_times_slower_works_off_what_it_owes_while_writers_go_on(
 }
 
 /// A disk of the catalogue under the policy, with these knobs.
-fn of_catalogue(name: &str, knobs: &[&str]) -> Lab {
+fn of_catalogue(name: &str, knobs: &[&str]) -> EngineFixture {
     let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) };
-    Lab::on_disk(name, world, Memory::Stamped(2 << 30), Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap())
+    EngineFixture::on_disk(
+        name,
+        world,
+        Memory::Stamped(2 << 30),
+        Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap(),
+    )
 }
 
 /// Runs this many streams. Returns the bytes per second that the disk writes once it is known, and the most dirty
 /// bytes.
-fn streams(lab: &Lab, count: usize, known_ns: u64, ns: u64) -> (u64, u64) {
+fn streams(lab: &EngineFixture, count: usize, known_ns: u64, ns: u64) -> (u64, u64) {
     let writers: Vec<_> = (0..count).map(|_| Writer::STREAM.begins(lab)).collect();
     lab.passes(known_ns);
     let before = lab.here.disks[0].figures().bytes.1;

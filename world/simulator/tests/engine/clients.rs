@@ -1,7 +1,7 @@
 //! A device's time is divided among waiting clients, however many files each writes.
 
 //! rule: clients have equal parts of a device, however many files each writes
-//! kept in: `product/engine/src/devices/purses.rs`, `product/budget/src/policy/waiting.rs`
+//! kept in: `product/engine/src/devices/purses.rs`, `product/budget/src/policy/waiting_payers.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use afflux_engine::Client;
 use afflux_engine::settings::Knob;
 
 use crate::budget::{SLOW, disk, lab};
-use crate::lab::{Lab, PAGE, SECOND};
+use crate::fixture::{EngineFixture, PAGE, SECOND};
 
 /// Bytes that a client has written.
 type Written = Arc<AtomicU64>;
 
 /// The client writes a file from its start, 64 KiB a call, for ever.
-fn streams(lab: &Lab, client: &Client, written: &Written) {
+fn streams(lab: &EngineFixture, client: &Client, written: &Written) {
     let (here, to, client, written) = (Arc::clone(&lab.here), lab.file(0, 0, 0), client.clone(), Arc::clone(written));
     lab.world.spawn("stream", async move {
         let (bytes, mut offset) = (vec![0; 64 << 10], 0);
@@ -30,7 +30,7 @@ fn streams(lab: &Lab, client: &Client, written: &Written) {
 }
 
 /// The client writes one new file of `len` bytes after the other, each in one call.
-fn writes_small_files(lab: &Lab, client: &Client, len: usize, written: &Written) {
+fn writes_small_files(lab: &EngineFixture, client: &Client, len: usize, written: &Written) {
     let (here, client, written) = (Arc::clone(&lab.here), client.clone(), Arc::clone(written));
     let disk = Arc::clone(&here.disks[0]);
     lab.world.spawn("small files", async move {
@@ -46,7 +46,7 @@ fn writes_small_files(lab: &Lab, client: &Client, len: usize, written: &Written)
 }
 
 /// Bytes that each client has written in this many seconds, after the first five.
-fn in_seconds(lab: &Lab, seconds: u64, written: &[Written]) -> Vec<f64> {
+fn in_seconds(lab: &EngineFixture, seconds: u64, written: &[Written]) -> Vec<f64> {
     lab.passes(5 * SECOND);
     let now = || written.iter().map(|written| written.load(Ordering::Relaxed)).collect::<Vec<_>>();
     let before = now();
@@ -142,7 +142,7 @@ fn a_client_of_small_files_gets_no_more_than_a_stream_beside_it() {
 }
 
 /// Keeps this many calls of 32 KiB of one file in flight, as a kernel's NFS client does.
-fn streams_with_calls_in_flight(lab: &Lab, client: &Client, calls: u64, written: &Written) {
+fn streams_with_calls_in_flight(lab: &EngineFixture, client: &Client, calls: u64, written: &Written) {
     let (to, next) = (Arc::new(lab.file(0, 0, 0)), Arc::new(AtomicU64::new(0)));
     for _ in 0..calls {
         let (here, to, next) = (Arc::clone(&lab.here), Arc::clone(&to), Arc::clone(&next));

@@ -10,22 +10,22 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::counters::Counter;
 use afflux_engine::rare::Rare;
-use afflux_engine::{Client, Delay, DelayTimes, DelaysTold, Whose};
+use afflux_engine::{AccountOwner, Client, Delay, DelayTimes, DeviceDelays};
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() }
 }
 
-fn told(lab: &Lab, disk: usize) -> DelaysTold {
+fn told(lab: &EngineFixture, disk: usize) -> DeviceDelays {
     lab.here.engine.waits(lab.here.devices[disk]).unwrap().delays
 }
 
-fn of_client(lab: &Lab, disk: usize, client: &Client) -> DelayTimes {
+fn of_client(lab: &EngineFixture, disk: usize, client: &Client) -> DelayTimes {
     let told = told(lab, disk);
-    let own = told.accounts.iter().find(|one| matches!(&one.whose, Whose::Client(it) if it == client));
+    let own = told.accounts.iter().find(|one| matches!(&one.whose, AccountOwner::Client(it) if it == client));
     own.map(|one| one.times).unwrap_or_default()
 }
 
@@ -34,7 +34,7 @@ fn figures(times: &DelayTimes) -> [(u64, u64); 4] {
     Delay::ALL.map(|delay| (times.of(delay).count, times.of(delay).ns))
 }
 
-async fn read_for(lab: &Lab, client: Option<&Client>, file: &TestFile, offset: u64) -> u64 {
+async fn read_for(lab: &EngineFixture, client: Option<&Client>, file: &TestFile, offset: u64) -> u64 {
     let (mut into, began) = (vec![0; PAGE], lab.here.now_ns());
     lab.here.engine.read_for(client, &file.file, offset, &mut into).await.unwrap();
     lab.here.now_ns() - began
@@ -42,7 +42,7 @@ async fn read_for(lab: &Lab, client: Option<&Client>, file: &TestFile, offset: u
 
 #[test]
 fn a_read_waits_as_long_as_it_takes_and_a_hit_for_nothing() {
-    let lab = Lab::new(1, 256, &[slow(), slow()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[slow(), slow()], &["readahead_bytes_max=0"]);
     let (file, client) = (lab.file(0, 64 * PAGE, 1), Client::named("10.0.0.1").of_user(7));
     let mut took = Vec::new();
     lab.run(async {
@@ -61,7 +61,7 @@ fn a_read_waits_as_long_as_it_takes_and_a_hit_for_nothing() {
 
 #[test]
 fn pauses_and_what_a_write_reads_are_told_apart_and_fill_the_time_it_took() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5", "readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=5", "readahead_bytes_max=0"]);
     let (file, client) = (lab.file(0, 300 * PAGE, 1), Client::named("10.0.0.1"));
     let mut took = 0;
     lab.run(async {
@@ -82,7 +82,7 @@ fn pauses_and_what_a_write_reads_are_told_apart_and_fill_the_time_it_took() {
 
 #[test]
 fn a_sync_is_its_caller_s_and_agrees_with_the_counter() {
-    let lab = Lab::new(1, 256, &[slow()], &[]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &[]);
     let (file, clients) = (lab.file(0, 0, 0), ["10.0.0.1", "10.0.0.2"].map(Client::named));
     lab.run(async {
         lab.here.write(&file, 0, 8 * PAGE, 1).await.unwrap();
@@ -97,12 +97,12 @@ fn a_sync_is_its_caller_s_and_agrees_with_the_counter() {
 
 #[test]
 fn a_wait_for_a_frame_is_no_wait_for_the_read_that_needs_it() {
-    let lab = Lab::new(1, 64, &[slow()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 64, &[slow()], &["readahead_bytes_max=0"]);
     let (file, reader) = (lab.file(0, 64 * PAGE, 1), Client::named("10.0.0.1"));
     // For a second no caller gets a frame.
     assert!(lab.here.engine.force_rare(Rare::NoFrame, 1000));
     let here = Arc::clone(&lab.here);
-    lab.beside(async move {
+    lab.in_background(async move {
         here.sleep(SECOND).await;
         here.engine.force_rare(Rare::NoFrame, 0);
     });
@@ -115,7 +115,7 @@ fn a_wait_for_a_frame_is_no_wait_for_the_read_that_needs_it() {
 
 #[test]
 fn calls_for_nobody_are_their_file_s_and_among_others_once_it_is_closed() {
-    let lab = Lab::new(1, 256, &[slow()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["readahead_bytes_max=0"]);
     let files = [lab.file(0, 8 * PAGE, 1), lab.file(0, 8 * PAGE, 2)];
     let mut took = [0, 0];
     lab.run(async {
@@ -125,8 +125,8 @@ fn calls_for_nobody_are_their_file_s_and_among_others_once_it_is_closed() {
     });
     let all = told(&lab, 0);
     let rows = all.accounts.iter().map(|one| match &one.whose {
-        Whose::File(backing) => (files[0].disk.file_of(backing).unwrap(), one.times.ns()),
-        Whose::Client(client) => panic!("{client}"),
+        AccountOwner::File(backing) => (files[0].disk.file_of(backing).unwrap(), one.times.ns()),
+        AccountOwner::Client(client) => panic!("{client}"),
     });
     let mut rows: Vec<_> = rows.collect();
     rows.sort_unstable();
@@ -141,7 +141,7 @@ fn calls_for_nobody_are_their_file_s_and_among_others_once_it_is_closed() {
 
 #[test]
 fn a_call_that_is_given_up_has_waited_until_then() {
-    let lab = Lab::new(1, 256, &[slow()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["readahead_bytes_max=0"]);
     let (file, client) = (lab.file(0, 8 * PAGE, 1), Client::named("10.0.0.1"));
     lab.here.disks[0].hang();
     lab.run(async {
@@ -161,11 +161,11 @@ fn a_call_that_is_given_up_has_waited_until_then() {
 #[test]
 fn tasks_are_told_apart_and_nothing_else_happens_for_it() {
     let run = |named: bool| {
-        let lab = Lab::new(3, 256, &[slow()], &["dirty_ratio=5"]);
+        let lab = EngineFixture::new(3, 256, &[slow()], &["dirty_ratio=5"]);
         let ended: Vec<_> = (0..4)
             .map(|at| {
                 let (here, to, task) = (Arc::clone(&lab.here), lab.file(0, 0, 0), Client::task(&format!("job.{at}")));
-                lab.beside(async move {
+                lab.in_background(async move {
                     let task = named.then_some(&task);
                     for page in 0..100 {
                         let offset = page * PAGE as u64;
@@ -179,7 +179,7 @@ fn tasks_are_told_apart_and_nothing_else_happens_for_it() {
             assert!(lab.here.until(60 * SECOND, || ended.iter().all(|ended| ended.load(Ordering::Relaxed))).await);
         });
         let accounts = told(&lab, 0).accounts;
-        let tasks = accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_))).count();
+        let tasks = accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_))).count();
         (lab.world.trace_hash(), tasks)
     };
     let ((named, tasks), (unnamed, none)) = (run(true), run(false));

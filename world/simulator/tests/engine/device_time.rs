@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices,
-    Room, View,
+    Admission, Completed, Cost, DecisionTiming, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
+    Prices, Room, View,
 };
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 
 /// Limits the time that the device needs for its dirty and in-flight pages.
 struct DeviceTime {
@@ -49,7 +49,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn needs(&self) -> Needs {
-        Needs { asked: Asked::Before, memory_guard: true, reads: true, ..Needs::NONE }
+        Needs { decision_timing: DecisionTiming::Before, memory_guard: true, reads: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -96,17 +96,17 @@ impl DevicePolicy for DeviceTime {
 }
 
 /// A disk of 100 requests and about 10,000 pages per second, 8,192 frames and a limit of half a second.
-fn lab(frames: u64, limit_ns: u64) -> (Lab, Arc<DeviceTime>) {
+fn lab(frames: u64, limit_ns: u64) -> (EngineFixture, Arc<DeviceTime>) {
     let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
     let (most_ns, runs, told) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
     let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, told });
     let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
-    (Lab::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
+    (EngineFixture::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
 
 /// Writes pages at this distance; returns the most dirty pages at once.
-fn write(lab: &Lab, pages: u64, apart: u64) -> u64 {
+fn write(lab: &EngineFixture, pages: u64, apart: u64) -> u64 {
     let file = lab.file(0, 0, 0);
     lab.run(async {
         let mut most = 0;

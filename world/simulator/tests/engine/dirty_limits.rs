@@ -7,7 +7,7 @@ use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 
 fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() }
@@ -15,12 +15,12 @@ fn slow() -> DiskOptions {
 
 /// Nanoseconds that a writer needs for 4 MiB on disk 0, with or without a writer that fills the hung disk 1.
 fn time_of_a_burst(other_hangs: bool) -> u64 {
-    let lab = Lab::new(1, 1024, &[slow(), slow()], &[]);
+    let lab = EngineFixture::new(1, 1024, &[slow(), slow()], &[]);
     let (quick, stuck) = (lab.file(0, 0, 0), lab.file(1, 0, 0));
     let here = Arc::clone(&lab.here);
     if other_hangs {
         lab.here.disks[1].hang();
-        let filled = lab.beside(async move {
+        let filled = lab.in_background(async move {
             for at in 0..4096 {
                 here.write(&stuck, at * PAGE as u64, PAGE, 1).await.unwrap();
             }
@@ -49,13 +49,13 @@ fn a_writer_never_waits_for_another_devices_limit() {
 #[test]
 fn the_dirty_limit_holds_and_writers_wait_and_go_on() {
     for (seed, ratio) in [(1, 1), (2, 10), (3, 50), (4, 90)] {
-        let lab = Lab::new(seed, 256, &[slow()], &[&format!("dirty_ratio={ratio}")]);
+        let lab = EngineFixture::new(seed, 256, &[slow()], &[&format!("dirty_ratio={ratio}")]);
         let files: Vec<_> = (0..4).map(|_| lab.file(0, 0, 0)).collect();
         let ended: Vec<_> = files
             .iter()
             .map(|file| {
                 let (here, file) = (Arc::clone(&lab.here), file.clone());
-                lab.beside(async move {
+                lab.in_background(async move {
                     for at in 0..64 {
                         here.write(&file, at * 2 * PAGE as u64, 2 * PAGE, 7).await.unwrap();
                     }
@@ -84,11 +84,11 @@ fn the_dirty_limit_holds_and_writers_wait_and_go_on() {
 
 #[test]
 fn a_raised_limit_lets_waiting_writers_go_at_once() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=5"]);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].hang();
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         for at in 0..40 {
             here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
         }
@@ -102,7 +102,7 @@ fn a_raised_limit_lets_waiting_writers_go_at_once() {
 
 #[test]
 fn overwriting_dirty_pages_never_waits() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=50"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=50"]);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].hang();
     lab.run(async {
@@ -118,11 +118,11 @@ fn overwriting_dirty_pages_never_waits() {
 #[test]
 fn many_writers_on_a_tiny_limit_all_end() {
     for seed in 0..10 {
-        let lab = Lab::new(seed, 64, &[slow()], &["dirty_ratio=1", "write_retry_ms_min=10"]);
+        let lab = EngineFixture::new(seed, 64, &[slow()], &["dirty_ratio=1", "write_retry_ms_min=10"]);
         let ended: Vec<_> = (0..12)
             .map(|_| {
                 let (here, file) = (Arc::clone(&lab.here), lab.file(0, 0, 0));
-                lab.beside(async move {
+                lab.in_background(async move {
                     for at in 0..10 {
                         here.write(&file, at * 5000, 5000, 3).await.unwrap();
                     }

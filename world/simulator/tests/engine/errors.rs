@@ -14,13 +14,14 @@ use std::task::Poll;
 use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
 #[test]
 fn a_failed_write_fails_every_sync_keeps_the_data_and_is_retried_with_growing_pauses() {
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["write_retry_ms_min=100", "write_retry_ms_max=1600"]);
+    let lab =
+        EngineFixture::new(1, 256, &[DiskOptions::default()], &["write_retry_ms_min=100", "write_retry_ms_max=1600"]);
     let (file, other) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).on(file.id));
     lab.run(async {
@@ -50,7 +51,12 @@ fn a_failed_write_fails_every_sync_keeps_the_data_and_is_retried_with_growing_pa
 
 #[test]
 fn a_sync_after_the_device_recovered_does_not_wait_for_the_retry_pause() {
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["write_retry_ms_min=60000", "write_retry_ms_max=60000"]);
+    let lab = EngineFixture::new(
+        1,
+        256,
+        &[DiskOptions::default()],
+        &["write_retry_ms_min=60000", "write_retry_ms_max=60000"],
+    );
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(1));
     lab.run(async {
@@ -68,7 +74,7 @@ fn a_sync_after_the_device_recovered_does_not_wait_for_the_retry_pause() {
 #[test]
 fn a_read_error_is_told_and_not_remembered() {
     for what in [FaultWhat::Error(IO), FaultWhat::Lost] {
-        let lab = Lab::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+        let lab = EngineFixture::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
         let file = lab.file(0, 4 * PAGE, 1);
         lab.here.disks[0].add_fault(Fault::always(FaultTarget::Read, what).times(1));
         lab.run(async {
@@ -82,7 +88,7 @@ fn a_read_error_is_told_and_not_remembered() {
 
 #[test]
 fn a_lost_write_is_an_error_and_is_written_again() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Lost).times(1));
     lab.run(async {
@@ -98,7 +104,7 @@ fn a_lost_write_is_an_error_and_is_written_again() {
 // kept in: `product/engine/src/request.rs`, `product/engine/src/wait/line.rs`
 #[test]
 fn a_reader_that_goes_away_strands_nobody() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 4 * PAGE, 1);
     lab.here.disks[0].hang();
     let (here, from) = (Arc::clone(&lab.here), file.clone());
@@ -109,7 +115,7 @@ fn a_reader_that_goes_away_strands_nobody() {
             Poll::Ready(())
         })
         .await;
-        let ended = lab.beside(async move {
+        let ended = lab.in_background(async move {
             assert_eq!(here.read(&from, 0, PAGE).await.unwrap(), bytes(1, 0, PAGE));
         });
         lab.here.sleep(MILLISECOND).await;
@@ -123,7 +129,8 @@ fn a_reader_that_goes_away_strands_nobody() {
 
 #[test]
 fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
-    let lab = Lab::new(1, 256, &[DiskOptions { capacity_bytes: 20 * PAGE as u64, ..DiskOptions::default() }], &[]);
+    let lab =
+        EngineFixture::new(1, 256, &[DiskOptions { capacity_bytes: 20 * PAGE as u64, ..DiskOptions::default() }], &[]);
     let file = lab.file(0, 0, 0);
     let mut accepted = 0;
     lab.run(async {
@@ -145,7 +152,7 @@ fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
 /// Up to a bound, the failing file's dirty pages are charged to no other file. Only its own writer gets the error.
 #[test]
 fn a_file_that_can_never_be_written_leaves_room_to_others() {
-    let lab = Lab::new(1, 1024, &[DiskOptions::default()], &["dirty_ratio=20", "write_retry_ms_max=200"]);
+    let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &["dirty_ratio=20", "write_retry_ms_max=200"]);
     let (bad, good) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).on(bad.id));
     let limit = lab.here.engine.status().devices[0].dirty_limit_bytes;
@@ -183,7 +190,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
         lab.here.disks[0].hang();
     });
     let (here, to) = (Arc::clone(&lab.here), good.clone());
-    lab.beside(async move {
+    lab.in_background(async move {
         let _ = here.write(&to, 0, 4 * limit as usize, 9).await;
     });
     lab.run(lab.here.sleep(SECOND));
@@ -195,7 +202,7 @@ fn a_file_that_can_never_be_written_leaves_room_to_others() {
 /// A file whose writes fail for a while waits, as long as there is room for it.
 #[test]
 fn one_failed_write_refuses_no_writer() {
-    let lab = Lab::new(1, 1024, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(1));
     lab.run(async {
@@ -215,7 +222,7 @@ fn one_failed_write_refuses_no_writer() {
 #[test]
 fn what_was_accepted_without_asking_keeps_its_room() {
     let disk = DiskOptions { capacity_bytes: 400 * PAGE as u64, ..DiskOptions::default() };
-    let lab = Lab::new(1, 4096, &[disk], &["reserve_below_bytes=64KiB", "dirty_background_ratio=100"]);
+    let lab = EngineFixture::new(1, 4096, &[disk], &["reserve_below_bytes=64KiB", "dirty_background_ratio=100"]);
     let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
     lab.run(async {
         lab.here.write(&files[0], 0, 160 * PAGE, 2).await.unwrap();
@@ -236,7 +243,12 @@ fn what_was_accepted_without_asking_keeps_its_room() {
 fn whichever_request_fails_nothing_acknowledged_is_lost() {
     for what in [FaultWhat::Error(IO), FaultWhat::Lost] {
         for n in 0..60 {
-            let lab = Lab::new(n, 64, &[DiskOptions::default()], &["write_retry_ms_min=1", "write_retry_ms_max=50"]);
+            let lab = EngineFixture::new(
+                n,
+                64,
+                &[DiskOptions::default()],
+                &["write_retry_ms_min=1", "write_retry_ms_max=50"],
+            );
             let files = [lab.file(0, 3 * PAGE + 100, 1), lab.file(0, 0, 0)];
             lab.here.disks[0].add_fault(Fault::always(FaultTarget::Any, what).after(n).times(1));
             let struck = lab.run(async {
@@ -278,7 +290,7 @@ async fn again<T, F: Future<Output = Result<T, Error>>>(operation: impl Fn() -> 
 
 #[test]
 fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew() {
-    let lab = Lab::new(1, 256, &[DiskOptions { block_bytes: 4096, ..DiskOptions::default() }], &[]);
+    let lab = EngineFixture::new(1, 256, &[DiskOptions { block_bytes: 4096, ..DiskOptions::default() }], &[]);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(1));
     lab.run(async {
@@ -295,7 +307,7 @@ fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew()
 /// No page of the file is dirty, but the changes that the failed flush covered may not be durable.
 #[test]
 fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(IO)).times(1));
     lab.run(async {
@@ -318,12 +330,12 @@ fn files_that_fail_leave_room_to_the_others_of_their_device() {
     let sizes = [(64, 1), (64, 16), (64, 64), (128, 64), (256, 1), (256, 16)];
     for (memory, chunk) in sizes {
         for failing in [1, 2, 3, 5] {
-            let lab = Lab::new(1, memory, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+            let lab = EngineFixture::new(1, memory, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
             let begin = |file: &TestFile| {
                 let (here, to) = (Arc::clone(&lab.here), file.clone());
                 let accepted = Arc::new(AtomicUsize::new(0));
                 let told = Arc::clone(&accepted);
-                let ended = lab.beside(async move {
+                let ended = lab.in_background(async move {
                     for at in (0..PAGES / chunk).map(|turn| turn * chunk * PAGE) {
                         if here.write(&to, at as u64, chunk * PAGE, 2).await.is_err() {
                             return;

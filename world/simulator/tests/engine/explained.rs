@@ -7,19 +7,19 @@ use afflux_engine::counters::Counter;
 use afflux_engine::policy::PauseCause;
 use afflux_engine::settings::Knob;
 use afflux_engine::trace::{Event, Traced, TurnReason};
-use afflux_engine::{Client, Delay, DeviceWaits, Operation, WaitsFor, Whose};
+use afflux_engine::{AccountOwner, Client, Delay, DeviceWaits, Operation, WaitsFor};
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 fn slow() -> DiskOptions {
     DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() }
 }
 
 /// A client writes this many pages to the file, a page a call.
-fn writes(lab: &Lab, file: &TestFile, client: &str, pages: u64) -> Arc<std::sync::atomic::AtomicBool> {
+fn writes(lab: &EngineFixture, file: &TestFile, client: &str, pages: u64) -> Arc<std::sync::atomic::AtomicBool> {
     let (here, to, client) = (Arc::clone(&lab.here), file.clone(), Client::named(client));
-    lab.beside(async move {
+    lab.in_background(async move {
         for at in 0..pages {
             let offset = at * PAGE as u64;
             here.engine.write_for(Some(&client), &to.file, offset, &bytes(1, offset, PAGE)).await.unwrap();
@@ -27,13 +27,13 @@ fn writes(lab: &Lab, file: &TestFile, client: &str, pages: u64) -> Arc<std::sync
     })
 }
 
-fn waits(lab: &Lab, disk: usize) -> DeviceWaits {
+fn waits(lab: &EngineFixture, disk: usize) -> DeviceWaits {
     lab.here.engine.waits(lab.here.devices[disk]).unwrap()
 }
 
 #[test]
 fn who_waits_is_told_with_file_client_cause_and_time_longest_first() {
-    let lab = Lab::new(1, 256, &[slow(), slow()], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[slow(), slow()], &["dirty_ratio=5"]);
     lab.here.disks[0].hang();
     let (first, second) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     writes(&lab, &first, "10.0.0.1", 100);
@@ -41,7 +41,7 @@ fn who_waits_is_told_with_file_client_cause_and_time_longest_first() {
     writes(&lab, &second, "10.0.0.2", 100);
     lab.run(lab.here.sleep(SECOND));
     let (here, to) = (Arc::clone(&lab.here), second.clone());
-    lab.beside(async move {
+    lab.in_background(async move {
         let _ = here.sync(&to).await;
     });
     lab.run(lab.here.sleep(SECOND));
@@ -60,12 +60,12 @@ fn who_waits_is_told_with_file_client_cause_and_time_longest_first() {
 
 #[test]
 fn a_sync_under_way_is_told() {
-    let lab = Lab::new(1, 256, &[slow()], &[]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &[]);
     let file = lab.file(0, 0, 0);
     lab.run(async { lab.here.write(&file, 0, PAGE, 1).await.unwrap() });
     lab.here.disks[0].hang();
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    lab.beside(async move {
+    lab.in_background(async move {
         let client = Client::named("10.0.0.3");
         let _ = here.engine.sync_for(Some(&client), &to.file, 0..u64::MAX).await;
     });
@@ -78,7 +78,7 @@ fn a_sync_under_way_is_told() {
 
 #[test]
 fn of_many_payers_the_sixteen_that_have_waited_longest_are_told_by_name() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=5"]);
     lab.here.disks[0].hang();
     let files: Vec<_> = (0..30).map(|_| lab.file(0, 0, 0)).collect();
     for (at, file) in files.iter().enumerate() {
@@ -100,7 +100,7 @@ fn of_many_payers_the_sixteen_that_have_waited_longest_are_told_by_name() {
 
 #[test]
 fn waits_of_a_call_add_up_and_agree_with_the_counters() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=5"]);
     let files: Vec<_> = (0..4).map(|_| lab.file(0, 0, 0)).collect();
     let ended: Vec<_> = files.iter().map(|file| writes(&lab, file, "10.0.0.1", 200)).collect();
     lab.run(async {
@@ -111,7 +111,8 @@ fn waits_of_a_call_add_up_and_agree_with_the_counters() {
         }
     });
     let told = waits(&lab, 0);
-    let named: Vec<_> = told.delays.accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_))).collect();
+    let named: Vec<_> =
+        told.delays.accounts.iter().filter(|one| matches!(one.whose, AccountOwner::Client(_))).collect();
     let [client] = &named[..] else { panic!("{} clients", named.len()) };
     assert!(told.pause.count > 0 && told.throttle.count > 0, "{:?}", told.throttle);
     assert_eq!(told.pause.count, lab.count(Counter::ThrottlePauses));
@@ -123,7 +124,7 @@ fn waits_of_a_call_add_up_and_agree_with_the_counters() {
 }
 
 /// The events of a run that writes and syncs a few pages under a small limit.
-fn followed(lab: &Lab) -> Vec<Traced> {
+fn followed(lab: &EngineFixture) -> Vec<Traced> {
     let mut follower = lab.here.engine.follow();
     let file = lab.file(0, 8 * PAGE, 9);
     let ended = writes(lab, &file, "10.0.0.1", 100);
@@ -139,7 +140,7 @@ fn followed(lab: &Lab) -> Vec<Traced> {
 
 #[test]
 fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[slow()], &["dirty_ratio=5"]);
     let events = followed(&lab);
     let (mut begun, mut pauses, mut syncs, mut requests) = (BTreeMap::new(), 0, 0, Vec::new());
     for traced in &events {
@@ -173,7 +174,7 @@ fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
 fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
     // More than one request per turn.
     let disk = DiskOptions { request_bytes_max: PAGE as u32, ..slow() };
-    let lab = Lab::new(1, 256, &[disk], &["dirty_ratio=5"]);
+    let lab = EngineFixture::new(1, 256, &[disk], &["dirty_ratio=5"]);
     let mut follower = lab.here.engine.follow();
     drop(followed(&lab));
     lab.run(async {
@@ -213,7 +214,7 @@ fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
 #[test]
 fn following_changes_nothing_that_happens() {
     let run = |follows: bool| {
-        let lab = Lab::new(7, 256, &[slow()], &["dirty_ratio=5"]);
+        let lab = EngineFixture::new(7, 256, &[slow()], &["dirty_ratio=5"]);
         let follower = follows.then(|| lab.here.engine.follow());
         let file = lab.file(0, 0, 0);
         let ended = writes(&lab, &file, "10.0.0.1", 200);

@@ -9,7 +9,7 @@ use afflux_engine::counters::Counter;
 use afflux_engine::policy::{Cost, Direction, Flight};
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{MILLISECOND, PAGE, SECOND};
+use crate::fixture::{MILLISECOND, PAGE, SECOND};
 use crate::timed::{Terms, lab, slow, slow_terms, stream};
 
 #[test]

@@ -1,7 +1,7 @@
 //! A device that completes nothing: the time at which it counts as hung, the reports, the waits and the refusals.
 
 //! rule: 6: a device that hangs refuses its own writers alone, after the time of its knob, and loses nothing
-//! kept in: `product/engine/src/devices/silence.rs`
+//! kept in: `product/engine/src/devices/hang.rs`
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use afflux_engine::trace::Event;
 use afflux_engine::{Client, DeviceError, DeviceStatus, Error, WaitsFor};
 
 use crate::budget::{FAST, SLOW, Writer, disk, lab};
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 const HUNG: Error = Error::Device(DeviceError::Hung);
 
-impl Lab {
+impl EngineFixture {
     pub(crate) fn status(&self, disk: usize) -> DeviceStatus {
         self.here.engine.status().devices.swap_remove(disk)
     }
@@ -28,7 +28,7 @@ impl Lab {
 }
 
 /// A disk with a stream to it that has hung for this long.
-fn hung(ns: u64) -> Lab {
+fn hung(ns: u64) -> EngineFixture {
     let lab = lab(1 << 30, &[disk(SLOW), disk(FAST)]);
     let stream = lab.file(0, 0, 0);
     writes_until_refused(&lab, &stream);
@@ -39,10 +39,10 @@ fn hung(ns: u64) -> Lab {
 }
 
 /// A writer writes until it is refused. Returns the place where the instant of the refusal is stored.
-fn writes_until_refused(lab: &Lab, file: &TestFile) -> Arc<AtomicU64> {
+fn writes_until_refused(lab: &EngineFixture, file: &TestFile) -> Arc<AtomicU64> {
     let (here, to, at) = (Arc::clone(&lab.here), file.clone(), Arc::new(AtomicU64::new(0)));
     let own = Arc::clone(&at);
-    lab.beside(async move {
+    lab.in_background(async move {
         let mut offset = 0;
         let error = loop {
             match here.write(&to, offset, 64 << 10, 1).await {
@@ -110,7 +110,7 @@ fn what_is_in_flight_has_eight_times_its_time_before_that_counts_as_a_hang() {
 fn who_waits_for_a_hung_device_is_told_that_it_hangs() {
     let lab = hung(5 * SECOND);
     let (here, to, client) = (Arc::clone(&lab.here), lab.file(0, 0, 0), Client::named("10.0.0.9"));
-    lab.beside(async move {
+    lab.in_background(async move {
         let _ = here.engine.write_for(Some(&client), &to.file, 0, &bytes(1, 0, 4 << 20)).await;
     });
     lab.passes(SECOND);
@@ -138,7 +138,7 @@ fn after_the_knob_s_time_those_who_wait_and_those_who_come_are_refused_and_nothi
     lab.here.disks[0].hang();
     let hung_at = lab.here.now_ns();
     let (here, to) = (Arc::clone(&lab.here), files[0].clone());
-    let synced = lab.beside(async move { assert_eq!(here.sync(&to).await, Err(HUNG)) });
+    let synced = lab.in_background(async move { assert_eq!(here.sync(&to).await, Err(HUNG)) });
     lab.passes(9 * SECOND);
     assert_eq!(refused_at.load(Ordering::Relaxed), 0, "not before its time");
     assert!(!synced.load(Ordering::Relaxed));
@@ -175,7 +175,7 @@ fn the_knob_acts_at_once_on_those_who_wait_and_back() {
     let lab = hung(60 * SECOND);
     let file = lab.file(0, 0, 0);
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let refused = lab.beside(async move { assert_eq!(here.write(&to, 0, 4 << 20, 1).await, Err(HUNG)) });
+    let refused = lab.in_background(async move { assert_eq!(here.write(&to, 0, 4 << 20, 1).await, Err(HUNG)) });
     lab.passes(SECOND);
     assert!(!refused.load(Ordering::Relaxed));
     lab.set_hang_error(30_000);
@@ -184,7 +184,7 @@ fn the_knob_acts_at_once_on_those_who_wait_and_back() {
     lab.set_hang_error(0);
     lab.passes(MILLISECOND);
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         let _ = here.write(&to, 0, 4 << 20, 1).await;
     });
     lab.passes(SECOND);
@@ -219,12 +219,14 @@ fn changes_of_shape_are_refused_as_writes_are_and_one_that_was_not_begun_is_neve
     });
     lab.here.disks[0].hang();
     let (here, to) = (Arc::clone(&lab.here), files[0].clone());
-    let first = lab.beside(async move { assert_eq!(here.engine.set_size(&to.file, 2 * BYTES).await, Err(HUNG)) });
+    let first =
+        lab.in_background(async move { assert_eq!(here.engine.set_size(&to.file, 2 * BYTES).await, Err(HUNG)) });
     lab.passes(MILLISECOND);
     let (here, to) = (Arc::clone(&lab.here), files[0].clone());
-    let second = lab.beside(async move { assert_eq!(here.engine.set_size(&to.file, 0).await, Err(HUNG)) });
+    let second = lab.in_background(async move { assert_eq!(here.engine.set_size(&to.file, 0).await, Err(HUNG)) });
     let (here, to) = (Arc::clone(&lab.here), files[1].clone());
-    let hole = lab.beside(async move { assert_eq!(here.engine.punch(&to.file, BYTES..3 * BYTES).await, Err(HUNG)) });
+    let hole =
+        lab.in_background(async move { assert_eq!(here.engine.punch(&to.file, BYTES..3 * BYTES).await, Err(HUNG)) });
     lab.passes(9 * SECOND);
     let told = || [&first, &second, &hole].map(|told| told.load(Ordering::Relaxed));
     assert_eq!(told(), [false; 3], "not before its time");

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
-use afflux_simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
+use afflux_simulator::{DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
 
-use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, Inside, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 
@@ -22,18 +22,18 @@ fn setup(knobs: &[&str]) -> (WorldOptions, Setup) {
 }
 
 /// 256 MiB of memory over a disk of the catalogue, under the budget.
-fn lab_with(disk: &str, knobs: &[&str]) -> Lab {
+fn lab_with(disk: &str, knobs: &[&str]) -> EngineFixture {
     let (world, setup) = setup(knobs);
-    Lab::on_disk(disk, world, Memory::Stamped(256 * MIB), setup)
+    EngineFixture::on_disk(disk, world, Memory::Stamped(256 * MIB), setup)
 }
 
 /// The same over a disk of 50 MB/s.
-fn lab(knobs: &[&str]) -> Lab {
+fn lab(knobs: &[&str]) -> EngineFixture {
     let (world, setup) = setup(knobs);
     let world = World::new(world);
     let disk = DiskOptions { bytes_per_second: 50_000_000, request_bytes_max: 1 << 20, ..DiskOptions::default() };
-    let machine = Machine::with_disks(&world, Memory::Stamped(256 * MIB), setup, &[disk]).unwrap();
-    Lab::of(world, machine)
+    let machine = SimMachine::with_disks(&world, Memory::Stamped(256 * MIB), setup, &[disk]).unwrap();
+    EngineFixture::of(world, machine)
 }
 
 /// Writes this many bytes to a file at half the disk's speed, so that the disk is known and busy.
@@ -44,7 +44,7 @@ async fn upload(here: &Inside, to: &TestFile, bytes: u64) {
     }
 }
 
-impl Lab {
+impl EngineFixture {
     /// Makes the disk known.
     fn warm(&self) {
         let file = self.file(0, 0, 0);
@@ -85,7 +85,7 @@ fn one_page_of_a_file_that_is_else_left_alone_does_not_keep_the_rest_from_the_di
     let file = lab.file(0, 0, 0);
     lab.run(upload(&lab.here, &file, 4 * MIB));
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    lab.beside(async move {
+    lab.in_background(async move {
         for version in 0.. {
             here.write(&to, 0, PAGE, version).await.unwrap();
             here.sleep(30 * MILLISECOND).await;
@@ -133,7 +133,7 @@ fn nothing_is_written_behind_where_nothing_gets_old() {
 
 /// Rewrites random pages of a file of `pages` for `seconds`, each page about every `each_ns`; returns the bytes
 /// written.
-fn rewritten(lab: &Lab, pages: u64, each_ns: u64, seconds: u64) -> u64 {
+fn rewritten(lab: &EngineFixture, pages: u64, each_ns: u64, seconds: u64) -> u64 {
     lab.warm();
     let before = lab.count(Counter::PageOut);
     let file = lab.file(0, (pages * PAGE as u64) as usize, 0);
@@ -192,7 +192,7 @@ fn a_reader_has_one_small_request_before_it_at_most_and_the_disk_for_itself_then
     let lab = lab_with("disk", &[]);
     lab.warm();
     let read = lab.file(0, 64 << 20, 0);
-    let reads = |lab: &Lab| {
+    let reads = |lab: &EngineFixture| {
         lab.run(async {
             let mut all_ns = Vec::new();
             for at in 0..100_u64 {
@@ -257,7 +257,7 @@ fn an_idle_disk_is_left_asleep_when_nothing_is_dirty() {
     lab.run(lab.here.write(&file, 0, PAGE, 1)).unwrap();
     assert!(lab.clean_after_ms(&file) <= 260);
     let (turns, writes) = (lab.count(Counter::FlusherTurns), lab.here.disks[0].data_in_flight_max());
-    let ended = lab.beside({
+    let ended = lab.in_background({
         let here = Arc::clone(&lab.here);
         async move { here.sleep(3600 * SECOND).await }
     });

@@ -3,12 +3,12 @@
 
 use afflux_engine::policy::{FigureValue, Remembered};
 use afflux_engine::settings::Knob;
-use afflux_simulator::{Disk, DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
+use afflux_simulator::{Disk, DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
 
 use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
-use crate::lab::{Lab, MILLISECOND, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, SECOND};
 
-impl Lab {
+impl EngineFixture {
     pub(crate) fn figure(&self, disk: usize, name: &str) -> FigureValue {
         let status = self.here.engine.status();
         let figures = &status.devices[disk].figures;
@@ -107,11 +107,11 @@ fn learned(bytes_per_second: u64) -> Remembered {
 }
 
 /// A lab with a disk for which this knowledge was kept.
-fn known(bytes_per_second: u64, remembered: &Remembered) -> Lab {
+fn known(bytes_per_second: u64, remembered: &Remembered) -> EngineFixture {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
-    let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), Setup::of(OWN_POLICY).unwrap()).unwrap();
+    let mut machine = SimMachine::new(&world, Memory::Stamped(1 << 30), Setup::of(OWN_POLICY).unwrap()).unwrap();
     machine.add_known("known", Disk::new(&world, 0, disk(bytes_per_second)), remembered);
-    Lab::of(world, machine)
+    EngineFixture::of(world, machine)
 }
 
 #[test]

@@ -6,15 +6,15 @@
 use afflux_engine::{Advice, EngineStatus};
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, PAGE, SECOND};
+use crate::fixture::{EngineFixture, PAGE, SECOND};
 
 const FRAMES: u64 = 4096;
 
-fn lab() -> Lab {
-    Lab::new(1, FRAMES, &[DiskOptions::default()], &["readahead_bytes_max=0"])
+fn lab() -> EngineFixture {
+    EngineFixture::new(1, FRAMES, &[DiskOptions::default()], &["readahead_bytes_max=0"])
 }
 
-fn status(lab: &Lab) -> EngineStatus {
+fn status(lab: &EngineFixture) -> EngineStatus {
     lab.here.engine.status()
 }
 
@@ -63,7 +63,7 @@ fn a_cache_full_of_strewn_pages_goes_on() {
             }
         }
         for at in (0..3 * FRAMES).step_by(3) {
-            let right = crate::lab::bytes(at + 2, strewn(at), 100);
+            let right = crate::fixture::bytes(at + 2, strewn(at), 100);
             assert_eq!(lab.here.read(&file, strewn(at), 100).await.unwrap(), right, "page {at}");
         }
         lab.here.sync(&file).await.unwrap();

@@ -9,17 +9,17 @@ use std::sync::atomic::Ordering;
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
 use afflux_engine::policy::{
-    Admission, Asked, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then,
-    View, WokenBy,
+    Admission, AfterPause, Completed, DecisionTiming, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause,
+    PauseCause, Room, View, WokenBy,
 };
 use afflux_engine::settings::BackgroundShare;
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 
 /// Those of the kernels' policies.
 const NEEDS: Needs = Needs {
-    asked: Asked::After,
+    decision_timing: DecisionTiming::After,
     shared_counters: true,
     memory_guard: true,
     background_share: BackgroundShare::OfMemory,
@@ -88,15 +88,16 @@ impl DevicePolicy for Always {
     }
 }
 
-fn lab(pages: u64, decision: Admission, frames: u64, disks: usize) -> Lab {
+fn lab(pages: u64, decision: Admission, frames: u64, disks: usize) -> EngineFixture {
     let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
     let law = Arc::new(Always { pages, decision });
-    Lab::with_policies(1, frames, &vec![disk; disks], &[], Policies { policy: law, ..Policies::default() })
+    EngineFixture::with_policies(1, frames, &vec![disk; disks], &[], Policies { policy: law, ..Policies::default() })
 }
 
 #[test]
 fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_counted() {
-    let pause = Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause =
+        Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
     let lab = lab(10, Admission::Pause(pause), 1024, 1);
     let file = lab.file(0, 0, 0);
     let began = lab.here.now_ns();
@@ -124,10 +125,11 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
 
 #[test]
 fn a_call_that_is_paused_again_and_again_has_waited_since_its_first_pause_and_is_one_wait() {
-    let pause = Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause =
+        Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
     let lab = lab(10, Admission::Pause(pause), 1024, 1);
     let (file, here) = (lab.file(0, 0, 0), Arc::clone(&lab.here));
-    let ended = lab.beside(async move { here.write(&file, 0, 100 * PAGE, 1).await.unwrap() });
+    let ended = lab.in_background(async move { here.write(&file, 0, 100 * PAGE, 1).await.unwrap() });
     let waits = || lab.here.engine.waits(lab.here.devices[0]).unwrap();
     lab.run(lab.here.sleep(27 * MILLISECOND));
     let one = waits().waiting[0].clone();
@@ -141,7 +143,7 @@ fn a_call_that_is_paused_again_and_again_has_waited_since_its_first_pause_and_is
 #[test]
 fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
     let law = lab(1 << 40, Admission::Enter, 16_384, 2);
-    let parts = Lab::with_policies(1, 16_384, &vec![DiskOptions::default(); 2], &[], Policies::default());
+    let parts = EngineFixture::with_policies(1, 16_384, &vec![DiskOptions::default(); 2], &[], Policies::default());
     for (name, lab) in [("a law", law), ("equal parts", parts)] {
         let files = [lab.file(0, 0, 0), lab.file(1, 0, 0)];
         let write = async |page: usize| {
@@ -175,7 +177,7 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
     for name in afflux_linux_policies::NAMES {
         let policies = afflux_linux_policies::policy(name).unwrap().policies;
         let knobs = ["dirty_ratio=20", "dirty_background_ratio=10"];
-        let lab = Lab::with_policies(1, 65_536, &[DiskOptions::default()], &knobs, policies);
+        let lab = EngineFixture::with_policies(1, 65_536, &[DiskOptions::default()], &knobs, policies);
         let file = lab.file(0, 0, 0);
         lab.run(async {
             lab.here.write(&file, (PAGES * PAGE) as u64, PAGE, 1).await.unwrap();
@@ -204,7 +206,7 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
 #[test]
 fn a_decision_of_the_flush_budget_looks_at_nothing_that_devices_share() {
     let policies = Setup::of(OWN_POLICY).unwrap().policies;
-    let lab = Lab::with_policies(1, 16_384, &[DiskOptions::default()], &[], policies);
+    let lab = EngineFixture::with_policies(1, 16_384, &[DiskOptions::default()], &[], policies);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, PAGE, 1).await.unwrap();
@@ -238,7 +240,7 @@ fn whatever_a_law_says_dirty_pages_leave_frames_to_readers() {
     let lab = lab(1 << 40, Admission::Enter, 512, 1);
     let (file, other) = (lab.file(0, 0, 0), lab.file(0, 64 * PAGE, 9));
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         for at in 0..4096 {
             here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
         }
@@ -264,7 +266,7 @@ fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
     let (stuck, other) = (lab.file(0, 0, 0), lab.file(1, 0, 0));
     lab.here.disks[0].hang();
     let (here, to) = (Arc::clone(&lab.here), stuck.clone());
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         for at in 0..4096 {
             here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
         }
@@ -284,7 +286,7 @@ fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
 
 #[test]
 fn a_pause_that_its_writer_leaves_is_over() {
-    let pause = Pause { ns: SECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause = Pause { ns: SECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
     let lab = lab(1, Admission::Pause(pause), 256, 1);
     let file = lab.file(0, 0, 0);
     lab.run(async {

@@ -13,13 +13,13 @@ use crate::stale_handles::{Counting, Lists, serve};
 /// More names than a window has at first.
 const NAMES: u64 = 70_000;
 
-struct Lab {
+struct ListingFixture {
     world: World,
     volume: Arc<Volume<SimPlatform>>,
     lists: Arc<Lists>,
 }
 
-impl Lab {
+impl ListingFixture {
     fn new(names: u64) -> Self {
         let world = World::new(WorldOptions::seed(7));
         let disk = Disk::new(&world, 0, DiskOptions::default());
@@ -56,7 +56,7 @@ impl Lab {
 
 #[test]
 fn any_cookie_of_a_large_directory_is_found_without_reading_it_again() {
-    let lab = Lab::new(NAMES);
+    let lab = ListingFixture::new(NAMES);
     let root = lab.root();
     let all = lab.run(async {
         let (mut cookie, mut all) = (0, BTreeSet::new());
@@ -87,7 +87,7 @@ fn any_cookie_of_a_large_directory_is_found_without_reading_it_again() {
 
 #[test]
 fn names_are_made_and_taken_while_the_directory_is_read() {
-    let lab = Lab::new(100);
+    let lab = ListingFixture::new(100);
     let root = lab.root();
     // The volume learns that another server filled the directory.
     lab.run(lab.create(&root, "first"));

@@ -10,7 +10,7 @@ use afflux_engine::policy::{
 use afflux_engine::settings::{Knob, Settings, WhichKnob};
 use afflux_simulator::DiskOptions;
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 use own::{KNOBS, OwnKnob};
 
 #[allow(unreachable_pub, reason = "a table is public where it is declared")]
@@ -75,9 +75,9 @@ impl DevicePolicy for ByKnob {
     }
 }
 
-fn lab() -> Lab {
+fn lab() -> EngineFixture {
     let policies = Policies { policy: Arc::new(ByKnob), ..Policies::default() };
-    Lab::with_policies(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[], policies)
+    EngineFixture::with_policies(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[], policies)
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_policys_own_knob_acts_at_once_and_for_the_device_that_it_was_set_for() {
     let ended = [0, 1].map(|disk| {
         let (here, to) = (Arc::clone(&here), lab.file(disk, 0, 0));
         lab.here.disks[disk].hang();
-        lab.beside(async move {
+        lab.in_background(async move {
             for at in 0..40 {
                 here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
             }
@@ -133,7 +133,7 @@ fn an_engine_adds_what_its_policy_brings() {
 
 #[test]
 fn who_waits_is_asked_again_only_when_a_knob_acts_at_once() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     lab.run(lab.here.sleep(SECOND));
     let steps_after = |knob: Knob, value| {
         let before = lab.world.steps();

@@ -16,7 +16,7 @@ use afflux_engine::policy::{
 use afflux_simulator::catalogue::DeviceChoice;
 use afflux_simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 
@@ -94,8 +94,8 @@ impl DevicePolicy for Probe {
 }
 
 /// A disk of the catalogue under the probe.
-struct Bench {
-    lab: Lab,
+struct ProbedDisk {
+    lab: EngineFixture,
     probe: Arc<Probe>,
 }
 
@@ -110,7 +110,7 @@ struct Load {
 const STREAM: Load = Load { bytes: 1 << 20, scattered: false, sync_every: u64::MAX };
 const SCATTERED: Load = Load { bytes: PAGE, scattered: true, sync_every: u64::MAX };
 
-impl Bench {
+impl ProbedDisk {
     fn new(disk: &str, cpus: Option<usize>) -> Self {
         let world = WorldOptions { steps_max: u64::MAX, cpus: cpus.map(CpuOptions::count), ..WorldOptions::seed(7) };
         let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
@@ -119,7 +119,7 @@ impl Bench {
         let probe = Arc::new(Probe { limit_pages: 4096, estimator });
         let policies = Policies { policy: Arc::clone(&probe) as _, ..Policies::default() };
         let setup = Setup { policies, ..Setup::default() }.with_knobs(&["readahead_bytes_max=524288"]).unwrap();
-        Self { lab: Lab::on_disk(disk, world, Memory::Stamped(128 * MIB), setup), probe }
+        Self { lab: EngineFixture::on_disk(disk, world, Memory::Stamped(128 * MIB), setup), probe }
     }
 
     fn learned(&self, side: Side) -> Learned {
@@ -130,7 +130,7 @@ impl Bench {
     fn writer(&self, file: &TestFile, bytes: u64, load: Load) -> Arc<AtomicBool> {
         let (here, file, stop) = (Arc::clone(&self.lab.here), file.clone(), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&stop);
-        self.lab.beside(async move {
+        self.lab.in_background(async move {
             let (data, mut random) = (vec![0; load.bytes], Random::new(11));
             let places = bytes / load.bytes as u64;
             for number in 0.. {
@@ -151,7 +151,7 @@ impl Bench {
     fn reader(&self, file: &TestFile, bytes: u64, load: Load, seed: u64) -> Arc<AtomicBool> {
         let (here, file, stop) = (Arc::clone(&self.lab.here), file.clone(), Arc::new(AtomicBool::new(false)));
         let told = Arc::clone(&stop);
-        self.lab.beside(async move {
+        self.lab.in_background(async move {
             let (mut data, mut random) = (vec![0; load.bytes], Random::new(seed));
             let places = bytes / load.bytes as u64;
             for number in 0.. {
@@ -211,7 +211,7 @@ const FILE: u64 = 2 << 30;
 fn prices_are_the_disks_own_after_a_stream_and_after_scattered_writes() {
     // The seconds suit disks whose writes take long and disks with many writes.
     for (disk, seconds) in [("disk", 20), ("usb-stick", 60), ("sata-ssd", 2), ("throttled", 4)] {
-        let bench = Bench::new(disk, None);
+        let bench = ProbedDisk::new(disk, None);
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(2 * SECOND);
@@ -239,7 +239,7 @@ fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
         ("usb-stick", 3 * SECOND, 2 * SECOND),
         ("throttled", 6 * SECOND, 3 * SECOND),
     ] {
-        let bench = Bench::new(disk, None);
+        let bench = ProbedDisk::new(disk, None);
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
@@ -259,7 +259,7 @@ fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
 #[test]
 fn a_lone_stall_moves_no_price_by_more_than_five_percent() {
     for disk in ["disk", "usb-stick", "sata-ssd", "nvme-ssd"] {
-        let bench = Bench::new(disk, None);
+        let bench = ProbedDisk::new(disk, None);
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
@@ -283,7 +283,7 @@ fn readers_beside_a_writer_move_no_price_of_writes_by_more_than_ten_percent() {
     const ROWS: Load = Load { bytes: 512 << 10, scattered: false, sync_every: u64::MAX };
     for (disk, seconds) in [("disk", 60), ("usb-stick", 60), ("throttled", 60), ("sata-ssd", 4), ("nvme-ssd", 2)] {
         for (load, readers) in [(PAGES, 1), (ROWS, 1), (PAGES, 8), (ROWS, 8)] {
-            let bench = Bench::new(disk, None);
+            let bench = ProbedDisk::new(disk, None);
             let file = bench.lab.laid_out(FILE);
             let stream = bench.writer(&file, FILE, STREAM);
             bench.pass(3 * SECOND);
@@ -308,7 +308,7 @@ fn readers_beside_a_writer_move_no_price_of_writes_by_more_than_ten_percent() {
 fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
     let load = Load { bytes: PAGE, scattered: true, sync_every: u64::MAX };
     for disk in ["disk", "sata-ssd", "nvme-ssd"] {
-        let bench = Bench::new(disk, None);
+        let bench = ProbedDisk::new(disk, None);
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         let other = bench.lab.laid_out(FILE);
@@ -333,14 +333,14 @@ fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
 #[test]
 fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
     for disk in ["disk", "sata-ssd", "throttled"] {
-        let bench = Bench::new(disk, Some(2));
+        let bench = ProbedDisk::new(disk, Some(2));
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
         let before = bench.learned(Side::Write);
         for _ in 0..4 {
             let platform = Arc::clone(&bench.lab.here.platform);
-            bench.lab.beside(async move {
+            bench.lab.in_background(async move {
                 platform.work(10 * SECOND).await;
             });
         }
@@ -357,7 +357,7 @@ fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
 #[test]
 fn flushes_do_not_make_writes_look_dear() {
     for disk in ["sata-ssd", "nvme-ssd", "throttled"] {
-        let bench = Bench::new(disk, None);
+        let bench = ProbedDisk::new(disk, None);
         let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
@@ -380,7 +380,7 @@ fn flushes_do_not_make_writes_look_dear() {
 #[test]
 fn a_device_with_something_due_is_never_idle() {
     for disk in ["usb-stick,nr_requests=1", "disk,nr_requests=1", "sata-ssd,nr_requests=1"] {
-        let bench = Bench::new(disk, Some(2));
+        let bench = ProbedDisk::new(disk, Some(2));
         let file = bench.lab.laid_out(FILE);
         let stop = bench.writer(&file, FILE, Load { sync_every: 1, ..SCATTERED });
         bench.pass(SECOND);

@@ -12,16 +12,16 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{Advice, DeviceError, Error, Policies, Readahead};
 use afflux_simulator::{CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Random, Setup, WorldOptions};
 
-use crate::lab::{Lab, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile, bytes};
 
 const MIB: u64 = 1 << 20;
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
 /// A disk of the catalogue under an engine with this many frames.
-fn on_disk(disk: &str, frames: u64, readahead: Readahead) -> Lab {
+fn on_disk(disk: &str, frames: u64, readahead: Readahead) -> EngineFixture {
     let world = WorldOptions { steps_max: u64::MAX, cpus: Some(CpuOptions::count(8)), ..WorldOptions::seed(7) };
     let setup = Setup { policies: Policies { readahead, ..Policies::default() }, ..Setup::default() };
-    Lab::on_disk(disk, world, Memory::Stamped(frames * PAGE as u64), setup)
+    EngineFixture::on_disk(disk, world, Memory::Stamped(frames * PAGE as u64), setup)
 }
 
 /// The figures of streams.
@@ -36,12 +36,12 @@ struct Streams {
 
 /// Runs this many streams, each through its own file in calls of `block` pages, with a pause before each call. The
 /// figures cover the time of the slowest stream.
-fn streams(lab: &Lab, streams: u64, pages: u64, block: u64, think_ns: u64) -> Streams {
+fn streams(lab: &EngineFixture, streams: u64, pages: u64, block: u64, think_ns: u64) -> Streams {
     let started = lab.here.now_ns();
     let ended = Arc::new(AtomicU64::new(0));
     for _ in 0..streams {
         let (here, file, ended) = (Arc::clone(&lab.here), lab.laid_out(pages * PAGE as u64), Arc::clone(&ended));
-        lab.beside(async move {
+        lab.in_background(async move {
             let mut into = vec![0; block as usize * PAGE];
             for at in 0..pages / block {
                 if think_ns > 0 {
@@ -108,7 +108,7 @@ fn many_streams_share_what_may_be_unread_and_next_to_none_of_it_is_evicted() {
 fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
     // The two lists evict unread pages like any page that was used once.
     let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
-    let lab = Lab::with_policies(1, 512, &[DiskOptions::default()], &[], policies);
+    let lab = EngineFixture::with_policies(1, 512, &[DiskOptions::default()], &[], policies);
     let (read, other) = (lab.file(0, 64 * PAGE, 1), lab.file(0, 2048 * PAGE, 2));
     lab.run(async {
         for page in 0..4 {
@@ -126,7 +126,7 @@ fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
 
 #[test]
 fn what_is_read_ahead_and_stays_unread_in_the_cache_is_counted_after_a_minute() {
-    let lab = Lab::new(1, 4096, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &[]);
     let (read, late) = (lab.file(0, 512 * PAGE, 1), lab.file(0, 512 * PAGE, 2));
     let waste = || {
         lab.here.engine.status();
@@ -174,7 +174,7 @@ fn random_reads_waste_one_page_in_twenty_at_most() {
 
 #[test]
 fn pages_around_a_bad_sector_are_served() {
-    let lab = Lab::new(1, 4096, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 2048 * PAGE, 1);
     let bad = 700;
     let fault = Fault::always(FaultTarget::Read, FaultWhat::Error(IO)).range(bad * PAGE as u64, PAGE as u64);
@@ -197,7 +197,7 @@ fn pages_around_a_bad_sector_are_served() {
 
 #[test]
 fn advice_reads_ahead_or_lets_go() {
-    let lab = Lab::new(1, 4096, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 512 * PAGE, 1);
     let requests = || lab.count(Counter::ReadRequests);
     lab.run(async {
@@ -225,7 +225,7 @@ fn advice_reads_ahead_or_lets_go() {
 
 #[test]
 fn what_is_not_used_again_leaves_behind_its_reader() {
-    let lab = Lab::new(1, 8192, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 8192, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 4096 * PAGE, 1);
     lab.run(async {
         lab.here.engine.advise(&file.file, 0..u64::MAX, Advice::NoReuse);

@@ -7,13 +7,13 @@ use afflux_engine::Advice;
 use afflux_engine::counters::Counter;
 use afflux_simulator::{DiskOptions, Random};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
 // rule: 1: a hit asks nothing of the device, and costs no more than its budget
 // kept in: `product/engine/src/cache/hit.rs`
 #[test]
 fn a_hit_asks_nothing_of_the_device() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 10_000, 1);
     lab.run(async {
         assert_eq!(lab.here.read(&file, 0, 20_000).await.unwrap(), bytes(1, 0, 10_000));
@@ -30,7 +30,7 @@ fn a_hit_asks_nothing_of_the_device() {
 
 #[test]
 fn a_large_file_goes_through_a_small_cache() {
-    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 64, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 1000 * PAGE, 1);
     lab.run(async {
         for _ in 0..2 {
@@ -48,7 +48,7 @@ fn a_large_file_goes_through_a_small_cache() {
 // rule: 2: no page is clean before it is written, and callers get the error until then
 #[test]
 fn dirty_pages_are_never_evicted() {
-    let lab = Lab::new(1, 64, &[DiskOptions::default()], &["dirty_ratio=90", "dirty_background_ratio=100"]);
+    let lab = EngineFixture::new(1, 64, &[DiskOptions::default()], &["dirty_ratio=90", "dirty_background_ratio=100"]);
     let (dirty, clean) = (lab.file(0, 0, 0), lab.file(0, 500 * PAGE, 1));
     lab.run(async {
         lab.here.write(&dirty, 0, 20 * PAGE, 2).await.unwrap();
@@ -65,7 +65,7 @@ fn dirty_pages_are_never_evicted() {
 #[test]
 fn a_sequential_reader_is_read_ahead_of() {
     let requests = |knob: &str| {
-        let lab = Lab::new(1, 1024, &[DiskOptions::default()], &[knob]);
+        let lab = EngineFixture::new(1, 1024, &[DiskOptions::default()], &[knob]);
         let file = lab.file(0, 512 * PAGE, 1);
         lab.run(async {
             for at in 0..512 {
@@ -81,7 +81,7 @@ fn a_sequential_reader_is_read_ahead_of() {
 
 #[test]
 fn reading_ahead_takes_frames_for_absent_pages_alone() {
-    let lab = Lab::new(1, 2048, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 2048, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 512 * PAGE, 1);
     lab.run(async {
         // The first page is absent, and so is every second page of the readahead after it.
@@ -100,7 +100,7 @@ fn reading_ahead_takes_frames_for_absent_pages_alone() {
 // rule: 4: bytes under a device's write, or behind a guard, do not change
 #[test]
 fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 4 * PAGE, 1);
     lab.run(async {
         let pages = lab.here.engine.read_pinned(&file.file, 100, 2 * PAGE).await.unwrap().unwrap();
@@ -121,11 +121,11 @@ fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
 
 #[test]
 fn readers_of_one_page_share_one_request() {
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let file = lab.file(0, PAGE, 1);
     for _ in 0..10 {
         let (here, from) = (Arc::clone(&lab.here), file.clone());
-        lab.beside(async move {
+        lab.in_background(async move {
             assert_eq!(here.read(&from, 0, PAGE).await.unwrap(), bytes(1, 0, PAGE));
         });
     }
@@ -135,7 +135,7 @@ fn readers_of_one_page_share_one_request() {
 
 #[test]
 fn a_file_changed_behind_is_read_again_after_it_was_told() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 3 * PAGE, 1);
     lab.run(async {
         lab.here.read(&file, 0, 3 * PAGE).await.unwrap();
@@ -149,18 +149,18 @@ fn a_file_changed_behind_is_read_again_after_it_was_told() {
 #[test]
 fn readers_of_a_hung_device_leave_memory_for_others() {
     for readers in [4, 16, 64] {
-        let lab = Lab::new(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[]);
+        let lab = EngineFixture::new(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[]);
         let good = lab.file(0, 600 * PAGE, 1);
         lab.here.disks[1].hang();
         for reader in 0..readers {
             let (here, stuck) = (Arc::clone(&lab.here), lab.file(1, 100 * PAGE, 2));
-            lab.beside(async move {
+            lab.in_background(async move {
                 let _ = here.read(&stuck, reader * PAGE as u64, 64 * PAGE).await;
             });
         }
         lab.run(lab.here.sleep(SECOND));
         let (here, from) = (Arc::clone(&lab.here), good.clone());
-        let ended = lab.beside(async move {
+        let ended = lab.in_background(async move {
             for at in 0..600 {
                 here.read(&from, at * PAGE as u64, PAGE).await.unwrap();
             }
@@ -172,7 +172,7 @@ fn readers_of_a_hung_device_leave_memory_for_others() {
 
 #[test]
 fn a_size_asked_for_before_a_write_of_ours_cuts_nothing() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, PAGE, 1);
     lab.run(async {
         let (size, seen) = (file.disk.size(file.id), file.file.change_count());
@@ -185,10 +185,10 @@ fn a_size_asked_for_before_a_write_of_ours_cuts_nothing() {
 
 #[test]
 fn a_size_asked_for_in_the_middle_of_a_write_of_ours_cuts_nothing() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, PAGE, 1);
     let (here, of) = (Arc::clone(&lab.here), file.clone());
-    let ended = lab.beside(async move {
+    let ended = lab.in_background(async move {
         here.write(&of, 0, 3 * PAGE, 2).await.unwrap();
         here.engine.sync(&of.file, 0..u64::MAX).await.unwrap();
     });
@@ -208,7 +208,7 @@ fn a_size_asked_for_in_the_middle_of_a_write_of_ours_cuts_nothing() {
 
 #[test]
 fn a_size_asked_for_before_one_was_set_changes_nothing() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, PAGE, 1);
     lab.run(async {
         for size in [3 * PAGE as u64, 100] {
@@ -221,7 +221,7 @@ fn a_size_asked_for_before_one_was_set_changes_nothing() {
 }
 
 /// Pages found and pages not found by all reads so far.
-fn found(lab: &Lab) -> (u64, u64) {
+fn found(lab: &EngineFixture) -> (u64, u64) {
     (lab.count(Counter::ReadHitPages), lab.count(Counter::ReadMissPages))
 }
 
@@ -230,7 +230,7 @@ fn found(lab: &Lab) -> (u64, u64) {
 fn random_reads_find_what_part_of_the_file_is_in_the_cache() {
     let (cached, all, block, calls) = (512, 8192, 4, 6_000);
     for shown in [false, true] {
-        let lab = Lab::new(1, cached, &[DiskOptions::default()], &[]);
+        let lab = EngineFixture::new(1, cached, &[DiskOptions::default()], &[]);
         let file = lab.laid_out(all * PAGE as u64);
         lab.run(async {
             let (engine, mut random) = (&lab.here.engine, Random::new(5));
@@ -257,7 +257,7 @@ fn random_reads_find_what_part_of_the_file_is_in_the_cache() {
 // kept in: `product/engine/src/reading/mod.rs`
 #[test]
 fn a_page_is_found_if_it_was_there_when_the_call_came() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 64 * PAGE, 1);
     lab.run(async {
         let engine = &lab.here.engine;
@@ -283,11 +283,11 @@ fn a_page_is_found_if_it_was_there_when_the_call_came() {
 
 #[test]
 fn a_page_that_another_call_is_reading_is_not_found() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 64 * PAGE, 1);
     lab.here.engine.advise(&file.file, 0..u64::MAX, Advice::Random);
     let (here, to) = (Arc::clone(&lab.here), file.clone());
-    let first = lab.beside(async move {
+    let first = lab.in_background(async move {
         here.read(&to, 0, 4 * PAGE).await.unwrap();
     });
     lab.run(async {

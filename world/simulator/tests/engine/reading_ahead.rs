@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_engine::counters::Counter;
 use afflux_simulator::{DiskOptions, Random};
 
-use crate::lab::{Lab, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile};
 
 /// The cost of reads: device requests, pages read, virtual time.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ struct Cost {
     ms: u64,
 }
 
-fn cost(lab: &Lab) -> Cost {
+fn cost(lab: &EngineFixture) -> Cost {
     Cost {
         requests: lab.count(Counter::ReadRequests),
         pages: lab.count(Counter::PageIn) / PAGE as u64,
@@ -26,7 +26,7 @@ fn cost(lab: &Lab) -> Cost {
 
 /// `reads` reads of `block` pages at random multiples of it, over `files` files of `pages` pages.
 fn random(files: usize, pages: usize, block: usize, reads: usize, frames: u64) -> Cost {
-    let lab = Lab::new(1, frames, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, frames, &[DiskOptions::default()], &[]);
     let files: Vec<TestFile> = (0..files).map(|_| lab.file(0, pages * PAGE, 1)).collect();
     lab.run(async {
         let mut random = Random::new(7);
@@ -43,13 +43,13 @@ fn random(files: usize, pages: usize, block: usize, reads: usize, frames: u64) -
 /// `callers` read a file of `blocks` blocks of `block` pages from block `first` on. Each takes the next block and sends
 /// its call up to `late_ns` later, so that calls overtake each other.
 fn stream(file_pages: usize, first: u64, blocks: u64, block: usize, callers: u64, late_ns: u64) -> Cost {
-    let lab = Lab::new(1, 16 << 10, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 16 << 10, &[DiskOptions::default()], &[]);
     let file = lab.file(0, file_pages * PAGE, 1);
     let next = Arc::new(AtomicU64::new(first));
     let ended: Vec<_> = (0..callers)
         .map(|caller| {
             let (here, file, next) = (Arc::clone(&lab.here), file.clone(), Arc::clone(&next));
-            lab.beside(async move {
+            lab.in_background(async move {
                 let mut random = Random::new(100 + caller);
                 let mut into = vec![0; block * PAGE];
                 loop {

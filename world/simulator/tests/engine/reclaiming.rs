@@ -14,17 +14,18 @@ use afflux_engine::counters::Counter;
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::{DeviceError, Error, Platform, Policies};
 use afflux_simulator::{
-    CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Machine, Memory, Setup, World, WorldOptions,
+    CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Setup, SimMachine, World, WorldOptions,
 };
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
     // This policy evicts every page that was used once; others keep some for good.
     let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
-    let lab = Lab::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
+    let lab =
+        EngineFixture::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
     let (partial, other) = (lab.file(0, 8 * PAGE, 1), lab.file(1, 500 * PAGE, 1));
     lab.run(async {
         for page in 0..8 {
@@ -34,7 +35,7 @@ fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     });
     for page in 0..8 {
         let (here, from) = (Arc::clone(&lab.here), partial.clone());
-        lab.beside(async move { drop(here.read(&from, page * PAGE as u64, PAGE).await.unwrap()) });
+        lab.in_background(async move { drop(here.read(&from, page * PAGE as u64, PAGE).await.unwrap()) });
     }
     let pass_over_all = async || {
         for page in 0..500 {
@@ -56,7 +57,7 @@ fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
 
 #[test]
 fn a_reader_does_not_sleep_while_there_are_pages_to_look_at() {
-    let lab = Lab::new(1, 8192, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 8192, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let (used, new) = (lab.file(0, 8000 * PAGE, 1), lab.file(0, 300 * PAGE, 1));
     lab.run(async {
         for _ in 0..3 {
@@ -76,7 +77,7 @@ fn a_reader_does_not_sleep_while_there_are_pages_to_look_at() {
 /// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others. Returns how often
 /// the reader found too few frames, and the number of free frames at the end.
 fn stream_through(frames: u64) -> (u64, u64) {
-    let lab = Lab::new(1, frames, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, frames, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let pages = 2 * frames as usize;
     let file = lab.file(0, pages * PAGE, 1);
     lab.run(async {
@@ -103,7 +104,7 @@ fn a_reader_that_finds_too_little_recycles_for_microseconds_and_goes_on() {
     let world = World::new(WorldOptions::machine(1, CpuOptions::count(1)));
     let memory = Memory::Whole(4096 * PAGE as u64);
     let setup = Setup::default().with_knobs(&["readahead_bytes_max=0"]).unwrap();
-    let machine = Machine::with_disks(&world, memory, setup, &[DiskOptions::default()]).unwrap();
+    let machine = SimMachine::with_disks(&world, memory, setup, &[DiskOptions::default()]).unwrap();
     let (engine, disk) = (Arc::clone(&machine.engine), &machine.disks[0]);
     let id = disk.create_file();
     let size = 8192 * PAGE;
@@ -127,10 +128,10 @@ fn a_reader_that_finds_too_little_recycles_for_microseconds_and_goes_on() {
 fn readers_go_on_beside_a_dead_device_whose_pages_are_all_dirty() {
     let dead = DiskOptions { latency_ns: 10_000 * SECOND, ..DiskOptions::default() };
     let knobs = ["dirty_ratio=90", "dirty_background_ratio=50", "readahead_bytes_max=0"];
-    let lab = Lab::new(1, 4096, &[dead, DiskOptions::default()], &knobs);
+    let lab = EngineFixture::new(1, 4096, &[dead, DiskOptions::default()], &knobs);
     let (stuck, clean) = (lab.file(0, 0, 0), lab.file(1, 3000 * PAGE, 1));
     let (here, to) = (Arc::clone(&lab.here), stuck.clone());
-    lab.beside(async move {
+    lab.in_background(async move {
         for page in 0..8192 {
             let _ = here.write(&to, page * PAGE as u64, PAGE, 2).await;
         }
@@ -153,12 +154,12 @@ fn readers_go_on_beside_a_dead_device_whose_pages_are_all_dirty() {
 
 #[test]
 fn more_readers_than_frames_all_get_on() {
-    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 64, &[DiskOptions::default()], &[]);
     let file = lab.file(0, 300 * PAGE, 1);
     let readers: Vec<_> = (0..200_u64)
         .map(|reader| {
             let (here, from) = (Arc::clone(&lab.here), file.clone());
-            lab.beside(async move {
+            lab.in_background(async move {
                 for turn in 0..20 {
                     let at = (reader * 7 + turn * 13) % 300 * PAGE as u64;
                     assert_eq!(here.read(&from, at, PAGE).await.unwrap(), bytes(1, at, PAGE));
@@ -171,7 +172,7 @@ fn more_readers_than_frames_all_get_on() {
 }
 
 /// Reads pages of a file and overwrites all of them: reclaim comes to them first and cannot evict them.
-async fn read_and_overwrite(lab: &Lab, file: &TestFile, pages: usize) {
+async fn read_and_overwrite(lab: &EngineFixture, file: &TestFile, pages: usize) {
     for page in 0..pages {
         lab.here.read(file, (page * PAGE) as u64, PAGE).await.unwrap();
     }
@@ -187,8 +188,13 @@ fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() 
     let knobs = [&quiet[..], &["dirty_writeback_centisecs=360000", "readahead_bytes_max=0"]].concat();
     for kind in EvictionKind::ALL {
         let policies = Policies { eviction: kind, ..Policies::default() };
-        let lab =
-            Lab::with_policies(1, 1024, &std::array::from_fn::<_, 3, _>(|_| DiskOptions::default()), &knobs, policies);
+        let lab = EngineFixture::with_policies(
+            1,
+            1024,
+            &std::array::from_fn::<_, 3, _>(|_| DiskOptions::default()),
+            &knobs,
+            policies,
+        );
         let (many, few, clean) = (lab.file(0, 200 * PAGE, 1), lab.file(1, 8 * PAGE, 1), lab.file(2, 4000 * PAGE, 1));
         let stream = async |pages: std::ops::Range<usize>| {
             for page in pages {
@@ -218,13 +224,13 @@ fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() 
 #[test]
 fn a_cache_full_of_what_a_dead_device_cannot_take_fails_its_writers_alone() {
     let knobs = ["dirty_ratio=90", "dirty_background_ratio=50", "readahead_bytes_max=0"];
-    let lab = Lab::new(1, 1024, &[DiskOptions::default(), DiskOptions::default()], &knobs);
+    let lab = EngineFixture::new(1, 1024, &[DiskOptions::default(), DiskOptions::default()], &knobs);
     let gone = DeviceError::Io { errno: 5 };
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Any, FaultWhat::Error(gone)));
     let writers: Vec<_> = (0..4)
         .map(|_| {
             let (here, to) = (Arc::clone(&lab.here), lab.file(0, 0, 0));
-            lab.beside(async move {
+            lab.in_background(async move {
                 let mut page = 0;
                 let error = loop {
                     match here.write(&to, page * PAGE as u64, PAGE, 2).await {
@@ -258,7 +264,7 @@ fn a_cache_full_of_what_a_dead_device_cannot_take_fails_its_writers_alone() {
 #[test]
 fn a_cache_of_eight_frames_is_refused_with_the_least_there_may_be() {
     let world = World::new(WorldOptions::seed(1));
-    let refused = Machine::with_disks(&world, Memory::Whole(8 * PAGE as u64), Setup::default(), &[]).err().unwrap();
+    let refused = SimMachine::with_disks(&world, Memory::Whole(8 * PAGE as u64), Setup::default(), &[]).err().unwrap();
     let text = refused.to_string();
     assert!(text.contains("32768 bytes") && text.contains("between 262144 and"), "{text}");
 }
@@ -267,7 +273,7 @@ fn a_cache_of_eight_frames_is_refused_with_the_least_there_may_be() {
 fn every_clean_page_goes_if_all_are_asked_to() {
     for kind in EvictionKind::ALL {
         let policies = Policies { eviction: kind, ..Policies::default() };
-        let lab = Lab::with_policies(1, 1024, &[DiskOptions::default()], &[], policies);
+        let lab = EngineFixture::with_policies(1, 1024, &[DiskOptions::default()], &[], policies);
         let (used, dirty) = (lab.file(0, 600 * PAGE, 1), lab.file(0, 100 * PAGE, 1));
         lab.run(async {
             for _ in 0..4 {
@@ -291,12 +297,12 @@ fn the_end_of_a_write_tells_the_eviction_nothing_of_pages_that_left_the_cache_me
     for kind in EvictionKind::ALL {
         let policies = Policies { eviction: kind, ..Policies::default() };
         let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
-        let lab = Lab::with_policies(1, 256, &[slow], &[], policies);
+        let lab = EngineFixture::with_policies(1, 256, &[slow], &[], policies);
         let (rewritten, discarded) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
         for file in [&rewritten, &discarded] {
             lab.run(lab.here.write(file, 0, 8 * PAGE, 2)).unwrap();
             let (here, file) = (Arc::clone(&lab.here), file.clone());
-            lab.beside(async move {
+            lab.in_background(async move {
                 let _ = here.sync(&file).await;
             });
         }

@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::lab::{Lab, PAGE, SECOND, TestFile, bytes};
+use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile, bytes};
 
 const QUOTA: DeviceError = DeviceError::Quota;
 /// Pages of the file that has its blocks.
 const PLACED: usize = 64;
 
 /// A disk with plenty of space, and a file with allocated blocks.
-fn lab_with_blocks() -> (Lab, TestFile) {
+fn lab_with_blocks() -> (EngineFixture, TestFile) {
     let knobs = ["reserve_below_bytes=64MiB", "write_retry_ms_min=100", "write_retry_ms_max=200"];
-    let lab = Lab::new(1, 4096, &[DiskOptions::default()], &knobs);
+    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &knobs);
     let placed = lab.file(0, PLACED * PAGE, 1);
     (lab, placed)
 }
 
 /// Other programs fill the disk: this many blocks are left besides the allocated file's.
-fn leave(lab: &Lab, blocks: u64) {
+fn leave(lab: &EngineFixture, blocks: u64) {
     lab.here.disks[0].set_capacity((PLACED as u64 + blocks) * PAGE as u64);
 }
 
@@ -50,7 +50,7 @@ fn a_file_over_its_quota_refuses_its_own_writers_alone() {
     let ended: Vec<_> = (0..WRITERS as u64)
         .map(|writer| {
             let (here, to, refused) = (Arc::clone(&lab.here), placed.clone(), Arc::clone(&refused));
-            lab.beside(async move {
+            lab.in_background(async move {
                 // One page with a block, and one that needs a new block.
                 for at in [writer, PLACED as u64 + writer] {
                     let result = here.write(&to, at * PAGE as u64, PAGE, 3).await;

@@ -149,7 +149,7 @@ impl Directory for Counting {
     }
 }
 
-struct Lab {
+struct HandlesFixture {
     world: World,
     volume: Arc<Files>,
     /// Entries read for walks by `volume`.
@@ -167,7 +167,7 @@ pub(crate) fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) ->
     Volume::new(engine, tree, HandleKey::new([7; 16]), factory).unwrap()
 }
 
-impl Lab {
+impl HandlesFixture {
     /// A server that knows nothing yet of a tree from which an earlier server has removed most files.
     fn new() -> Self {
         let world = World::new(WorldOptions::seed(1));
@@ -236,7 +236,7 @@ async fn remove_most(volume: &Files) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_was_removed_here_is_stale_without_a_look_at_anything() {
-    let lab = Lab::new();
+    let lab = HandlesFixture::new();
     lab.rename_for_ever();
     for handle in lab.stale.clone() {
         let volume = Arc::clone(&lab.volume);
@@ -260,7 +260,7 @@ fn what_was_removed_here_is_stale_without_a_look_at_anything() {
 
 #[test]
 fn one_walk_serves_all_who_look_for_what_is_gone_while_directories_are_renamed() {
-    let lab = Lab::new();
+    let lab = HandlesFixture::new();
     assert_eq!(lab.stale.len(), 300);
     lab.rename_for_ever();
     let left = Arc::new(AtomicU64::new(lab.stale.len() as u64));
@@ -284,7 +284,7 @@ fn one_walk_serves_all_who_look_for_what_is_gone_while_directories_are_renamed()
 
 #[test]
 fn who_asks_for_one_after_the_other_costs_a_walk_in_a_pause() {
-    let lab = Lab::new();
+    let lab = HandlesFixture::new();
     lab.rename_for_ever();
     let platform = lab.world.platform();
     let began = platform.now();

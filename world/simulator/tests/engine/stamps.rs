@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Device, Engine, File, Nanos, Platform};
 use afflux_reference::{Conservation, Ending, PageStamp, StampModel};
 use afflux_simulator::{
-    Disk, DiskFileId, DiskOptions, Machine, Memory, Random, Setup, SimPlatform, World, WorldOptions,
+    Disk, DiskFileId, DiskOptions, Memory, Random, Setup, SimMachine, SimPlatform, World, WorldOptions,
 };
 
 const PAGE: u64 = 4096;
 const FILE_PAGES: u64 = 600;
 const TASKS: u64 = 4;
 
-struct Lab {
+struct StampsFixture {
     world: World,
     engine: Arc<Engine<SimPlatform>>,
     disk: Arc<Disk>,
@@ -21,14 +21,14 @@ struct Lab {
     model: Arc<Mutex<StampModel>>,
 }
 
-impl Lab {
+impl StampsFixture {
     fn new(seed: u64, stamped: bool) -> Self {
         let world = World::new(WorldOptions::seed(seed));
         let disk = Disk::new(&world, 0, DiskOptions { inline_per_mille: 20, ..DiskOptions::default() });
         let bytes = 256 * PAGE;
         let memory = if stamped { Memory::Stamped(bytes) } else { Memory::Whole(bytes) };
         let setup = Setup::default().with_knobs(&["dirty_expire_centisecs=10"]).unwrap();
-        let mut machine = Machine::new(&world, memory, setup).unwrap();
+        let mut machine = SimMachine::new(&world, memory, setup).unwrap();
         let device = machine.add("disk", Arc::clone(&disk));
         let engine = machine.engine;
         let id = disk.create_file();
@@ -95,7 +95,7 @@ async fn step(engine: &Arc<Engine<SimPlatform>>, file: &File, model: &Mutex<Stam
 #[test]
 fn jobs_beside_each_other_read_what_they_may_and_nothing_goes_missing() {
     for seed in 0..30 {
-        let lab = Lab::new(seed, seed % 4 != 0);
+        let lab = StampsFixture::new(seed, seed % 4 != 0);
         let left = lab.start(seed, 60);
         lab.finish(&left);
         let device = lab.file.device();
@@ -113,7 +113,7 @@ fn jobs_beside_each_other_read_what_they_may_and_nothing_goes_missing() {
 fn after_a_power_loss_pages_are_as_synced_or_newer() {
     let mut torn = 0;
     for seed in 0..40 {
-        let lab = Lab::new(seed, true);
+        let lab = StampsFixture::new(seed, true);
         lab.start(seed, 1_000);
         let until = Nanos((1 + seed) * 3 * Nanos::MILLISECOND);
         lab.world.run(lab.world.platform().sleep_until(until)).unwrap_or_else(|error| panic!("{error}"));
@@ -131,7 +131,7 @@ fn after_a_power_loss_pages_are_as_synced_or_newer() {
 
 #[test]
 fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
-    let lab = Lab::new(1, true);
+    let lab = StampsFixture::new(1, true);
     let (engine, file) = (&lab.engine, &lab.file);
     lab.world
         .run(async {
@@ -159,7 +159,7 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
 fn a_disk_of_whole_pages_does_not_take_stamps() {
     let world = World::new(WorldOptions::seed(1));
     let disk = Disk::new(&world, 0, DiskOptions::default());
-    let engine = Machine::new(&world, Memory::Stamped(256 * PAGE), Setup::default()).unwrap().engine;
+    let engine = SimMachine::new(&world, Memory::Stamped(256 * PAGE), Setup::default()).unwrap().engine;
     let device = engine.add_device("disk", Arc::clone(&disk) as Arc<dyn Device>);
     let file = engine.open(device, disk.backing(disk.create_file()), 0);
     let ran = world.run(async {

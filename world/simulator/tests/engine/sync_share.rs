@@ -13,12 +13,12 @@ use afflux_engine::{Device, Operation, Platform, Request};
 use afflux_frames::Frames;
 use afflux_simulator::{Disk, DiskOptions, World, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
 use crate::timed::{Terms, Timed, lab, lab_with, slow, slow_terms, stream};
 
 /// Syncs a page of a file beside another file that owes a second of work and is always refilled, with gaps. Returns the
 /// longest sync in ms.
-fn sync_beside((lab, _): (Lab, Arc<Timed>), gap_bytes: u64) -> u64 {
+fn sync_beside((lab, _): (EngineFixture, Arc<Timed>), gap_bytes: u64) -> u64 {
     let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     let stop = stream(&lab, &large, gap_bytes);
     let longest = lab.run(async {
@@ -68,7 +68,7 @@ fn storm(sync_lead: Cost) -> (u64, u64) {
     let syncs = Arc::new(AtomicU64::new(0));
     for _ in 0..4 {
         let (here, file, syncs) = (Arc::clone(&lab.here), lab.file(0, 0, 0), Arc::clone(&syncs));
-        lab.beside(async move {
+        lab.in_background(async move {
             for at in 0.. {
                 here.write(&file, at % 7 * PAGE as u64, PAGE, 1).await.unwrap();
                 here.sync(&file).await.unwrap();

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
 #[test]
 fn a_sync_returns_only_when_the_bytes_and_the_size_are_durable() {
     for volatile_cache in [false, true] {
-        let lab = Lab::new(1, 256, &[DiskOptions { volatile_cache, ..DiskOptions::default() }], &[]);
+        let lab = EngineFixture::new(1, 256, &[DiskOptions { volatile_cache, ..DiskOptions::default() }], &[]);
         let file = lab.file(0, 3000, 1);
         lab.run(async {
             lab.here.write(&file, 5000, 10_000, 2).await.unwrap();
@@ -32,7 +32,7 @@ fn a_sync_returns_only_when_the_bytes_and_the_size_are_durable() {
 
 #[test]
 fn a_sync_of_what_the_flusher_wrote_before_still_flushes_the_device() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, PAGE, 2).await.unwrap();
@@ -46,11 +46,16 @@ fn a_sync_of_what_the_flusher_wrote_before_still_flushes_the_device() {
 #[test]
 fn a_sync_is_not_outrun_by_a_rewriter() {
     for seed in 0..10 {
-        let lab = Lab::new(seed, 256, &[DiskOptions { bytes_per_second: 2_000_000, ..DiskOptions::default() }], &[]);
+        let lab = EngineFixture::new(
+            seed,
+            256,
+            &[DiskOptions { bytes_per_second: 2_000_000, ..DiskOptions::default() }],
+            &[],
+        );
         let file = lab.file(0, 0, 0);
         let (here, to, stop) = (Arc::clone(&lab.here), file.clone(), Arc::new(AtomicBool::new(false)));
         let stopped = Arc::clone(&stop);
-        lab.beside(async move {
+        lab.in_background(async move {
             let mut version = 2;
             while !stopped.load(Ordering::Relaxed) {
                 for page in 0..16 {
@@ -72,7 +77,8 @@ fn a_sync_is_not_outrun_by_a_rewriter() {
 
 #[test]
 fn a_sync_of_one_file_does_not_wait_for_all_of_another() {
-    let lab = Lab::new(1, 1024, &[DiskOptions { bytes_per_second: 4_000_000, ..DiskOptions::default() }], &[]);
+    let lab =
+        EngineFixture::new(1, 1024, &[DiskOptions { bytes_per_second: 4_000_000, ..DiskOptions::default() }], &[]);
     let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.run(async {
         lab.here.write(&large, 0, 100 * PAGE, 1).await.unwrap();
@@ -86,11 +92,11 @@ fn a_sync_of_one_file_does_not_wait_for_all_of_another() {
 fn a_sync_has_its_turn_among_the_requests_of_another_sync() {
     let disk = DiskOptions { request_bytes_max: 64 << 10, bytes_per_second: 20_000_000, ..DiskOptions::default() };
     let knobs = ["writeback_slice_bytes=1MiB", "dirty_ratio=90", "dirty_background_ratio=100"];
-    let lab = Lab::new(2, 8192, &[disk], &knobs);
+    let lab = EngineFixture::new(2, 8192, &[disk], &knobs);
     let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.run(async { lab.here.write(&large, 0, 16 << 20, 1).await.unwrap() });
     let (here, file) = (Arc::clone(&lab.here), large.clone());
-    lab.beside(async move { here.sync(&file).await.unwrap() });
+    lab.in_background(async move { here.sync(&file).await.unwrap() });
     lab.run(async {
         assert!(lab.here.until(SECOND, || large.file.dirty_bytes() < 12 << 20).await);
         lab.here.write(&small, 0, 100, 2).await.unwrap();
@@ -102,7 +108,7 @@ fn a_sync_has_its_turn_among_the_requests_of_another_sync() {
 
 #[test]
 fn a_range_sync_covers_its_range() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 100 * PAGE, 1);
     lab.run(async {
         lab.here.write(&file, 0, PAGE, 2).await.unwrap();
@@ -116,7 +122,7 @@ fn a_range_sync_covers_its_range() {
 
 #[test]
 fn a_failed_device_flush_fails_the_sync_until_one_succeeds() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     let io = DeviceError::Io { errno: 5 };
     lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(io)).times(3));
@@ -136,7 +142,7 @@ fn a_failed_device_flush_fails_the_sync_until_one_succeeds() {
 
 #[test]
 fn a_file_dropped_while_dirty_is_still_written() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     let (disk, id) = (Arc::clone(&file.disk), file.id);
     lab.run(async {
@@ -149,7 +155,7 @@ fn a_file_dropped_while_dirty_is_still_written() {
 
 #[test]
 fn a_drain_makes_durable_what_the_flusher_wrote_before() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let (written, resized) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.run(async {
         lab.here.write(&written, 0, PAGE, 2).await.unwrap();
@@ -163,7 +169,7 @@ fn a_drain_makes_durable_what_the_flusher_wrote_before() {
 
 #[test]
 fn a_page_written_in_two_runs_is_synced_only_with_both() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, PAGE, 1);
     lab.run(async {
         // Sectors 0 and 4 of a page that was never read. The sectors between them are not in the cache.
@@ -189,11 +195,11 @@ fn after_a_power_loss_a_size_that_was_ahead_is_one_that_was_accepted() {
             bytes_per_second: 20_000_000,
             ..DiskOptions::default()
         };
-        let lab = Lab::new(seed, 1024, &[disk], &["dirty_background_ratio=0"]);
+        let lab = EngineFixture::new(seed, 1024, &[disk], &["dirty_background_ratio=0"]);
         let file = lab.file(0, 0, 0);
         let (asked, synced) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (here, to, told) = (Arc::clone(&lab.here), file.clone(), (Arc::clone(&asked), Arc::clone(&synced)));
-        lab.beside(async move {
+        lab.in_background(async move {
             let mut end = 0;
             for step in 1..200 {
                 // Pages, parts of pages, streams.

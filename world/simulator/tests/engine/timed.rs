@@ -11,7 +11,7 @@ use afflux_engine::policy::{
 use afflux_engine::{Nanos, Policies};
 use afflux_simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions};
 
-use crate::lab::{Lab, PAGE, SECOND, TestFile};
+use crate::fixture::{EngineFixture, PAGE, SECOND, TestFile};
 
 /// The policy's parameters.
 #[derive(Clone, Copy)]
@@ -122,7 +122,7 @@ impl DevicePolicy for Timed {
         if files.any() && self.over_background(view, device, shared) {
             return self.first(view, files);
         }
-        match Next::what_is_old(view, files) {
+        match Next::write_expired(view, files) {
             Next::Old { before } => Next::Oldest { before, hot: true },
             other => other,
         }
@@ -148,16 +148,16 @@ fn policies(terms: Terms) -> (Arc<Timed>, Policies) {
 
 const KNOBS: [&str; 1] = ["readahead_bytes_max=0"];
 
-pub(crate) fn lab(disk: DiskOptions, terms: Terms, knobs: &[&str]) -> (Lab, Arc<Timed>) {
+pub(crate) fn lab(disk: DiskOptions, terms: Terms, knobs: &[&str]) -> (EngineFixture, Arc<Timed>) {
     let (policy, policies) = policies(terms);
-    (Lab::with_policies(1, 65_536, &[disk], &[&KNOBS, knobs].concat(), policies), policy)
+    (EngineFixture::with_policies(1, 65_536, &[disk], &[&KNOBS, knobs].concat(), policies), policy)
 }
 
 /// A lab with a disk of the catalogue.
-pub(crate) fn lab_with(disk: &str, terms: Terms) -> (Lab, Arc<Timed>) {
+pub(crate) fn lab_with(disk: &str, terms: Terms) -> (EngineFixture, Arc<Timed>) {
     let (policy, policies) = policies(terms);
     let setup = Setup { policies, ..Setup::default() }.with_knobs(&KNOBS).unwrap();
-    (Lab::on_disk(disk, WorldOptions::seed(1), MachineMemory::Whole(256 << 20), setup), policy)
+    (EngineFixture::on_disk(disk, WorldOptions::seed(1), MachineMemory::Whole(256 << 20), setup), policy)
 }
 
 /// 25 MB/s.
@@ -171,10 +171,10 @@ pub(crate) fn slow_terms() -> Terms {
 }
 
 /// Writes to the file for ever, from 64 KiB on and 64 KiB at a time, with gaps.
-pub(crate) fn stream(lab: &Lab, to: &TestFile, gap_bytes: u64) -> Arc<AtomicBool> {
+pub(crate) fn stream(lab: &EngineFixture, to: &TestFile, gap_bytes: u64) -> Arc<AtomicBool> {
     let (here, to, stop) = (Arc::clone(&lab.here), to.clone(), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);
-    lab.beside(async move {
+    lab.in_background(async move {
         let (buffer, mut at) = (vec![5; 64 << 10], 64 << 10);
         while !stopped.load(Ordering::Relaxed) {
             here.engine.write(&to.file, at, &buffer).await.unwrap();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use afflux_engine::{Device, Limits, Operation, Request};
 use afflux_simulator::{Disk, DiskOptions};
 
-use crate::lab::{Lab, PAGE, SECOND, bytes};
+use crate::fixture::{EngineFixture, PAGE, SECOND, bytes};
 
 /// Forwards all requests, and counts reads of bytes written since the last flush.
 struct Store {
@@ -51,7 +51,7 @@ impl Device for Store {
 
 /// Early reads of a run in which a file larger than the cache is written and read back.
 fn early_reads(readable_before_flush: bool) -> u64 {
-    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let lab = EngineFixture::new(1, 64, &[DiskOptions::default()], &[]);
     let disk = Arc::clone(&lab.here.disks[0]);
     let limits = Limits { readable_before_flush, ..disk.limits().clone() };
     let store = Arc::new(Store { disk: Arc::clone(&disk), limits, seen: Mutex::default() });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_simulator::{
-    Disk, DiskOptions, Machine, Memory, MemoryTree, Random, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+    Disk, DiskOptions, Memory, MemoryTree, Random, Setup, SimMachine, SimPlatform, TreeOptions, World, WorldOptions,
 };
 use afflux_volume::VolumeKnob;
 use afflux_volume::{
@@ -27,7 +27,7 @@ fn number_from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-struct Lab {
+struct VolumeFixture {
     world: World,
     disk: Arc<Disk>,
     tree: Arc<MemoryTree>,
@@ -36,11 +36,11 @@ struct Lab {
 
 fn serve(world: &World, tree: &Arc<MemoryTree>) -> Arc<Files> {
     let setup = Setup::default().with_knobs(&["dirty_expire_centisecs=50"]).unwrap();
-    let mut machine = Machine::new(world, Memory::Whole(256 * 4096), setup).unwrap();
+    let mut machine = SimMachine::new(world, Memory::Whole(256 * 4096), setup).unwrap();
     machine.add_tree("disk", tree).unwrap()
 }
 
-impl Lab {
+impl VolumeFixture {
     fn new(seed: u64, options: TreeOptions) -> Self {
         let world = World::new(WorldOptions::seed(seed));
         let disk = Disk::new(&world, 0, DiskOptions::default());
@@ -56,7 +56,7 @@ impl Lab {
 
 /// A client's knowledge of one of its files.
 #[derive(Clone)]
-struct Known {
+struct KnownFile {
     handle: Vec<u8>,
     bytes: Vec<u8>,
     mtime: Option<Timestamp>,
@@ -66,7 +66,7 @@ struct Known {
 struct Client {
     volume: Arc<Files>,
     home: Vec<u8>,
-    files: BTreeMap<String, Known>,
+    files: BTreeMap<String, KnownFile>,
     random: Random,
     /// Handles of files that the client removed.
     gone: Vec<Vec<u8>>,
@@ -132,7 +132,7 @@ impl Client {
         } else {
             moves_forward(&made.consistency);
         }
-        self.files.insert(name, Known { handle, bytes: Vec::new(), mtime: None });
+        self.files.insert(name, KnownFile { handle, bytes: Vec::new(), mtime: None });
     }
 
     async fn write(&mut self) {
@@ -160,7 +160,7 @@ impl Client {
         assert!((needed(&known.bytes)..=whole_pages(&known.bytes)).contains(&after.used), "{after:?}");
     }
 
-    async fn check(&self, name: &str, known: &Known) {
+    async fn check(&self, name: &str, known: &KnownFile) {
         let inode = self.volume.resolve(&known.handle).await.unwrap();
         let result = match self.volume.try_read(&inode, 0, 1 << 20) {
             Some(result) => result,
@@ -312,7 +312,7 @@ fn one_seed(seed: u64) -> u64 {
     let by_identity = seed.is_multiple_of(2);
     // As few descriptors as possible: inodes come and go all the time.
     let options = TreeOptions { by_identity, descriptors_max: 0, ..TreeOptions::default() };
-    let lab = Lab::new(seed, options.clone());
+    let lab = VolumeFixture::new(seed, options.clone());
     let random = Random::new(seed).fork(77);
     let ended = Arc::new(Mutex::new(Vec::new()));
     let root = lab.run(lab.volume.mount(b"")).unwrap();
@@ -336,7 +336,7 @@ fn one_seed(seed: u64) -> u64 {
         let platform = lab.world.platform();
         while ended.lock().unwrap().len() < CLIENTS as usize {
             platform.sleep_until(platform.now().after(100 * Nanos::MILLISECOND)).await;
-            lab.volume.tend().await;
+            lab.volume.upkeep().await;
         }
     });
     let mut clients = std::mem::take(&mut *ended.lock().unwrap());
@@ -403,7 +403,7 @@ fn the_same_seed_is_the_same_run() {
 
 #[test]
 fn removed_files_leave_nothing_behind() {
-    let lab = Lab::new(1, TreeOptions::default());
+    let lab = VolumeFixture::new(1, TreeOptions::default());
     lab.run(async {
         let root = lab.volume.mount(b"/").await.unwrap();
         let how = CreateHow::Guarded(AttributeChange::default());
@@ -425,7 +425,7 @@ fn removed_files_leave_nothing_behind() {
 
 #[test]
 fn what_a_sync_promises_holds_for_files_that_were_dropped_from_memory() {
-    let lab = Lab::new(3, TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
+    let lab = VolumeFixture::new(3, TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
     let platform = lab.world.platform();
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -449,7 +449,7 @@ fn what_a_sync_promises_holds_for_files_that_were_dropped_from_memory() {
 
 #[test]
 fn an_object_that_somebody_uses_stays_the_one_that_others_find() {
-    let lab = Lab::new(3, TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
+    let lab = VolumeFixture::new(3, TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
     let platform = lab.world.platform();
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -469,7 +469,7 @@ fn an_object_that_somebody_uses_stays_the_one_that_others_find() {
 
 #[test]
 fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
-    let lab = Lab::new(2, TreeOptions::default());
+    let lab = VolumeFixture::new(2, TreeOptions::default());
     let platform = lab.world.platform();
     let later = || lab.run(platform.sleep_until(platform.now().after(8 * Nanos::SECOND)));
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
@@ -492,7 +492,7 @@ fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
 }
 
 /// The host's attributes of "file", as a new server finds them.
-fn on_host(lab: &Lab) -> afflux_volume::Attributes {
+fn on_host(lab: &VolumeFixture) -> afflux_volume::Attributes {
     let volume = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
     lab.run(async {
         let root = volume.mount(b"/").await.unwrap();
@@ -502,7 +502,7 @@ fn on_host(lab: &Lab) -> afflux_volume::Attributes {
 
 #[test]
 fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
-    let lab = Lab::new(6, TreeOptions { clock_tick_ns: 4 * Nanos::MILLISECOND, ..TreeOptions::default() });
+    let lab = VolumeFixture::new(6, TreeOptions { clock_tick_ns: 4 * Nanos::MILLISECOND, ..TreeOptions::default() });
     let platform = lab.world.platform();
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -523,7 +523,7 @@ fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
 
 #[test]
 fn the_mode_that_is_told_is_the_one_that_the_host_has_after_writing_back() {
-    let lab = Lab::new(7, TreeOptions::default());
+    let lab = VolumeFixture::new(7, TreeOptions::default());
     let platform = lab.world.platform();
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -541,7 +541,7 @@ fn the_mode_that_is_told_is_the_one_that_the_host_has_after_writing_back() {
 
 #[test]
 fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
-    let lab = Lab::new(7, TreeOptions::default());
+    let lab = VolumeFixture::new(7, TreeOptions::default());
     let volume = &lab.volume;
     let root = lab.run(volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
@@ -573,7 +573,7 @@ fn begin_and_drop<T>(work: impl Future<Output = T>) -> bool {
 
 #[test]
 fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
-    let lab = Lab::new(8, TreeOptions::default());
+    let lab = VolumeFixture::new(8, TreeOptions::default());
     let volume = &lab.volume;
     let how = CreateHow::Guarded(AttributeChange::default());
     lab.run(async {
@@ -600,7 +600,7 @@ fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
 }
 
 /// Makes a file, drops it from memory, renames it, and starts a walk of the exports for another one.
-fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
+fn renamed_while_dropped(lab: &VolumeFixture) -> (Vec<u8>, Vec<u8>) {
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     let how = CreateHow::Guarded(AttributeChange::default());
     let (gone, _) = lab.run(lab.volume.create(&root, b"gone", how)).result.unwrap();
@@ -619,7 +619,7 @@ fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
-    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
+    let lab = VolumeFixture::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
     let (handle, gone) = renamed_while_dropped(&lab);
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     lab.run(lab.volume.rename(&root, b"file", &root, b"other")).0.result.unwrap();
@@ -631,7 +631,7 @@ fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
 
 #[test]
 fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
-    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
+    let lab = VolumeFixture::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
     let (handle, gone) = renamed_while_dropped(&lab);
     // Another server on the same tree stands for a program on the host.
     let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
@@ -644,7 +644,8 @@ fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
 #[test]
 fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
     for seed in 0..100 {
-        let lab = Lab::new(seed, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
+        let lab =
+            VolumeFixture::new(seed, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
         let root = lab.run(lab.volume.mount(b"/")).unwrap();
         let make = |at: &Object, name: &str| {
             lab.run(lab.volume.make_directory(at, name.as_bytes(), AttributeChange::default())).result.unwrap().0
@@ -701,7 +702,7 @@ async fn names_of(volume: &Files, directory: &Object, piece: usize) -> BTreeSet<
 #[test]
 fn a_listing_shows_what_was_done_before_it_whoever_else_lists() {
     for seed in 0..100 {
-        let lab = Lab::new(seed, TreeOptions::default());
+        let lab = VolumeFixture::new(seed, TreeOptions::default());
         // Fewer steps, so that two tasks meet more often.
         lab.volume.set_names_durable(false);
         let root = lab.run(lab.volume.mount(b"/")).unwrap();
@@ -730,7 +731,7 @@ fn a_listing_shows_what_was_done_before_it_whoever_else_lists() {
 
 #[test]
 fn names_are_remembered_for_a_second_and_not_past_any_change_of_the_directory() {
-    let lab = Lab::new(1, TreeOptions::default());
+    let lab = VolumeFixture::new(1, TreeOptions::default());
     let volume = &lab.volume;
     let platform = lab.world.platform();
     let wait = |ns| lab.run(platform.sleep_until(platform.now().after(ns)));
@@ -780,7 +781,7 @@ fn names_are_remembered_for_a_second_and_not_past_any_change_of_the_directory() 
 #[test]
 fn nobody_finds_an_object_under_its_old_name_after_it_was_found_under_the_new() {
     for seed in 0..2000 {
-        let lab = Lab::new(seed, TreeOptions::default());
+        let lab = VolumeFixture::new(seed, TreeOptions::default());
         let root = lab.run(lab.volume.mount(b"/")).unwrap();
         let how = CreateHow::Guarded(AttributeChange::default());
         lab.run(lab.volume.create(&root, b"old", how)).result.unwrap();

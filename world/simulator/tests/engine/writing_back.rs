@@ -11,11 +11,11 @@ use afflux_engine::counters::Counter;
 use afflux_engine::settings::Knob;
 use afflux_simulator::{DiskOptions, Memory, OWN_POLICY, Random, Setup, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
 
 #[test]
 fn data_below_the_background_threshold_waits_for_its_expiry() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, 4 * PAGE, 2).await.unwrap();
@@ -30,7 +30,7 @@ fn data_below_the_background_threshold_waits_for_its_expiry() {
 
 #[test]
 fn data_above_the_background_threshold_is_written_at_once() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     // Of 256 frames half may be dirty. At a tenth of that, 13 pages, writeback starts.
     lab.run(async {
@@ -42,7 +42,7 @@ fn data_above_the_background_threshold_is_written_at_once() {
 
 #[test]
 fn a_changed_expiry_acts_at_once() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, PAGE, 2).await.unwrap();
@@ -55,9 +55,14 @@ fn a_changed_expiry_acts_at_once() {
 
 #[test]
 fn without_looks_for_expired_data_nothing_is_written_because_of_its_age() {
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["dirty_writeback_centisecs=0", "dirty_expire_centisecs=1"]);
+    let lab = EngineFixture::new(
+        1,
+        256,
+        &[DiskOptions::default()],
+        &["dirty_writeback_centisecs=0", "dirty_expire_centisecs=1"],
+    );
     let (file, synced) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
-    let ended = lab.beside({
+    let ended = lab.in_background({
         let (here, file) = (Arc::clone(&lab.here), file.clone());
         async move { here.write(&file, 0, PAGE, 2).await.unwrap() }
     });
@@ -75,7 +80,7 @@ fn without_looks_for_expired_data_nothing_is_written_because_of_its_age() {
 #[test]
 fn files_that_nobody_syncs_are_flushed_as_soon_as_looks_are_on_again() {
     let knobs = ["dirty_writeback_centisecs=0", "dirty_expire_centisecs=1", "dirty_background_ratio=0"];
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &knobs);
+    let lab = EngineFixture::new(1, 256, &[DiskOptions::default()], &knobs);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, 40 * PAGE, 2).await.unwrap();
@@ -90,7 +95,7 @@ fn files_that_nobody_syncs_are_flushed_as_soon_as_looks_are_on_again() {
 
 #[test]
 fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         // The page expires after 30 s.
@@ -112,10 +117,10 @@ fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
 fn a_page_under_writeback_is_stable() {
     for seed in 0..20 {
         let options = DiskOptions { bytes_per_second: 1_000_000, ..DiskOptions::default() };
-        let lab = Lab::new(seed, 256, &[options], &["dirty_background_ratio=0"]);
+        let lab = EngineFixture::new(seed, 256, &[options], &["dirty_background_ratio=0"]);
         let file = lab.file(0, 0, 0);
         let (here, to) = (Arc::clone(&lab.here), file.clone());
-        let ended = lab.beside(async move {
+        let ended = lab.in_background(async move {
             for version in 1..400 {
                 here.write(&to, 0, PAGE, version).await.unwrap();
                 here.sleep(50_000).await;
@@ -143,12 +148,12 @@ fn a_page_under_writeback_is_stable() {
 fn a_truncation_in_the_middle_of_writeback_leaves_nothing_behind() {
     for seed in 0..30 {
         let options = DiskOptions { bytes_per_second: 4_000_000, request_bytes_max: 8192, ..DiskOptions::default() };
-        let lab = Lab::new(seed, 256, &[options], &[]);
+        let lab = EngineFixture::new(seed, 256, &[options], &[]);
         let file = lab.file(0, 0, 0);
         let (here, of) = (Arc::clone(&lab.here), file.clone());
         lab.run(async {
             lab.here.write(&file, 0, 60 * PAGE + 77, 2).await.unwrap();
-            let ended = lab.beside(async move {
+            let ended = lab.in_background(async move {
                 let _ = here.sync(&of).await;
             });
             lab.here.sleep(seed * 2 * MILLISECOND).await;
@@ -167,7 +172,7 @@ fn a_truncation_in_the_middle_of_writeback_leaves_nothing_behind() {
 
 #[test]
 fn whole_sectors_are_written_without_reading_and_parts_are_read_first() {
-    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let lab = EngineFixture::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let file = lab.file(0, 8 * PAGE, 1);
     lab.run(async {
         lab.here.write(&file, PAGE as u64 + 512, 1024, 2).await.unwrap();
@@ -186,7 +191,7 @@ fn whole_sectors_are_written_without_reading_and_parts_are_read_first() {
 
 #[test]
 fn a_sequential_write_goes_out_in_large_requests_and_in_order() {
-    let lab = Lab::new(1, 2048, &[DiskOptions { depth: 1, ..DiskOptions::default() }], &[]);
+    let lab = EngineFixture::new(1, 2048, &[DiskOptions { depth: 1, ..DiskOptions::default() }], &[]);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, 512 * PAGE, 2).await.unwrap();
@@ -199,7 +204,7 @@ fn a_sequential_write_goes_out_in_large_requests_and_in_order() {
 
 #[test]
 fn a_discarded_file_is_not_written() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, 10 * PAGE, 2).await.unwrap();
@@ -216,10 +221,10 @@ fn a_discarded_file_is_not_written() {
 #[test]
 fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
     let hash = |seed| {
-        let lab = Lab::new(seed, 64, &[DiskOptions::default(), DiskOptions::default()], &["dirty_ratio=20"]);
+        let lab = EngineFixture::new(seed, 64, &[DiskOptions::default(), DiskOptions::default()], &["dirty_ratio=20"]);
         for task in 0..6 {
             let (here, file) = (Arc::clone(&lab.here), lab.file(task % 2, 20_000, 1));
-            lab.beside(async move {
+            lab.in_background(async move {
                 for turn in 0..20_u64 {
                     here.write(&file, turn * 1777, 3000, turn + 2).await.unwrap();
                     here.read(&file, turn * 900, 5000).await.unwrap();
@@ -243,7 +248,7 @@ fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
 fn the_flusher_never_passes_the_depth_of_its_device_or_its_knob() {
     for (depth, knob, most) in [(4, 16, 3), (32, 3, 3), (1, 16, 1)] {
         let options = DiskOptions { depth, request_bytes_max: 4096, ..DiskOptions::default() };
-        let lab = Lab::new(1, 256, &[options], &[&format!("writeback_depth={knob}")]);
+        let lab = EngineFixture::new(1, 256, &[options], &[&format!("writeback_depth={knob}")]);
         let file = lab.file(0, 0, 0);
         lab.run(async {
             lab.here.write(&file, 0, 100 * PAGE, 2).await.unwrap();
@@ -256,7 +261,8 @@ fn the_flusher_never_passes_the_depth_of_its_device_or_its_knob() {
 #[test]
 fn pages_that_are_always_written_to_are_written_back_once_an_age() {
     let knobs = ["dirty_expire_centisecs=100", "dirty_writeback_centisecs=10", "dirty_background_ratio=100"];
-    let lab = Lab::new(1, 1024, &[DiskOptions { latency_ns: 5 * MILLISECOND, ..DiskOptions::default() }], &knobs);
+    let lab =
+        EngineFixture::new(1, 1024, &[DiskOptions { latency_ns: 5 * MILLISECOND, ..DiskOptions::default() }], &knobs);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         for at in 0..20_000 {
@@ -271,7 +277,7 @@ fn pages_that_are_always_written_to_are_written_back_once_an_age() {
 /// The writes for a cached page whose first and last sectors are dirtied, while another program changes a third sector
 /// on the disk.
 fn ends_of_a_page(block_bytes: u32) -> Vec<(u64, u64)> {
-    let lab = Lab::new(1, 256, &[DiskOptions { block_bytes, ..DiskOptions::default() }], &[]);
+    let lab = EngineFixture::new(1, 256, &[DiskOptions { block_bytes, ..DiskOptions::default() }], &[]);
     let file = lab.file(0, 2 * PAGE, 1);
     lab.run(async {
         lab.here.read(&file, 0, 2 * PAGE).await.unwrap();
@@ -298,7 +304,7 @@ fn what_somebody_else_wrote_between_two_dirty_sectors_is_not_undone() {
 
 #[test]
 fn a_run_goes_on_over_a_pages_end_only_through_what_is_dirty() {
-    let lab = Lab::plain(1);
+    let lab = EngineFixture::plain(1);
     let file = lab.file(0, 4 * PAGE, 1);
     lab.run(async {
         lab.here.read(&file, 0, 4 * PAGE).await.unwrap();
@@ -315,7 +321,7 @@ fn a_run_goes_on_over_a_pages_end_only_through_what_is_dirty() {
 fn scattered_rewrites_write_what_was_written_alone() {
     // Each run costs this disk a second: nowhere is it dearer to leave out clean sectors.
     let setup = Setup::of(OWN_POLICY).unwrap();
-    let lab = Lab::on_disk("usb-stick", WorldOptions::seed(1), Memory::Stamped(64 << 20), setup);
+    let lab = EngineFixture::on_disk("usb-stick", WorldOptions::seed(1), Memory::Stamped(64 << 20), setup);
     let (pages, file) = (2048, lab.laid_out(2048 * PAGE as u64));
     lab.run(async {
         let (engine, mut random, mut bytes) = (&lab.here.engine, Random::new(3), vec![0; pages * PAGE]);

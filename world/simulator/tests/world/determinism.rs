@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use afflux_engine::{Nanos, Platform};
 use afflux_simulator::{
-    CpuOptions, CpuUsage, Disk, DiskOptions, Machine, Memory, Random, Setup, Slice, World, WorldOptions,
+    CpuOptions, CpuUsage, Disk, DiskOptions, Memory, Random, Setup, SimMachine, Slice, World, WorldOptions,
 };
 
 const PAGE: u64 = 4096;
@@ -27,7 +27,7 @@ fn run(options: WorldOptions, tasks: u64) -> Run {
     let seeds = Random::new(options.seed).fork(99);
     let world = World::new(options);
     let platform = Arc::clone(world.platform());
-    let mut machine = Machine::new(&world, Memory::Whole(512 * PAGE), Setup::default()).unwrap();
+    let mut machine = SimMachine::new(&world, Memory::Whole(512 * PAGE), Setup::default()).unwrap();
     let files: Vec<_> = (0..2)
         .map(|number| {
             let disk = Disk::new(&world, number, DiskOptions { inline_per_mille: 100, ..DiskOptions::default() });

@@ -1,7 +1,7 @@
 //! The circles between files that are kept, each with its reason. The list only shrinks.
 
 /// A circle that is kept.
-pub(crate) struct Kept {
+pub(crate) struct PermittedCircle {
     /// The crate's folder.
     pub(crate) name: &'static str,
     /// All files of the circle as modules from the crate's root, in order; the root is `.`.
@@ -11,33 +11,33 @@ pub(crate) struct Kept {
 }
 
 /// The circles that are kept.
-pub(super) const KEPT: &[Kept] = &[
-    Kept {
+pub(super) const KEPT: &[PermittedCircle] = &[
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &["classes", "classes/page"],
         reason: "the page is drawn from the result that the experiment declares and hands to it",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &["classes/load", "classes/plan"],
         reason: "a plan names classes of writers, and a run takes a plan",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &["eviction", "eviction/findings"],
         reason: "findings are made from the rows that the root declares",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &["govern", "govern/measured", "govern/page", "govern/simulated"],
         reason: "the root declares the races, which its parts run and draw",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &["s3/kernel", "s3/kernel/run"],
         reason: "the root declares a kernel's machine, and a run of it is made there",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/experiments",
         files: &[
             "writeback_real",
@@ -49,7 +49,7 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the root declares the contenders and runs each race with them",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/lab",
         files: &[
             "simulate",
@@ -64,17 +64,17 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the root declares a run's result; each form of output takes it and shares texts with the others",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/workloads",
         files: &["fio", "fio/apply", "fio/lines"],
         reason: "the root declares a job; lines and options are read into it",
     },
-    Kept {
+    PermittedCircle {
         name: "laboratory/workloads",
         files: &["touches", "touches/inter_reference", "touches/mixes", "touches/streams"],
         reason: "the root declares a touch, and names the generators of touches",
     },
-    Kept {
+    PermittedCircle {
         name: "product/budget",
         files: &[
             "policy",
@@ -87,52 +87,52 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the policy's methods stand with the state that they change; a device's state takes the policy's types",
     },
-    Kept {
+    PermittedCircle {
         name: "product/command",
         files: &["configuration", "configuration/callers"],
         reason: "the reader of callers is a part of the reader, and takes its errors",
     },
-    Kept {
+    PermittedCircle {
         name: "product/command",
         files: &["serve", "serve/upkeep"],
         reason: "upkeep runs beside the server, and takes the server's own parts",
     },
-    Kept {
+    PermittedCircle {
         name: "product/command",
         files: &["stat", "stat/law", "stat/waits"],
         reason: "the root declares the report, and its parts print theirs",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["cache", "cache/file_pages"],
         reason: "pages of a file are found through the cache, which hands them out",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["dirty", "dirty/failing"],
         reason: "files that fail are a part of the accounts of dirty pages",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["readahead", "readahead/afflux", "readahead/linux", "readahead/strides"],
         reason: "the root declares the seam, and chooses among the policies behind it",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["reading", "reading/fill"],
         reason: "a read fills pages, and a fill takes the reading mechanism",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["reclaim", "reclaim/background", "reclaim/form"],
         reason: "the mechanism starts background reclaim, which is a loop over the mechanism",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["settings/error", "settings/threshold", "settings/values"],
         reason: "an error shows the threshold that refused a value; the threshold compares values",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &[
             "writeback",
@@ -146,27 +146,27 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
     },
-    Kept {
+    PermittedCircle {
         name: "product/engine",
         files: &["writing", "writing/page"],
         reason: "the loop of a write goes over pages, and a page's write takes the loop's mechanism",
     },
-    Kept {
+    PermittedCircle {
         name: "product/frontend",
         files: &["trace", "trace/csv", "trace/recorded"],
         reason: "the root declares a recorded call, and the forms that it is read from",
     },
-    Kept {
+    PermittedCircle {
         name: "product/govern",
         files: &["host", "host/block", "host/error"],
         reason: "the root declares the host, whose errors name its parts",
     },
-    Kept {
+    PermittedCircle {
         name: "product/linux",
         files: &["device", "device/file", "device/file/spare", "device/flight", "device/turns"],
         reason: "a file of a device starts flights, and a flight ends in its file",
     },
-    Kept {
+    PermittedCircle {
         name: "product/linux",
         files: &[
             "host",
@@ -180,37 +180,37 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the root declares the tree; its start makes the parts, and each part acts on the tree",
     },
-    Kept {
+    PermittedCircle {
         name: "product/linux",
         files: &["net/connection", "net/serve", "net/socket"],
         reason: "the acceptor starts connections, and a connection's place is the acceptor's",
     },
-    Kept {
+    PermittedCircle {
         name: "product/linux",
         files: &["pool", "pool/call"],
         reason: "a call is queued in the pool, and the pool runs it",
     },
-    Kept {
+    PermittedCircle {
         name: "product/linux",
         files: &["reactor", "reactor/remote", "reactor/timers"],
         reason: "the reactor owns its timers and mail, which name the reactor they wake",
     },
-    Kept {
+    PermittedCircle {
         name: "product/nfs",
         files: &["calls", "connection", "mount", "server"],
         reason: "a call answers through its connection, and both are of a server",
     },
-    Kept {
+    PermittedCircle {
         name: "product/nfs",
         files: &["procedures", "procedures/attributes", "procedures/data", "procedures/listing", "procedures/names"],
         reason: "the root dispatches to the procedures, which take its context of a call",
     },
-    Kept {
+    PermittedCircle {
         name: "product/volume",
         files: &["tree/attributes", "tree/directory"],
         reason: "a directory gives attributes, which are made from what it found",
     },
-    Kept {
+    PermittedCircle {
         name: "tests/nfs-check",
         files: &[
             "race",
@@ -225,12 +225,12 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the root declares a race; its cases run on servers that a case may ask for",
     },
-    Kept {
+    PermittedCircle {
         name: "tests/nfs-check",
         files: &["random", "random/draw", "random/drive", "random/file"],
         reason: "the root declares an operation; drawing and running take it",
     },
-    Kept {
+    PermittedCircle {
         name: "tests/nfs-client",
         files: &[
             "check",
@@ -247,32 +247,32 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "the root lists the checks, and declares what a check is",
     },
-    Kept {
+    PermittedCircle {
         name: "tests/race",
         files: &["fio", "fio/job"],
         reason: "the root declares the race, and a job is run for it",
     },
-    Kept {
+    PermittedCircle {
         name: "tests/race",
         files: &["in_process", "in_process/files", "in_process/hits", "in_process/misses"],
         reason: "the root declares the caches, and each race runs them",
     },
-    Kept {
+    PermittedCircle {
         name: "world/linux-policies",
         files: &["balance", "balance/parts"],
         reason: "the law is computed by parts, which take its figures",
     },
-    Kept {
+    PermittedCircle {
         name: "world/simulator",
         files: &["costs", "costs/parse"],
         reason: "the parser makes the table of costs, which the root declares and reads with it",
     },
-    Kept {
+    PermittedCircle {
         name: "world/simulator",
         files: &["disk", "disk/changing", "disk/fault", "disk/service", "disk/state"],
         reason: "a disk's service changes its state, and the state serves requests",
     },
-    Kept {
+    PermittedCircle {
         name: "world/simulator",
         files: &[
             "disk/timing",
@@ -289,12 +289,12 @@ pub(super) const KEPT: &[Kept] = &[
         ],
         reason: "a timing model is chosen by its mechanism, and mechanisms declare their models",
     },
-    Kept {
+    PermittedCircle {
         name: "world/simulator",
         files: &["link", "link/stream"],
         reason: "a stream is one end of a link, and a link makes streams",
     },
-    Kept {
+    PermittedCircle {
         name: "world/simulator",
         files: &["world", "world/cpu", "world/platform", "world/shuffle", "world/task", "world/timer"],
         reason: "the world owns tasks, timers and CPUs, which name the world they run in",

@@ -9,8 +9,8 @@
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    Then, View, WokenBy,
+    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Global, LimitPages, Memory, Needs, Pace,
+    Pause, PauseCause, Room, View, WokenBy,
 };
 
 /// Pages of 64 MiB.
@@ -32,7 +32,7 @@ impl DevicePolicy for HardLimit {
     }
 
     fn needs(&self) -> Needs {
-        Needs { asked: Asked::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
+        Needs { decision_timing: DecisionTiming::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -53,7 +53,7 @@ impl DevicePolicy for HardLimit {
             return Admission::Enter;
         }
         let (cause, woken_by) = (PauseCause::GlobalLimit, WokenBy::Time);
-        Admission::Pause(Pause { ns: LOOK_NS, cause, woken_by, then: Then::Decide })
+        Admission::Pause(Pause { ns: LOOK_NS, cause, woken_by, then: AfterPause::Decide })
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}

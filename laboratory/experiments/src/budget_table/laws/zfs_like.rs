@@ -16,8 +16,8 @@
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    Then, View, WokenBy,
+    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Global, LimitPages, Memory, Needs, Pace,
+    Pause, PauseCause, Room, View, WokenBy,
 };
 
 /// Pages of 410 MiB.
@@ -53,7 +53,7 @@ impl DevicePolicy for ZfsLike {
     }
 
     fn needs(&self) -> Needs {
-        Needs { asked: Asked::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
+        Needs { decision_timing: DecisionTiming::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -76,7 +76,7 @@ impl DevicePolicy for ZfsLike {
             Admission::Pause(Pause { ns, cause, woken_by, then })
         };
         if dirty >= LIMIT_PAGES {
-            return pause(LOOK_NS, Then::Decide);
+            return pause(LOOK_NS, AfterPause::Decide);
         }
         let delay_ns = delay_ns(dirty);
         if delay_ns == 0 {
@@ -84,7 +84,7 @@ impl DevicePolicy for ZfsLike {
         }
         let goes_on_ns = view.now.0.max(*memory.shared) + delay_ns;
         *memory.shared = goes_on_ns;
-        pause((goes_on_ns - view.now.0).min(PAUSE_NS_MAX), Then::Return)
+        pause((goes_on_ns - view.now.0).min(PAUSE_NS_MAX), AfterPause::Return)
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), _: &mut u64) {}

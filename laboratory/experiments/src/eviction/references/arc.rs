@@ -75,7 +75,7 @@ impl Cache for Arc {
         there
     }
 
-    fn bring(&mut self, page: u32, ahead: bool) {
+    fn insert(&mut self, page: u32, ahead: bool) {
         let (gone_once, gone_again) = (self.lists.len(GONE_ONCE), self.lists.len(GONE_AGAIN));
         let ghost = self.lists.on(page);
         self.unread[page as usize] = ahead;

@@ -66,7 +66,7 @@ impl Cache for Belady {
         there
     }
 
-    fn bring(&mut self, page: u32, _: bool) {
+    fn insert(&mut self, page: u32, _: bool) {
         while self.held == self.frames {
             let Some((time, page)) = self.order.pop() else { break };
             if self.there[page as usize] && self.next_use(page) == time {

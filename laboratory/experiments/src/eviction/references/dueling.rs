@@ -143,7 +143,7 @@ impl Dueling {
     }
 
     /// The list to evict from next, after `looks` looks at pages that stayed.
-    fn giver(&mut self, part: usize, looks: u64) -> u8 {
+    fn victim_queue(&mut self, part: usize, looks: u64) -> u8 {
         if looks >= LOOKS_MAX {
             let order = match (looks - LOOKS_MAX) % 3 {
                 0 => [MAIN, PROBATION, FRESH],
@@ -177,7 +177,7 @@ impl Dueling {
 
     fn evict(&mut self, part: usize) {
         for looks in 0.. {
-            let from = self.giver(part, looks);
+            let from = self.victim_queue(part, looks);
             let Some(page) = self.lists.take_oldest(list(part, from)) else { continue };
             let to = if looks >= LOOKS_MAX { None } else { self.stays(part, from, page) };
             match to {
@@ -264,7 +264,7 @@ impl Cache for Dueling {
         there
     }
 
-    fn bring(&mut self, page: u32, ahead: bool) {
+    fn insert(&mut self, page: u32, ahead: bool) {
         let part = self.part(page);
         if !ahead && part != FOLLOWERS {
             self.compare(part);

@@ -23,7 +23,7 @@ impl Cache for Fifo {
         self.holds(page)
     }
 
-    fn bring(&mut self, page: u32, _: bool) {
+    fn insert(&mut self, page: u32, _: bool) {
         if self.lists.len(QUEUE) == self.frames {
             self.lists.take_oldest(QUEUE);
         }

@@ -28,7 +28,7 @@ impl Cache for Lru {
         there
     }
 
-    fn bring(&mut self, page: u32, _: bool) {
+    fn insert(&mut self, page: u32, _: bool) {
         if self.lists.len(LIST) == self.frames {
             self.lists.take_oldest(LIST);
         }

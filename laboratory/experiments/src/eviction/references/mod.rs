@@ -25,7 +25,7 @@ pub(super) trait Cache {
     fn touch(&mut self, page: u32, write: bool) -> bool;
 
     /// Brings in a page that is not in the cache; evicts another if no frame is free.
-    fn bring(&mut self, page: u32, ahead: bool);
+    fn insert(&mut self, page: u32, ahead: bool);
 
     /// Whether a page is in the cache; counts no use.
     fn holds(&self, page: u32) -> bool;
@@ -60,11 +60,11 @@ pub(super) fn run(cache: &mut dyn Cache, touches: &[Touch]) -> Counts {
     for (at, touch) in touches.iter().enumerate() {
         let hit = cache.touch(touch.page, touch.write);
         if !hit {
-            cache.bring(touch.page, false);
+            cache.insert(touch.page, false);
         }
         for page in (touch.page + 1)..=(touch.page + u32::from(touch.ahead)) {
             if !cache.holds(page) {
-                cache.bring(page, true);
+                cache.insert(page, true);
             }
         }
         if at >= warm {

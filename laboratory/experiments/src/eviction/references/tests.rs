@@ -13,7 +13,7 @@ fn hits(cache: &mut dyn Cache, pages: &[u32]) -> Vec<bool> {
         .map(|page| {
             let hit = cache.touch(*page, false);
             if !hit {
-                cache.bring(*page, false);
+                cache.insert(*page, false);
             }
             hit
         })

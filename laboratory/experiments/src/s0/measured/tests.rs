@@ -12,11 +12,11 @@ fn a_read_of_the_line_takes_each_group_whole() {
 
 #[test]
 fn beside_others_only_rounds_count_in_which_they_got_on() {
-    let beside = Beside::new(2);
+    let beside = NeighbourLoad::new(2);
     assert_eq!(Quartiles::of(&beside, || ()).rounds, 0);
     let turn = || {
         beside.done.fetch_add(1, Ordering::Relaxed);
     };
     assert_eq!(Quartiles::of(&beside, turn).rounds, ROUNDS);
-    assert_eq!(Quartiles::of(&Beside::new(0), || ()).rounds, ROUNDS);
+    assert_eq!(Quartiles::of(&NeighbourLoad::new(0), || ()).rounds, ROUNDS);
 }

@@ -9,10 +9,10 @@ fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
         (of("share_beside_rival"), of("share_of_rival"), of("throughput_mb_per_s"))
     };
     // Alone, the pool keeps the disk busy. So it is at work when it starves beside the rival.
-    let (own, rival, alone) = run(Beside::Pool, false);
+    let (own, rival, alone) = run(RivalWriteback::Pool, false);
     assert!((own - 1.0).abs() < 1e-9 && rival == 0.0 && alone > 60.0, "{own}, {rival}, {alone} MB/s");
-    let (pool, rival, _) = run(Beside::Pool, true);
+    let (pool, rival, _) = run(RivalWriteback::Pool, true);
     assert!(pool < 0.15 && pool + rival > 0.999, "{pool}, {rival}");
-    let (flusher, rival, _) = run(Beside::BlockingFlusher, true);
+    let (flusher, rival, _) = run(RivalWriteback::BlockingFlusher, true);
     assert!((0.3..0.7).contains(&flusher) && flusher + rival > 0.999, "{flusher}, {rival}");
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-fn read(given: &[(&str, &str)]) -> Result<Asked, LabError> {
+fn read(given: &[(&str, &str)]) -> Result<SharedOptions, LabError> {
     let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Asked::read(&Request { given, ..Request::default() })
+    SharedOptions::read(&Request { given, ..Request::default() })
 }
 
 #[test]

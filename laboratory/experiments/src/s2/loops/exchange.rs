@@ -26,19 +26,19 @@ const WAITING: usize = 16;
 const MESSAGE_BYTES: usize = 104;
 
 #[repr(align(128))]
-struct Apart(AtomicU64);
+struct CachePadded(AtomicU64);
 
 /// A ring between one sender and one receiver.
 pub(super) struct Ring {
-    sent: Apart,
-    received: Apart,
+    sent: CachePadded,
+    received: CachePadded,
     slots: Box<[AtomicU32]>,
 }
 
 impl Ring {
     pub(super) fn new() -> Self {
         let slots = (0..RING).map(|_| AtomicU32::new(0)).collect();
-        Self { sent: Apart(AtomicU64::new(0)), received: Apart(AtomicU64::new(0)), slots }
+        Self { sent: CachePadded(AtomicU64::new(0)), received: CachePadded(AtomicU64::new(0)), slots }
     }
 
     /// Passes that many messages of `kib` KiB. Of two threads the first sends and the second receives; a single thread

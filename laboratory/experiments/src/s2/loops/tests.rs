@@ -20,7 +20,7 @@ impl Allocator for Noting {
     }
 }
 
-fn asked(work: Work, operations: u64) -> Vec<(Mobility, u8)> {
+fn asked(work: LoopKind, operations: u64) -> Vec<(Mobility, u8)> {
     let noting = Noting { zone: Zone::new(1 << 15), asked: Mutex::default() };
     run(&noting, &Load { work, threads: 1, operations, timed: false }, &Memory::new()).unwrap();
     assert_eq!(noting.zone.free_count(), 1 << 15, "all of it is given back");
@@ -31,7 +31,7 @@ fn asked(work: Work, operations: u64) -> Vec<(Mobility, u8)> {
 /// the scatter of the draw; and 88, 7, 3 and 2 %.
 #[test]
 fn kernbench_asks_for_the_classes_and_sizes_that_its_comment_says() {
-    let asked = asked(Work::Kernbench, 100_000);
+    let asked = asked(LoopKind::Kernbench, 100_000);
     let of = |class| asked.iter().filter(|(mobility, _)| *mobility == class).count();
     let counts = [Mobility::Movable, Mobility::Reclaimable, Mobility::Unmovable].map(of);
     assert_eq!(counts, [60_014, 19_912, 20_074]);
@@ -44,12 +44,12 @@ fn kernbench_asks_for_the_classes_and_sizes_that_its_comment_says() {
 #[test]
 fn the_other_loops_ask_for_single_frames_of_the_class_that_they_stand_for() {
     let single = |class| (class, 0);
-    assert!(asked(Work::PageTest, 512).into_iter().all(|asked| asked == single(Mobility::Movable)));
+    assert!(asked(LoopKind::PageTest, 512).into_iter().all(|asked| asked == single(Mobility::Movable)));
     // A page table, then the heap's pages.
     let heap = [&[single(Mobility::Unmovable)][..], &[single(Mobility::Movable); HEAP_PAGES]].concat();
-    assert_eq!(asked(Work::BrkTest, 2 * HEAP_PAGES as u64), [&heap[..], &heap].concat());
+    assert_eq!(asked(LoopKind::BrkTest, 2 * HEAP_PAGES as u64), [&heap[..], &heap].concat());
     // One message in eight opens a file or a socket.
-    let messages = asked(Work::Hackbench, 64);
+    let messages = asked(LoopKind::Hackbench, 64);
     for (number, (class, order)) in messages.into_iter().enumerate() {
         let expected = if number % 8 == 0 { Mobility::Reclaimable } else { Mobility::Unmovable };
         assert_eq!((class, order), single(expected), "message {number}");
@@ -58,7 +58,7 @@ fn the_other_loops_ask_for_single_frames_of_the_class_that_they_stand_for() {
 
 #[test]
 fn the_loops_of_single_frames_ask_for_nothing_larger() {
-    for work in Work::named("all").unwrap() {
+    for work in LoopKind::named("all").unwrap() {
         let largest = asked(work, 10_000).into_iter().map(|(_, order)| order).max();
         assert_eq!(work.asks_single_frames(), largest == Some(0), "{}", work.name());
     }

@@ -45,7 +45,7 @@ impl Task {
         while at < pages {
             let mut copied = 0;
             while copied < COPIED_AT_A_TIME && at < pages {
-                self.bring(policy, &mut window, at, pages).await;
+                self.fetch(policy, &mut window, at, pages).await;
                 self.lists().was_read(self.owner(at));
                 (at, copied) = (at + 1, copied + 1);
             }
@@ -58,7 +58,7 @@ impl Task {
     }
 
     /// Brings the page into memory, and the next window if this page is its marker.
-    async fn bring(&self, policy: &ReclaimPolicy, window: &mut Window, page: u32, pages: u32) {
+    async fn fetch(&self, policy: &ReclaimPolicy, window: &mut Window, page: u32, pages: u32) {
         if page == window.marker && page < window.end {
             let start = window.end;
             window.pages = next_window(window.pages);

@@ -18,7 +18,7 @@ const START: Duration = Duration::from_secs(30);
 
 /// The addresses of a server, and its export.
 #[derive(Clone, Debug)]
-pub(super) struct At {
+pub(super) struct ServerAddresses {
     pub(super) nfs: SocketAddr,
     pub(super) mount: SocketAddr,
     pub(super) export: String,
@@ -48,7 +48,7 @@ pub(super) struct Commit {
 }
 
 /// Makes a file, writes it and removes it. Waits for a server that is starting.
-pub(super) fn copy(at: &At, what: CopyOf) -> Result<Times, Error> {
+pub(super) fn copy(at: &ServerAddresses, what: CopyOf) -> Result<Times, Error> {
     let root = until_it_answers(|| connect(at.mount)?.mount(&at.export))?;
     let mut client = connect(at.nfs)?;
     let file = client.create_empty(&root, b"file")?;

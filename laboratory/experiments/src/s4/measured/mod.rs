@@ -1,13 +1,13 @@
 //! The measured part of s4: the real server and a client, on a slow disk and behind a slow network, beside nfs-ganesha.
 //!
 //! Owns: the order of the servers, the rows.
-//! Does not own: disk, network and servers (`stage`), the copy (`client`), the server's reports (`looks`).
+//! Does not own: disk, network and servers (`stage`), the copy (`client`), the server's reports (`reports`).
 //! Invariants: every server writes to the same disk, one after the other. It is started for each copy, and stopped
 //! before the next.
 
 mod client;
-mod here;
-mod looks;
+mod in_process;
+mod reports;
 mod servers;
 mod stage;
 
@@ -20,7 +20,7 @@ use super::plan::Plan;
 use crate::experiment::{LabError, Watch};
 use crate::machine::rounded;
 use client::{CopyOf, Times, copy};
-use looks::{Counts, Look};
+use reports::{Counts, Look};
 use stage::{Stage, Subject};
 
 /// The engine's counters in a row.
@@ -185,7 +185,7 @@ fn one(
     file_bytes: u64,
 ) -> Result<Measured, LabError> {
     let what = CopyOf { file_bytes, window_bytes: plan.window_bytes, write_bytes: write_bytes(plan) };
-    let (at, asked) = (stage.at(server), server.asked());
+    let (at, asked) = (stage.at(server), server.report_source());
     let before = asked.look().map(|(_, counts)| counts).unwrap_or_default();
     let (copied, looks) = stage.as_client(|| asked.during(|| copy(&at, what)))?;
     let times = copied.map_err(|error| failed(format!("{}: {error}", subject.name())))?;

@@ -1,7 +1,7 @@
 //! The surroundings of a measurement: a slow disk and a slow network, by the kernel or by this process.
 //!
 //! Owns: the choice between the two, with its reason; starting a server; the client's side.
-//! Does not own: the limiters (`crate::hardware`), the servers (`servers`, `here`), the copy (`client`).
+//! Does not own: the limiters (`crate::hardware`), the servers (`servers`, `in_process`), the copy (`client`).
 //! Invariants: every server of a run has the same stage and directory.
 
 use std::net::SocketAddr;
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
 
-use super::client::At;
-use super::here::{Here, Limits, room_for};
-use super::looks::Asked;
+use super::client::ServerAddresses;
+use super::in_process::{InProcessServer, Limits, room_for};
+use super::reports::ReportSource;
 use super::servers::{Ganesha, Knobs, Running};
 use crate::experiment::LabError;
 use crate::hardware::{DiskRates, SlowDisk, SlowNetwork};
@@ -58,7 +58,7 @@ pub(super) enum Stage {
 pub(super) enum Server {
     Process(Running),
     Ganesha { _kept: Ganesha },
-    Here(Box<Here>),
+    Here(Box<InProcessServer>),
 }
 
 fn failed(error: impl std::fmt::Display) -> LabError {
@@ -129,7 +129,7 @@ impl Stage {
             (Self::Process { directory }, Subject::Knob(centisecs)) => {
                 let limits =
                     Limits { link_bits_per_s: plan.link.bits_per_second, disk_bytes_per_s: plan.disk_bytes_per_s };
-                Here::start(directory, &knobs(centisecs), limits).map(|here| Server::Here(Box::new(here)))
+                InProcessServer::start(directory, &knobs(centisecs), limits).map(|here| Server::Here(Box::new(here)))
             }
             (Self::Process { .. }, Subject::Ganesha | Subject::Plain) => {
                 Err("it cannot be slowed down without root".to_owned())
@@ -138,21 +138,25 @@ impl Stage {
     }
 
     /// The addresses of a server.
-    pub(super) fn at(&self, server: &Server) -> At {
+    pub(super) fn at(&self, server: &Server) -> ServerAddresses {
         let directory = match self {
             Self::Kernel { directory, .. } | Self::Process { directory } => directory,
         };
         let there = |port: u16| SocketAddr::from((SlowNetwork::SERVER_ADDRESS, port));
         match server {
-            Server::Process(running) => {
-                At { nfs: there(Running::PORT), mount: there(Running::PORT), export: running.export.clone() }
-            }
-            Server::Ganesha { .. } => At {
+            Server::Process(running) => ServerAddresses {
+                nfs: there(Running::PORT),
+                mount: there(Running::PORT),
+                export: running.export.clone(),
+            },
+            Server::Ganesha { .. } => ServerAddresses {
                 nfs: there(Ganesha::NFS_PORT),
                 mount: there(Ganesha::MOUNT_PORT),
                 export: directory.to_string_lossy().into_owned(),
             },
-            Server::Here(here) => At { nfs: here.address(), mount: here.address(), export: here.export().to_owned() },
+            Server::Here(here) => {
+                ServerAddresses { nfs: here.address(), mount: here.address(), export: here.export().to_owned() }
+            }
         }
     }
 
@@ -167,11 +171,11 @@ impl Stage {
 
 impl Server {
     /// The source of the server's reports.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn report_source(&self) -> ReportSource {
         match self {
-            Self::Process(running) => Asked::Socket(running.control.clone()),
-            Self::Ganesha { .. } => Asked::Nobody,
-            Self::Here(here) => Asked::Engine(here.engine().clone()),
+            Self::Process(running) => ReportSource::Socket(running.control.clone()),
+            Self::Ganesha { .. } => ReportSource::Nobody,
+            Self::Here(here) => ReportSource::Engine(here.engine().clone()),
         }
     }
 }

@@ -8,9 +8,9 @@ use super::*;
 use crate::experiment::{Findings, Request};
 
 #[derive(Default)]
-struct Kept(Vec<Row>);
+struct CollectedRows(Vec<Row>);
 
-impl Watch for Kept {
+impl Watch for CollectedRows {
     fn row(&mut self, row: &Row) {
         self.0.push(row.clone());
     }
@@ -35,7 +35,7 @@ fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
         ("centisecs", "0,1"),
         ("samples", "2"),
     ]);
-    let mut kept = Kept::default();
+    let mut kept = CollectedRows::default();
     // Another user may have taken a predictable name.
     let guessed = std::env::temp_dir().join(format!("afflux-s4-{}", std::process::id()));
     std::fs::create_dir(&guessed).unwrap();
@@ -98,9 +98,9 @@ fn what_a_server_says_is_read_by_name() {
         "dirty_bytes": 7, "background_threshold_bytes": 5, "write_bandwidth_bytes_per_s": null, "name": "vda",
     });
     let report = json!({ "is": "report", "devices": [device], "counters": { "nr_written": 3, "other": 1 } });
-    let (look, counts) = looks::of_report(&report).unwrap();
+    let (look, counts) = reports::of_report(&report).unwrap();
     assert_eq!((look.dirty_bytes, look.background_threshold_bytes, look.write_bandwidth_bytes_per_s), (7, 5, None));
     let moved = moved(&Counts::from([("nr_written".to_owned(), 1)]), &counts);
     assert!(moved.contains(&("nr_written", 2)) && moved.contains(&("sync_requests", 0)), "{moved:?}");
-    assert!(looks::of_report(&json!({ "devices": [], "counters": {} })).is_none(), "before the first file");
+    assert!(reports::of_report(&json!({ "devices": [], "counters": {} })).is_none(), "before the first file");
 }

@@ -29,7 +29,7 @@ fn the_answer_has_the_largest_of_all_distances() {
         let delays = serde_json::json!({});
         Side { jobs: vec![job], looks: Vec::new(), limit_bytes: 1, disk_bytes: 0, delays }
     };
-    let mut apart = Apart::default();
+    let mut apart = LargestDistances::default();
     apart.add(group, rate, &side(24_000_000, 1_200_000), Some(&side(25_000_000, 1_000_000)));
     apart.add(group, rate, &side(25_250_000, 1_000_000), Some(&side(25_000_000, 1_000_000)));
     let answer = apart.answer();

@@ -6,8 +6,8 @@ fn look(at_s: f64, megabytes: u64) -> Look {
 
 #[test]
 fn the_machine_is_what_it_was_during_the_run() {
-    let around: Vec<Around> = (-120_i32..100)
-        .map(|tenth| Around {
+    let around: Vec<MachineSample> = (-120_i32..100)
+        .map(|tenth| MachineSample {
             at_s: f64::from(tenth) / 10.0 + 0.01,
             dirty_limit_bytes: if tenth < 0 { 1 } else { 4_000_000_000 },
             // 3 MB a second before the writer, 20 from then on.

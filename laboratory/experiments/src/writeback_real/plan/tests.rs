@@ -41,10 +41,10 @@ fn what_cannot_be_used_is_refused_with_what_could_be() {
 fn a_policy_each_is_a_contender_and_none_is_what_an_engine_has() {
     let names = |plan: &Plan, race| plan.subjects(race).iter().map(Subject::name).collect::<Vec<_>>();
     let default = plan(&[], false).unwrap();
-    assert_eq!(names(&default, Race::FullSpeed), ["kernel", "kernel, tuned", "afflux"]);
-    assert_eq!(names(&default, Race::Direct), ["O_DIRECT", "kernel", "afflux"]);
+    assert_eq!(names(&default, WritebackRace::FullSpeed), ["kernel", "kernel, tuned", "afflux"]);
+    assert_eq!(names(&default, WritebackRace::Direct), ["O_DIRECT", "kernel", "afflux"]);
     let two = plan(&[("policy", "afflux,linux-6.1"), ("knobs", "dirty_ratio=30")], false).unwrap();
-    assert_eq!(names(&two, Race::Burst)[2..], ["afflux", "afflux, linux-6.1"]);
+    assert_eq!(names(&two, WritebackRace::Burst)[2..], ["afflux", "afflux, linux-6.1"]);
     assert!(two.engines.iter().all(|engine| engine.knobs == ["dirty_ratio=30"]));
 }
 
@@ -58,7 +58,7 @@ fn the_disk_holds_what_may_be_dirty_and_what_is_written() {
     let minutes = plan.expected_s(&plan.races) / 60;
     assert!((15..40).contains(&minutes), "{minutes}");
     // The first race: 4 s to set up, 45 s, and then 156 s for the kernel's 3.9 GB or a second for the other two.
-    assert_eq!(plan.expected_s(&[Race::FullSpeed]), 3 * (4 + 45 + 156 + 2 * (4 + 45 + 1)));
+    assert_eq!(plan.expected_s(&[WritebackRace::FullSpeed]), 3 * (4 + 45 + 156 + 2 * (4 + 45 + 1)));
 }
 
 #[test]

@@ -1,12 +1,12 @@
-use super::{Wanted, choice, wanted};
+use super::{DeviceArgument, choice, wanted};
 
-fn of(texts: &[&str]) -> Result<Vec<Wanted>, String> {
+fn of(texts: &[&str]) -> Result<Vec<DeviceArgument>, String> {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     wanted(&texts).map_err(|failure| failure.to_string())
 }
 
-fn on(directory: Option<&str>, model: &str) -> Wanted {
-    Wanted { directory: directory.map(str::to_owned), model: model.to_owned() }
+fn on(directory: Option<&str>, model: &str) -> DeviceArgument {
+    DeviceArgument { directory: directory.map(str::to_owned), model: model.to_owned() }
 }
 
 #[test]

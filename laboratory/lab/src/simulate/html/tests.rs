@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use super::super::tests::{run, two};
-use super::super::{Asked, Run};
+use super::super::{PageInputs, Run};
 
 /// The sentence of a run that replays a trace.
 const REPLAYED: &str = "calls.trace has 121 calls of 2 files in 4.31 s. Each call begins at its recorded time.";
@@ -14,7 +14,7 @@ fn page(run: &Run) -> String {
 fn of(runs: &[Run]) -> String {
     let files = vec![("backup.fio".to_owned(), "[backup]\nrw=write # <all>\n".to_owned())];
     let asked =
-        Asked { command: "afflux-lab simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] };
+        PageInputs { command: "afflux-lab simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] };
     // Numbers are kept on the line of their unit.
     super::page(runs, &asked).replace('\u{a0}', " ")
 }
@@ -46,7 +46,7 @@ fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() 
 #[test]
 fn a_long_job_file_is_folded() {
     let files = vec![("long.fio".to_owned(), "# a line\n".repeat(200))];
-    let page = super::page(&[run()], &Asked { files, ..Asked::default() });
+    let page = super::page(&[run()], &PageInputs { files, ..PageInputs::default() });
     assert!(page.contains("<summary>long.fio, 200 lines</summary>"));
 }
 
@@ -80,7 +80,7 @@ fn a_run_without_samples_makes_a_page() {
     run.figures.devices[0].offsets.clear();
     run.figures.jobs.clear();
     assert!(page(&run).contains("no data"));
-    assert_eq!(super::page(&[], &Asked::default()), "");
+    assert_eq!(super::page(&[], &PageInputs::default()), "");
 }
 
 #[test]

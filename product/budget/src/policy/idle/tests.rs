@@ -71,9 +71,9 @@ fn without_the_knob_or_beside_a_background_threshold_in_time_nothing_is_written_
 
 /// The answer for a file with a q of `before_ms`.
 fn after(before_ms: u64, fresh: u64, again: u64, over_ms: u64) -> Option<(u64, bool)> {
-    let (before, over_ns) = (Quiet { ns: before_ms * MILLISECOND, hot: false }, over_ms * MILLISECOND);
-    let answer = quiet(&view(0, DeviceCounts::default()), before, &Rewrites { fresh, again, over_ns });
-    answer.map(|Quiet { ns, hot }| (ns / MILLISECOND, hot))
+    let (before, over_ns) = (IdleWriteRule { ns: before_ms * MILLISECOND, hot: false }, over_ms * MILLISECOND);
+    let answer = idle_write_rule(&view(0, DeviceCounts::default()), before, &Rewrites { fresh, again, over_ns });
+    answer.map(|IdleWriteRule { ns, hot }| (ns / MILLISECOND, hot))
 }
 
 #[test]
@@ -104,6 +104,6 @@ fn a_short_expiry_bounds_q() {
     let mut view = view(0, DeviceCounts::default());
     view.knobs.expire_ns = SECOND;
     let again = Rewrites { fresh: 0, again: 100, over_ns: SECOND };
-    let before = Quiet { ns: 800 * MILLISECOND, hot: false };
-    assert_eq!(quiet(&view, before, &again), Some(Quiet { ns: SECOND, hot: true }));
+    let before = IdleWriteRule { ns: 800 * MILLISECOND, hot: false };
+    assert_eq!(idle_write_rule(&view, before, &again), Some(IdleWriteRule { ns: SECOND, hot: true }));
 }

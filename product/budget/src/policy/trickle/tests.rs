@@ -5,8 +5,8 @@ use crate::MIB;
 const PRICES: Prices = Prices { run_ns: 1, mib_ns: 1024 };
 const END_NS: Cost = 1000;
 
-fn bytes(ns: u64) -> Work {
-    Work { runs: 0, bytes: ns * MIB / 1024 }
+fn bytes(ns: u64) -> DirectionWork {
+    DirectionWork { runs: 0, bytes: ns * MIB / 1024 }
 }
 
 /// The trickle's answer for a backlog of `backlog_ns`, after `done_ns` was done.

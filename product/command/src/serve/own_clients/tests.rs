@@ -15,8 +15,8 @@ fn clients_of_this_host_come_by_loopback() {
 fn that_memory_is_not_locked_is_said_or_an_error_if_it_was_asked_for() {
     let refused = || Err(io::Error::from(io::ErrorKind::PermissionDenied));
     let mut notes = Vec::new();
-    assert!(say_locked(Ok(()), LockMemory::On, &mut notes).is_ok() && notes.is_empty());
-    assert!(say_locked(refused(), LockMemory::Auto, &mut notes).is_ok());
+    assert!(note_locked(Ok(()), LockMemory::On, &mut notes).is_ok() && notes.is_empty());
+    assert!(note_locked(refused(), LockMemory::Auto, &mut notes).is_ok());
     assert!(notes[0].contains("CAP_IPC_LOCK"), "{notes:?}");
-    assert!(say_locked(refused(), LockMemory::On, &mut notes).is_err());
+    assert!(note_locked(refused(), LockMemory::On, &mut notes).is_err());
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-fn entry(file: &Arc<u32>, look_at: Nanos) -> Entry<u32> {
+fn entry(file: &Arc<u32>, look_at: Nanos) -> ReadyEntry<u32> {
     let size = Size::of(8);
-    Entry { file: Arc::downgrade(file), slot: **file, dirtied_at: Nanos(5), size, hot: false, look_at }
+    ReadyEntry { file: Arc::downgrade(file), slot: **file, dirtied_at: Nanos(5), size, hot: false, look_at }
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn dropped_files_are_passed_over_and_kept_ones_live_until_they_are_clean() {
     assert_eq!(next(FlushReason::Sync), Some((2, Size::default())));
     assert_eq!(next(FlushReason::Background), Some((2, Size::of(8))));
     assert_eq!((next(FlushReason::Sync), next(FlushReason::Background)), (None, None));
-    assert_eq!((agenda.unclean_count(), agenda.let_be(2).map(Arc::into_inner)), (1, Some(Some(2))));
+    assert_eq!((agenda.unclean_count(), agenda.unlist_clean(2).map(Arc::into_inner)), (1, Some(Some(2))));
 }
 
 #[test]

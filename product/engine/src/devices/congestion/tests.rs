@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn marks_by_table() {
     for (n, on, off) in [(128, 113, 103), (2048, 1793, 1663), (16, 15, 12), (4, 4, 3), (1, 1, 1)] {
-        assert_eq!((on_mark(n), off_mark(n)), (on, off), "{n}");
+        assert_eq!((congestion_on_requests(n), congestion_off_requests(n)), (on, off), "{n}");
     }
 }
 

@@ -1,20 +1,20 @@
-use super::{ACCOUNTS_MAX, Delay, Delays, DelaysTold, Of, SHARD_MAX, Whose};
+use super::{ACCOUNTS_MAX, AccountOwner, Delay, Delays, DeviceDelays, SHARD_MAX, WaitAccount};
 use crate::client::Client;
 
 fn ends(delays: &Delays<()>, client: &Client, delay: Delay, ns: u64) {
     let mut waited = [0; Delay::ALL.len()];
     waited[delay as usize] = ns;
-    delays.call_ended(Of::Client(client), &waited);
+    delays.call_ended(WaitAccount::Client(client), &waited);
 }
 
-fn told_of(delays: &Delays<()>, waiting: impl Fn(&Client) -> u64) -> DelaysTold {
-    delays.told(waiting, |()| panic!("a file"))
+fn told_of(delays: &Delays<()>, waiting: impl Fn(&Client) -> u64) -> DeviceDelays {
+    delays.report(waiting, |()| panic!("a file"))
 }
 
-fn names(told: &DelaysTold) -> Vec<String> {
-    let name = |whose: &Whose| match whose {
-        Whose::Client(client) => client.to_string(),
-        Whose::File(_) => panic!("a file"),
+fn names(told: &DeviceDelays) -> Vec<String> {
+    let name = |whose: &AccountOwner| match whose {
+        AccountOwner::Client(client) => client.to_string(),
+        AccountOwner::File(_) => panic!("a file"),
     };
     told.accounts.iter().map(|one| name(&one.whose)).collect()
 }
@@ -25,11 +25,12 @@ fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
     for ns in [8, 10, 12] {
         ends(&delays, &host.of_user(1), Delay::Throttle, ns);
     }
-    delays.call_ended(Of::Client(&host.of_user(1)), &[0, 5, 7, 0]);
+    delays.call_ended(WaitAccount::Client(&host.of_user(1)), &[0, 5, 7, 0]);
     ends(&delays, &host.of_user(2), Delay::Sync, 40);
     let told = told_of(&delays, |client| u64::from(client.user() == Some(1)));
     let of = |user: u32| {
-        let found = told.accounts.iter().find(|one| matches!(&one.whose, Whose::Client(it) if it.user() == Some(user)));
+        let found =
+            told.accounts.iter().find(|one| matches!(&one.whose, AccountOwner::Client(it) if it.user() == Some(user)));
         found.unwrap()
     };
     let figures = |user, delay| {

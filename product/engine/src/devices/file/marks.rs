@@ -3,13 +3,13 @@
 //! Owns: in which lists the file is, its place, its age. Does not own: the lists.
 //! Invariants: no dirty page that is not in flight is older than the file.
 
-use crate::devices::ready::Place;
+use crate::devices::ready::ReadyPosition;
 use crate::platform::Nanos;
 
 #[derive(Default)]
 pub(crate) struct Marks {
     /// The file's place among the files that may be written.
-    pub(in crate::devices) place: Place,
+    pub(in crate::devices) place: ReadyPosition,
     /// When the file became dirty.
     pub(in crate::devices) dirtied_at: Nanos,
     /// Whether the file may be written and is listed for that, or has its turn.

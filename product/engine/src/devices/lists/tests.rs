@@ -23,7 +23,7 @@ fn a_look_at_very_many_files_that_fail_brings_few_of_them_back() {
         for now in (0..=files / 3).map(Nanos) {
             assert!(lists.next_later().is_none_or(|first| first >= now), "what was due before is back");
             while lists.next_later().is_some_and(|first| first <= now) {
-                let brought = lists.bring_back(now);
+                let brought = lists.requeue_due(now);
                 assert!((1..=BACK_TOGETHER).contains(&brought), "{brought} files at one look");
                 (looks, back) = (looks + 1, back + brought as u64);
             }
@@ -33,8 +33,8 @@ fn a_look_at_very_many_files_that_fail_brings_few_of_them_back() {
         assert!(looks <= files / 3 + 1, "{looks} looks for {files} files");
         // All files at once.
         (0..files).for_each(|_| lists.push_later(Nanos(5), Later::Retry(Weak::new())));
-        assert_eq!(lists.bring_back(Nanos(5)), BACK_TOGETHER);
+        assert_eq!(lists.requeue_due(Nanos(5)), BACK_TOGETHER);
         assert_eq!(lists.next_later(), Some(Nanos(5)), "the rest at the next looks");
-        assert_eq!(lists.bring_back(Nanos(4)), 0);
+        assert_eq!(lists.requeue_due(Nanos(4)), 0);
     }
 }

@@ -1,12 +1,12 @@
 use super::*;
 
-fn entry(slot: u32, dirtied_at: u64, pages: u64) -> Entry<()> {
+fn entry(slot: u32, dirtied_at: u64, pages: u64) -> ReadyEntry<()> {
     let (hot, look_at) = (false, Nanos::NEVER);
-    Entry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages), hot, look_at }
+    ReadyEntry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages), hot, look_at }
 }
 
 /// Takes all files; returns their slots.
-fn all(mut next: impl FnMut() -> Option<Entry<()>>) -> Vec<u32> {
+fn all(mut next: impl FnMut() -> Option<ReadyEntry<()>>) -> Vec<u32> {
     std::iter::from_fn(|| next().map(|entry| entry.slot)).collect()
 }
 
@@ -14,10 +14,10 @@ fn all(mut next: impl FnMut() -> Option<Entry<()>>) -> Vec<u32> {
 fn six() -> Ready<()> {
     let mut ready = Ready::default();
     for (slot, dirtied_at, pages) in [(0, 10, 5), (1, 20, 100), (2, 30, 4), (3, 40, 1)] {
-        ready.push(entry(slot, dirtied_at, pages), Behind::Dirty);
+        ready.push(entry(slot, dirtied_at, pages), ListPosition::Dirty);
     }
     for (slot, dirtied_at, pages) in [(4, 35, 127), (5, 5, 0)] {
-        ready.push(entry(slot, dirtied_at, pages), Behind::More);
+        ready.push(entry(slot, dirtied_at, pages), ListPosition::More);
     }
     ready
 }
@@ -27,8 +27,8 @@ fn in_turn_those_that_have_more_come_with_the_next_round() {
     let mut ready = six();
     assert_eq!(ready.youngest_dirty(), Some(Nanos(40)));
     assert_eq!(ready.next_in_turn().unwrap().slot, 4);
-    ready.push(entry(6, 1, 1000), Behind::More);
-    ready.push(entry(7, 1, 1000), Behind::Dirty);
+    ready.push(entry(6, 1, 1000), ListPosition::More);
+    ready.push(entry(7, 1, 1000), ListPosition::Dirty);
     assert_eq!(all(|| ready.next_in_turn()), [5, 0, 1, 2, 3, 6, 7]);
     assert!(ready.is_empty() && ready.oldest(true).is_none() && ready.next_largest(true).is_none());
 }
@@ -53,7 +53,7 @@ fn by_expiry_the_first_in_turn_that_is_old_enough() {
     let mut ready = six();
     assert!(ready.next_expired(Nanos(4)).is_none());
     ready.next_in_turn();
-    ready.push(entry(6, 1, 1), Behind::More);
+    ready.push(entry(6, 1, 1), ListPosition::More);
     assert_eq!(all(|| ready.next_expired(Nanos(20))), [5, 0, 1, 6], "the round goes first");
     assert_eq!(all(|| ready.next_in_turn()), [2, 3]);
 }
@@ -61,7 +61,7 @@ fn by_expiry_the_first_in_turn_that_is_old_enough() {
 #[test]
 fn a_file_that_grows_moves_and_one_that_has_left_does_not() {
     let mut ready = six();
-    let small = ready.push(entry(6, 50, 1), Behind::Dirty);
+    let small = ready.push(entry(6, 50, 1), ListPosition::Dirty);
     assert!(!small.is_outgrown(1) && small.is_outgrown(2));
     let grown = ready.grow(small, 6, 70).unwrap();
     assert!(!grown.is_outgrown(127) && grown.is_outgrown(128));
@@ -75,13 +75,13 @@ fn a_file_that_grows_moves_and_one_that_has_left_does_not() {
 fn equals_take_turns() {
     let mut ready = Ready::default();
     for slot in 0..10 {
-        ready.push(entry(slot, 0, 100), Behind::Dirty);
+        ready.push(entry(slot, 0, 100), ListPosition::Dirty);
     }
     let mut turns = [0; 10];
     for _ in 0..1000 {
         let file = ready.next_largest(true).unwrap();
         turns[file.slot as usize] += 1;
-        ready.push(entry(file.slot, 0, if file.slot == 3 { 127 } else { 64 }), Behind::More);
+        ready.push(entry(file.slot, 0, if file.slot == 3 { 127 } else { 64 }), ListPosition::More);
     }
     assert_eq!(turns, [100; 10]);
 }
@@ -92,7 +92,7 @@ fn hot_files_are_passed_over_unless_they_are_asked_for() {
     for (slot, dirtied_at, pages, hot) in
         [(0, 10, 500, true), (1, 20, 100, false), (2, 5, 200, true), (3, 30, 300, true)]
     {
-        ready.push(Entry { hot, ..entry(slot, dirtied_at, pages) }, Behind::Dirty);
+        ready.push(ReadyEntry { hot, ..entry(slot, dirtied_at, pages) }, ListPosition::Dirty);
     }
     assert_eq!((ready.oldest(false), ready.oldest(true)), (Some(Nanos(20)), Some(Nanos(5))));
     assert_eq!(all(|| ready.next_oldest(Nanos(9), true)), [2]);
@@ -107,7 +107,7 @@ fn files_are_looked_at_when_it_is_time_to() {
     let mut ready = six();
     assert!(ready.look_at().is_none() && ready.next_to_look_at(Nanos(1000)).is_none(), "these never");
     for (slot, look_at) in [(6, 70), (7, 50), (8, 90)] {
-        ready.push(Entry { look_at: Nanos(look_at), ..entry(slot, 100, 1) }, Behind::Dirty);
+        ready.push(ReadyEntry { look_at: Nanos(look_at), ..entry(slot, 100, 1) }, ListPosition::Dirty);
     }
     assert_eq!(ready.look_at(), Some(Nanos(50)));
     assert_eq!(all(|| ready.next_to_look_at(Nanos(70))), [7, 6]);
@@ -122,8 +122,8 @@ fn files_are_counted_by_where_they_stand_in_the_order_of_turns() {
     assert_eq!(ready.counts(), counts(4, 0, 2));
     ready.next_in_turn();
     assert_eq!(ready.counts(), counts(0, 5, 0));
-    ready.push(entry(6, 1, 1), Behind::More);
-    ready.push(entry(7, 1, 1), Behind::Dirty);
+    ready.push(entry(6, 1, 1), ListPosition::More);
+    ready.push(entry(7, 1, 1), ListPosition::Dirty);
     ready.next_in_turn();
     assert_eq!(ready.counts(), counts(1, 4, 1));
 }

@@ -41,7 +41,7 @@ impl World {
 
     /// As `dirty::uncharge`.
     fn give_back(&self) {
-        self.totals.let_go(DeviceId(0), 1);
+        self.totals.release(DeviceId(0), 1);
         if self.totals.anybody_waits() && self.second.waiting() > 0 {
             self.refresh();
         }

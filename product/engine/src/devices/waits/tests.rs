@@ -1,6 +1,6 @@
 use std::sync::Weak;
 
-use super::{PayerId, Waits, WaitsFor, Whose};
+use super::{PayerId, WaitOwner, Waits, WaitsFor};
 use crate::client::Client;
 use crate::platform::Nanos;
 use crate::policy::PauseCause;
@@ -8,8 +8,8 @@ use crate::wait::lock;
 
 const PAUSE: WaitsFor = WaitsFor::Pause(PauseCause::DevicePart);
 
-fn whose(client: Option<&Client>, payer: Option<PayerId>) -> Whose<'_, ()> {
-    Whose { file: Weak::new(), client, payer }
+fn whose(client: Option<&Client>, payer: Option<PayerId>) -> WaitOwner<'_, ()> {
+    WaitOwner { file: Weak::new(), client, payer }
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn a_wait_ends_once() {
     let number = waits.begins(whose(None, None), PAUSE, Nanos(0));
     waits.ends(number, 5);
     waits.ends(number, 6);
-    assert_eq!(waits.told(Nanos(9), false, |()| panic!("a file")).pause.count, 1);
+    assert_eq!(waits.report(Nanos(9), false, |()| panic!("a file")).pause.count, 1);
 }
 
 #[test]

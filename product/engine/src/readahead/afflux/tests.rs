@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use super::super::law::Law;
+use super::super::window_sizes::WindowSizes;
 use super::*;
 
 /// A file and its stream; pages read ahead are cached at once.
 struct File {
     window: Window,
     cached: BTreeSet<u64>,
-    law: Law,
+    window_sizes: WindowSizes,
     file_pages: u64,
     left: u64,
     most: u64,
@@ -20,22 +20,32 @@ struct File {
     read: u64,
 }
 
-const A: Law = Law { most: 288, first: 4, gap: 6 };
-const HDD: Law = Law { most: 1856, first: 58, gap: 234 };
-const NVME: Law = Law { most: 256, first: 15, gap: 0 };
+const A: WindowSizes = WindowSizes { most: 288, first: 4, gap: 6 };
+const HDD: WindowSizes = WindowSizes { most: 1856, first: 58, gap: 234 };
+const NVME: WindowSizes = WindowSizes { most: 256, first: 15, gap: 0 };
 
 impl File {
-    fn new(law: Law) -> Self {
+    fn new(window_sizes: WindowSizes) -> Self {
         let (window, cached) = (Window::default(), BTreeSet::new());
         let (windows, triggers) = (Vec::new(), Vec::new());
-        Self { window, cached, law, file_pages: 1 << 40, left: 1 << 40, most: 1 << 20, windows, triggers, read: 0 }
+        Self {
+            window,
+            cached,
+            window_sizes,
+            file_pages: 1 << 40,
+            left: 1 << 40,
+            most: 1 << 20,
+            windows,
+            triggers,
+            read: 0,
+        }
     }
 
     fn read(&mut self, start: u64, asked: u64) {
         let (pages, left) = (start..start + asked, self.left);
         let left = move || left;
-        let Self { law, file_pages, most, .. } = *self;
-        let terms = Terms { file_pages, most, linux_most: 0, request_pages: 256, law, left: &left };
+        let Self { window_sizes, file_pages, most, .. } = *self;
+        let terms = Terms { file_pages, most, linux_most: 0, request_pages: 256, window_sizes, left: &left };
         if let Some(first) = pages.clone().find(|page| !self.cached.contains(page)) {
             let ahead = self.window.missed(&(first..pages.end), &terms, &self.cached);
             self.read += pages.clone().filter(|page| self.cached.insert(*page)).count() as u64;
@@ -58,18 +68,18 @@ impl File {
         for page in ahead.ranges().flatten().filter(|page| *page < self.file_pages) {
             self.read += u64::from(self.cached.insert(page));
         }
-        self.window.issued(Came::Through);
+        self.window.issued(ReadaheadEnd::Through);
     }
 
     /// Reads `asked` pages at a time, in order, until there are as many windows as expected.
-    fn in_order(law: Law, asked: u64, windows: &[(u64, u64)]) -> Self {
-        let mut file = Self::new(law);
+    fn in_order(window_sizes: WindowSizes, asked: u64, windows: &[(u64, u64)]) -> Self {
+        let mut file = Self::new(window_sizes);
         let mut at = 0;
         while file.windows.len() < windows.len() && at < 1 << 16 {
             file.read(at, asked);
             at += asked;
         }
-        assert_eq!(file.windows, windows, "{law:?}, reads of {asked}");
+        assert_eq!(file.windows, windows, "{window_sizes:?}, reads of {asked}");
         file
     }
 }
@@ -96,7 +106,7 @@ fn reads_in_order() {
         ],
     );
     File::in_order(NVME, 32, &[(0, 64), (64, 64), (128, 96), (224, 160), (384, 256), (640, 256)]);
-    let small = Law { most: 32, first: 4, gap: 0 };
+    let small = WindowSizes { most: 32, first: 4, gap: 0 };
     File::in_order(small, 1, &[(0, 4), (4, 4), (8, 5), (13, 9), (22, 14), (36, 23), (59, 32), (91, 32)]);
 }
 
@@ -110,14 +120,20 @@ fn reads_elsewhere_then_in_order() {
 
 #[test]
 fn streams_share_what_may_be_unread() {
-    let (budget, law) = (65_536, Law { most: 32_768, first: 4, gap: 0 });
+    let (budget, window_sizes) = (65_536, WindowSizes { most: 32_768, first: 4, gap: 0 });
     let next = 1 << 30;
     for (streams, settles) in [(1, 16_384), (8, 3640), (64, 504), (1000, 32)] {
         // One stream's window if each stream has two windows of `pages` pages.
         let window = |pages: u64| {
             let left = || budget - (2 * streams * pages).min(budget);
-            let terms =
-                Terms { file_pages: 1 << 40, most: 1 << 20, linux_most: 0, request_pages: 256, law, left: &left };
+            let terms = Terms {
+                file_pages: 1 << 40,
+                most: 1 << 20,
+                linux_most: 0,
+                request_pages: 256,
+                window_sizes,
+                left: &left,
+            };
             let mut window = Window { open: true, next, end: next, ..Window::default() };
             let ahead = window.used(&(next..next + 1), &terms);
             ahead.first.end - ahead.first.start
@@ -207,9 +223,9 @@ fn frames_that_are_not_there_shrink_the_window() {
     (0..600).for_each(|page| file.read(page, 1));
     let (end, size) = (file.window.end, file.window.size);
     let cap = file.window.cap;
-    file.window.issued(Came::NoRequest(end - 5));
+    file.window.issued(ReadaheadEnd::NoRequest(end - 5));
     assert_eq!((file.window.end, file.window.cap), (end - 5, cap), "others have the requests, for now");
-    file.window.issued(Came::NoFrame(end - 7));
+    file.window.issued(ReadaheadEnd::NoFrame(end - 7));
     assert_eq!((file.window.end, file.window.cap), (end - 7, size / 2));
 }
 
@@ -219,7 +235,7 @@ fn what_missing_frames_have_shrunk_below_a_call_goes_on() {
     file.left = 100;
     (0..20).for_each(|number| file.read(32 * number, 32));
     let end = file.window.end;
-    file.window.issued(Came::NoFrame(end - 1));
+    file.window.issued(ReadaheadEnd::NoFrame(end - 1));
     assert!(file.window.cap < 32, "{}", file.window.cap);
     file.left = 1 << 40;
     let windows = file.windows.len();
@@ -268,12 +284,12 @@ fn reading_backward() {
 #[test]
 fn reading_with_a_stride() {
     // A disk reads through short gaps, and leaps over long ones.
-    for (law, stride, requests_max, part) in [(HDD, 16, 130, 16), (HDD, 1000, 1000, 1), (NVME, 16, 1000, 1)] {
-        let mut file = File::new(law);
+    for (window_sizes, stride, requests_max, part) in [(HDD, 16, 130, 16), (HDD, 1000, 1000, 1), (NVME, 16, 1000, 1)] {
+        let mut file = File::new(window_sizes);
         (0..1000).for_each(|record| file.read(record * stride + 7, 1));
         let misses = file.triggers.len();
         assert!(misses <= requests_max / 8, "stride {stride}: {misses} times something was read");
-        assert!(file.read <= 1000 * part + 2 * law.most, "stride {stride}: {} pages", file.read);
+        assert!(file.read <= 1000 * part + 2 * window_sizes.most, "stride {stride}: {} pages", file.read);
     }
 }
 
@@ -295,7 +311,8 @@ fn advice_is_taken() {
 fn a_read_served_in_parts_is_one_read() {
     let mut file = File::new(A);
     let left = || 1 << 30;
-    let terms = Terms { file_pages: 1 << 30, most: 1 << 20, linux_most: 0, request_pages: 256, law: A, left: &left };
+    let terms =
+        Terms { file_pages: 1 << 30, most: 1 << 20, linux_most: 0, request_pages: 256, window_sizes: A, left: &left };
     for (pages, ahead) in [(1000..1256, 0), (1032..1256, 0), (1100..1256, 0)] {
         let got = file.window.missed(&pages, &terms, &file.cached);
         assert_eq!(got.ranges().map(|range| range.end - range.start).sum::<u64>(), ahead, "{pages:?}");
@@ -313,26 +330,27 @@ fn random_reads_cost_little_more_than_was_asked() {
         (bits >> 11) % below
     };
     let left = || 1 << 30;
-    for law in [A, HDD, NVME] {
+    for window_sizes in [A, HDD, NVME] {
         for file_pages in [2, 3, 4, 5, 7, 8, 12, 16, 24, 32, 64, 128, 256, 512, 1024, 4096, 65_536] {
             for block in [1, 2, 4, 16, 64] {
                 if file_pages < 2 * block {
                     continue;
                 }
-                let terms = Terms { file_pages, most: 1 << 15, linux_most: 0, request_pages: 256, law, left: &left };
+                let terms =
+                    Terms { file_pages, most: 1 << 15, linux_most: 0, request_pages: 256, window_sizes, left: &left };
                 let (mut window, nothing) = (Window::default(), BTreeSet::new());
                 let (mut asked, mut read) = (0, 0);
                 while asked < 100_000 * block {
                     let start = random(file_pages / block) * block;
                     let ahead = window.missed(&(start..start + block), &terms, &nothing);
-                    window.issued(Came::Through);
+                    window.issued(ReadaheadEnd::Through);
                     asked += block;
                     let beside = ahead.ranges().map(|range| range.end.min(file_pages).saturating_sub(range.start));
                     read += block + beside.sum::<u64>();
                 }
                 assert!(
                     read * 20 <= asked * 21,
-                    "{read} pages of {asked}, reads of {block} in a file of {file_pages}, {law:?}",
+                    "{read} pages of {asked}, reads of {block} in a file of {file_pages}, {window_sizes:?}",
                 );
             }
         }

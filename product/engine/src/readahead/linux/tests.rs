@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::readahead::law::Law;
+use crate::readahead::window_sizes::WindowSizes;
 
 /// A file with these cached pages, and its state.
 #[derive(Default)]
@@ -27,8 +27,8 @@ impl Cached for BTreeSet<u64> {
 }
 
 fn terms(most: u64) -> Terms<'static> {
-    let law = Law { most: 32, first: 4, gap: 0 };
-    Terms { file_pages: 1 << 20, most: 1 << 20, linux_most: most, request_pages: 256, law, left: &|| 1 << 20 }
+    let window_sizes = WindowSizes { most: 32, first: 4, gap: 0 };
+    Terms { file_pages: 1 << 20, most: 1 << 20, linux_most: most, request_pages: 256, window_sizes, left: &|| 1 << 20 }
 }
 
 impl File {

@@ -44,8 +44,8 @@ impl Device {
         }
     }
 
-    fn law(&self) -> super::super::law::Law {
-        super::super::law::Law::of(self.learner.prices())
+    fn window_sizes(&self) -> super::super::window_sizes::WindowSizes {
+        super::super::window_sizes::WindowSizes::of(self.learner.prices())
     }
 }
 
@@ -59,8 +59,11 @@ fn a_disk_is_told_by_a_few_reads() {
     let mut disk = Device::new(8000, 0, 120_000_000);
     disk.one_by_one(4, 1, 16);
     disk.one_by_one(16, 0, 256);
-    let law = disk.law();
-    assert!(is_near(law.most, 1856) && is_near(law.first, 58) && is_near(law.gap, 234), "{law:?}");
+    let window_sizes = disk.window_sizes();
+    assert!(
+        is_near(window_sizes.most, 1856) && is_near(window_sizes.first, 58) && is_near(window_sizes.gap, 234),
+        "{window_sizes:?}"
+    );
 }
 
 #[test]
@@ -69,12 +72,17 @@ fn a_stick_and_a_solid_state_disk() {
     stick.one_by_one(8, 1, 8);
     stick.one_by_one(16, 0, 32);
     // Short lone reads say little about bytes.
-    assert!((144..=1152).contains(&stick.law().most), "{:?}", stick.law());
+    assert!((144..=1152).contains(&stick.window_sizes().most), "{:?}", stick.window_sizes());
     let mut ssd = Device::new(0, 80, 500_000_000);
     ssd.one_by_one(8, 1, 1);
     ssd.queued(256, 16, 1, 1);
     ssd.queued(256, 4, 0, 32);
-    assert!(ssd.law().most <= 64 && ssd.law().first <= 8, "{:?} {:?}", ssd.law(), ssd.learner);
+    assert!(
+        ssd.window_sizes().most <= 64 && ssd.window_sizes().first <= 8,
+        "{:?} {:?}",
+        ssd.window_sizes(),
+        ssd.learner
+    );
 }
 
 #[test]
@@ -85,8 +93,8 @@ fn no_part_of_a_read_took_longer_than_all_of_it() {
     assert!(ssd.learner.prices().run_ns <= took_ns && ssd.learner.prices().latency_ns <= took_ns);
     // A read that continues the last one says nothing about seeks.
     ssd.one_by_one(50, 0, 256);
-    let law = ssd.law();
-    assert!(law.most <= 32_768 / 2, "{law:?} {:?}", ssd.learner.prices());
+    let window_sizes = ssd.window_sizes();
+    assert!(window_sizes.most <= 32_768 / 2, "{window_sizes:?} {:?}", ssd.learner.prices());
 }
 
 #[test]
@@ -94,19 +102,19 @@ fn an_object_store_answers_late_and_much() {
     let mut store = Device::new(0, 80_000, 1_250_000_000);
     store.one_by_one(8, 1, 64);
     (0..12).for_each(|_| store.queued(64, 16, 0, 2048));
-    assert!(store.law().most >= 8192 && store.law().first == 64, "{:?}", store.law());
+    assert!(store.window_sizes().most >= 8192 && store.window_sizes().first == 64, "{:?}", store.window_sizes());
 }
 
 #[test]
 fn a_latency_is_not_taken_for_slow_bytes() {
     let mut store = Device::new(0, 150_000, 1_250_000_000);
     store.one_by_one(40, 0, 32);
-    assert!(store.law().most >= 1024, "{:?} {:?}", store.law(), store.learner.prices());
+    assert!(store.window_sizes().most >= 1024, "{:?} {:?}", store.window_sizes(), store.learner.prices());
     // A slow device is recognized as soon as requests are large.
     let mut card = Device::new(0, 100, 5_000_000);
     card.one_by_one(40, 0, 32);
     card.one_by_one(80, 0, 256);
-    assert!(card.law().most <= 256, "{:?} {:?}", card.law(), card.learner.prices());
+    assert!(card.window_sizes().most <= 256, "{:?} {:?}", card.window_sizes(), card.learner.prices());
 }
 
 #[test]

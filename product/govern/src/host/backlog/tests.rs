@@ -1,5 +1,5 @@
 use super::*;
-use crate::made_up::Tree;
+use crate::fake_host::FakeHost;
 
 const OF_TWO: &str = "WbCgIno:                    1
 WbWriteback:           120 kB
@@ -22,7 +22,7 @@ fn flow(cgroup: u64, writeback: u64, written: u64) -> Flow {
 
 #[test]
 fn a_backlog_is_told_cgroup_by_cgroup_or_as_a_sum() {
-    let tree = Tree::new();
+    let tree = FakeHost::new();
     assert_eq!(tree.host().backlogs().of("8:16"), None, "no debugfs");
     tree.write("sys/kernel/debug/bdi/8:16/stats", OF_ALL);
     let backlogs = tree.host().backlogs();

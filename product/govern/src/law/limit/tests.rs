@@ -1,15 +1,15 @@
-use super::{Choice, Machine, Wanted, choose};
+use super::{Choice, MachineLimits, Target, choose};
 
 const MB: u64 = 1_000_000;
 /// As on a machine with 24 GiB.
-const MACHINE: Machine = Machine { dirty_bytes: 4_800 * MB, background_bytes: 2_400 * MB };
+const MACHINE: MachineLimits = MachineLimits { dirty_bytes: 4_800 * MB, background_bytes: 2_400 * MB };
 
-fn wanted(mb_per_s: u64, budget_ms: u64) -> Wanted {
+fn wanted(mb_per_s: u64, budget_ms: u64) -> Target {
     let bytes_per_second = mb_per_s * MB;
-    Wanted { budget_ns: budget_ms * MB, budget_bytes: bytes_per_second / 1000 * budget_ms, bytes_per_second }
+    Target { budget_ns: budget_ms * MB, budget_bytes: bytes_per_second / 1000 * budget_ms, bytes_per_second }
 }
 
-fn bytes(wanted: &Wanted, in_force: Option<u32>) -> Option<u64> {
+fn bytes(wanted: &Target, in_force: Option<u32>) -> Option<u64> {
     match choose(wanted, MACHINE, in_force) {
         Choice::Limit { bytes, ratio_ppm } => {
             assert!(bytes <= MACHINE.dirty_bytes && ratio_ppm <= 1_000_000);
@@ -32,10 +32,10 @@ fn writers_are_held_up_once_a_whole_budget_is_dirty() {
         let wanted = wanted(rate, budget_ms);
         about(bytes(&wanted, None), wanted.budget_bytes / 3 * 4);
     }
-    let low = Machine { background_bytes: 0, ..MACHINE };
+    let low = MachineLimits { background_bytes: 0, ..MACHINE };
     let Choice::Limit { bytes, .. } = choose(&wanted(25, 1000), low, None) else { panic!("a limit") };
     assert!(bytes.abs_diff(50 * MB) < 4_800, "with another background line it is another part: {bytes}");
-    let odd = Machine { background_bytes: 2 * MACHINE.dirty_bytes, ..MACHINE };
+    let odd = MachineLimits { background_bytes: 2 * MACHINE.dirty_bytes, ..MACHINE };
     assert_eq!(choose(&wanted(25, 1000), odd, None), choose(&wanted(25, 1000), MACHINE, None));
 }
 
@@ -43,7 +43,7 @@ fn writers_are_held_up_once_a_whole_budget_is_dirty() {
 fn no_budget_costs_throughput() {
     about(bytes(&wanted(25, 10), None), 5 * MB / 3 * 4);
     about(bytes(&wanted(1, 10), None), (4 << 20) / 3 * 4);
-    about(bytes(&Wanted { budget_ns: 1, budget_bytes: 0, bytes_per_second: 0 }, None), (4 << 20) / 3 * 4);
+    about(bytes(&Target { budget_ns: 1, budget_bytes: 0, bytes_per_second: 0 }, None), (4 << 20) / 3 * 4);
 }
 
 #[test]
@@ -53,9 +53,9 @@ fn no_limit_is_above_the_kernels_own_and_what_is_fast_has_none() {
     assert!(bytes(&wanted(3000, 1000), None).is_some());
     assert!(bytes(&wanted(3300, 1000), Some(900_000)).is_some(), "what is held stays held until there is no doubt");
     assert_eq!(bytes(&wanted(3700, 1000), Some(900_000)), None);
-    let endless = Wanted { budget_ns: u64::MAX, budget_bytes: u64::MAX, bytes_per_second: u64::MAX };
+    let endless = Target { budget_ns: u64::MAX, budget_bytes: u64::MAX, bytes_per_second: u64::MAX };
     assert_eq!(bytes(&endless, None), None);
-    let nothing = Machine { dirty_bytes: 0, background_bytes: 0 };
+    let nothing = MachineLimits { dirty_bytes: 0, background_bytes: 0 };
     assert_eq!(choose(&wanted(25, 1000), nothing, None), Choice::FastEnough);
 }
 
@@ -69,7 +69,7 @@ fn a_limit_moves_only_when_it_is_off_by_more_than_an_eighth() {
         assert_eq!(now != ratio_ppm, moves, "{rate} MB/s");
     }
     // The limit is a share: with less free memory the same limit is another share.
-    let half = Machine { dirty_bytes: MACHINE.dirty_bytes / 2, background_bytes: MACHINE.background_bytes / 2 };
+    let half = MachineLimits { dirty_bytes: MACHINE.dirty_bytes / 2, background_bytes: MACHINE.background_bytes / 2 };
     let Choice::Limit { ratio_ppm: now, bytes } = choose(&wanted(25, 1000), half, Some(ratio_ppm)) else {
         panic!("a limit")
     };

@@ -25,53 +25,53 @@ fn ends(begun: impl IntoIterator<Item = (Begins, Page)>) -> Vec<(Begins, u64)> {
     begun.into_iter().map(|(begins, write)| (begins, write.end)).collect()
 }
 
-const TOGETHER: Begins = Begins::As(Share::Together);
-const LONGER: Begins = Begins::As(Share::Longer);
-const ALONE: Begins = Begins::As(Share::Alone);
+const TOGETHER: Begins = Begins::As(WriteSharing::Together);
+const LONGER: Begins = Begins::As(WriteSharing::Longer);
+const ALONE: Begins = Begins::As(WriteSharing::Alone);
 
 #[test]
 fn the_first_makes_the_file_longer_itself_and_the_others_have_it_made() {
-    let mut turns = State::default();
-    assert_eq!(ends(turns.enter(Share::Longer, page(1))), [(LONGER, 1)]);
+    let mut turns = TurnsState::default();
+    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(1))), [(LONGER, 1)]);
     for end in 2..=5 {
-        assert_eq!(ends(turns.enter(Share::Longer, page(end))), []);
+        assert_eq!(ends(turns.enter(WriteSharing::Longer, page(end))), []);
     }
-    assert_eq!(ends(turns.leave(Share::Longer, PAGE_BYTES)), [(Begins::Leads(5 * PAGE_BYTES), 2)]);
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, PAGE_BYTES)), [(Begins::Leads(5 * PAGE_BYTES), 2)]);
     // A write that comes meanwhile may end further out.
-    assert_eq!(ends(turns.enter(Share::Longer, page(6))), []);
+    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(6))), []);
     let begun = ends(turns.grown(5 * PAGE_BYTES));
     assert_eq!(begun, [(TOGETHER, 3), (TOGETHER, 4), (TOGETHER, 5), (LONGER, 6)]);
-    assert_eq!(ends(turns.leave(Share::Longer, 6 * PAGE_BYTES)), []);
-    (0..4).for_each(|_| assert_eq!(ends(turns.leave(Share::Together, 0)), []));
-    assert_eq!(ends(turns.enter(Share::Alone, page(9))), [(ALONE, 9)], "nothing is left");
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 6 * PAGE_BYTES)), []);
+    (0..4).for_each(|_| assert_eq!(ends(turns.leave(WriteSharing::Together, 0)), []));
+    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(9))), [(ALONE, 9)], "nothing is left");
 }
 
 #[test]
 fn a_single_one_that_waits_makes_it_longer_itself() {
-    let mut turns = State::default();
-    turns.enter(Share::Longer, page(1));
-    turns.enter(Share::Longer, page(2));
-    assert_eq!(ends(turns.leave(Share::Longer, PAGE_BYTES)), [(LONGER, 2)]);
+    let mut turns = TurnsState::default();
+    turns.enter(WriteSharing::Longer, page(1));
+    turns.enter(WriteSharing::Longer, page(2));
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, PAGE_BYTES)), [(LONGER, 2)]);
 }
 
 #[test]
 fn those_that_are_inside_by_now_go_together() {
-    let mut turns = State::default();
-    turns.enter(Share::Longer, page(8));
-    turns.enter(Share::Longer, page(2));
-    turns.enter(Share::Longer, page(3));
-    assert_eq!(ends(turns.leave(Share::Longer, 8 * PAGE_BYTES)), [(TOGETHER, 2), (TOGETHER, 3)]);
+    let mut turns = TurnsState::default();
+    turns.enter(WriteSharing::Longer, page(8));
+    turns.enter(WriteSharing::Longer, page(2));
+    turns.enter(WriteSharing::Longer, page(3));
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 8 * PAGE_BYTES)), [(TOGETHER, 2), (TOGETHER, 3)]);
 }
 
 #[test]
 fn where_one_failed_the_next_tries() {
-    let mut turns = State::default();
+    let mut turns = TurnsState::default();
     for end in 1..=3 {
-        turns.enter(Share::Longer, page(end));
+        turns.enter(WriteSharing::Longer, page(end));
     }
-    assert_eq!(ends(turns.leave(Share::Longer, 0)), [(Begins::Leads(3 * PAGE_BYTES), 2)]);
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 0)), [(Begins::Leads(3 * PAGE_BYTES), 2)]);
     // The extension failed: the leader's own write made the file longer, but only up to its own end.
-    assert_eq!(ends(turns.leave(Share::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)]);
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)]);
 }
 
 #[test]
@@ -104,18 +104,18 @@ impl Write for Bytes {
 
 #[test]
 fn one_that_wants_to_be_alone_waits_for_all_and_is_not_passed() {
-    let mut turns = State::default();
-    assert_eq!(ends(turns.enter(Share::Together, page(1))), [(TOGETHER, 1)]);
-    assert_eq!(ends(turns.enter(Share::Longer, page(2))), [(LONGER, 2)]);
-    assert_eq!(ends(turns.enter(Share::Longer, page(3))), []);
-    assert_eq!(ends(turns.enter(Share::Alone, page(4))), []);
-    assert_eq!(ends(turns.enter(Share::Together, page(5))), []);
-    assert_eq!(ends(turns.enter(Share::Longer, page(6))), []);
-    assert_eq!(ends(turns.enter(Share::Alone, page(7))), []);
-    assert_eq!(ends(turns.leave(Share::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)], "it came before");
-    assert_eq!(ends(turns.leave(Share::Longer, 3 * PAGE_BYTES)), []);
-    assert_eq!(ends(turns.leave(Share::Together, 0)), [(ALONE, 4)]);
-    assert_eq!(ends(turns.leave(Share::Alone, 0)), [(TOGETHER, 5), (LONGER, 6)]);
-    assert_eq!(ends(turns.leave(Share::Together, 0)), []);
-    assert_eq!(ends(turns.leave(Share::Longer, 0)), [(ALONE, 7)]);
+    let mut turns = TurnsState::default();
+    assert_eq!(ends(turns.enter(WriteSharing::Together, page(1))), [(TOGETHER, 1)]);
+    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(2))), [(LONGER, 2)]);
+    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(3))), []);
+    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(4))), []);
+    assert_eq!(ends(turns.enter(WriteSharing::Together, page(5))), []);
+    assert_eq!(ends(turns.enter(WriteSharing::Longer, page(6))), []);
+    assert_eq!(ends(turns.enter(WriteSharing::Alone, page(7))), []);
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)], "it came before");
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 3 * PAGE_BYTES)), []);
+    assert_eq!(ends(turns.leave(WriteSharing::Together, 0)), [(ALONE, 4)]);
+    assert_eq!(ends(turns.leave(WriteSharing::Alone, 0)), [(TOGETHER, 5), (LONGER, 6)]);
+    assert_eq!(ends(turns.leave(WriteSharing::Together, 0)), []);
+    assert_eq!(ends(turns.leave(WriteSharing::Longer, 0)), [(ALONE, 7)]);
 }

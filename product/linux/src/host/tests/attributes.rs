@@ -290,8 +290,8 @@ fn tending_lets_removed_files_and_programs_go() {
     // The engine remembers a file that was dirty until its data would have expired.
     world.volume.engine().set_knob(Knob::ExpireCentisecs, 1).unwrap();
     // The first call finds it used lately, the second finds it idle.
-    world.run(world.volume.tend());
-    world.run(world.volume.tend());
+    world.run(world.volume.upkeep());
+    world.run(world.volume.upkeep());
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while held() > 0 {
         assert!(std::time::Instant::now() < deadline, "{} descriptors are still held", held());

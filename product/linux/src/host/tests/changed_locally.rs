@@ -68,7 +68,7 @@ fn bytes_that_are_written_late_take_the_bits_that_give_rights() {
                     world.sync(&file);
                     assert_eq!(mode_of(&world, "file"), left, "{what}, {mode}, {io:?}, {caching:?}");
                     fs::remove_file(world.host("file")).unwrap();
-                    world.run(world.volume.tend());
+                    world.run(world.volume.upkeep());
                 }
             }
         });
@@ -149,7 +149,7 @@ fn a_changed_owner_counts_while_the_file_stays_dirty() {
     world.write(&file, 4, b"more").result.unwrap();
     let told = world.attributes(&file);
     assert_eq!((told.uid, told.gid, told.mode), (0, 0, 0o4755));
-    world.run(world.volume.tend());
+    world.run(world.volume.upkeep());
     assert_eq!(world.volume.allows(&file, &owner, Use::Write), None, "the host has to be asked");
     assert_eq!(write(8), Err(VolumeError::Denied));
     assert_eq!(world.read(&file, 0, 100).0, b"minemore");

@@ -1,7 +1,7 @@
 //! Nothing outside the export is reached.
 
 //! rule: 9: no path, symbolic link or `..` leads out of the served directories, and no race does
-//! kept in: `product/linux/src/host/place.rs`, `product/linux/src/host/climb.rs`
+//! kept in: `product/linux/src/host/containment.rs`, `product/linux/src/host/climb.rs`
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;

@@ -10,16 +10,16 @@ use futures_util::future::join_all;
 
 use super::frozen::{Loop, run};
 use super::*;
-use crate::host::journal::Covers;
+use crate::host::journal::SyncScope;
 
 const DIRECTORIES: usize = 16;
 
 /// The command that makes a file system, and how changes share syncs on it.
-type Kind = (&'static str, u64, &'static [&'static str], Option<Covers>);
+type Kind = (&'static str, u64, &'static [&'static str], Option<SyncScope>);
 
-const EXT4: Kind = ("ext4", 64 << 20, &["mkfs.ext4", "-q", "-F"], Some(Covers::Everything));
+const EXT4: Kind = ("ext4", 64 << 20, &["mkfs.ext4", "-q", "-F"], Some(SyncScope::Everything));
 const WITHOUT_JOURNAL: Kind = ("bare", 64 << 20, &["mkfs.ext4", "-q", "-F", "-O", "^has_journal"], None);
-const XFS: Kind = ("xfs", 320 << 20, &["mkfs.xfs", "-q"], Some(Covers::Earlier));
+const XFS: Kind = ("xfs", 320 << 20, &["mkfs.xfs", "-q"], Some(SyncScope::Earlier));
 
 /// A server on a file system of its own; none, after a printed reason, if that cannot be made.
 fn served(scratch: &Arc<Scratch>, (name, bytes, mkfs, covers): Kind) -> Option<(World, Loop)> {

@@ -7,7 +7,7 @@ use super::*;
 const MIB: u64 = 1 << 20;
 
 /// Takes more, a step at a time, until no more is left; returns the bytes held then.
-fn take_all(room: &Room, share: &Share, step: u64, max: u64) -> u64 {
+fn take_all(room: &Room, share: &RoomShare, step: u64, max: u64) -> u64 {
     while room.try_hold(share, share.held() + step, 0, max) {}
     share.held()
 }
@@ -15,18 +15,18 @@ fn take_all(room: &Room, share: &Share, step: u64, max: u64) -> u64 {
 #[test]
 fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
     let (room, max) = (Room::new(603), 64 * MIB);
-    let (one, two) = (Share::new(), Share::new());
+    let (one, two) = (RoomShare::new(), RoomShare::new());
     // 64 MiB without 603 units are 26 MiB.
     assert!((12 * MIB..=13 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
     assert!((5 * MIB..=7 * MIB).contains(&take_all(&room, &two, MIB, max)), "half of the rest: {}", two.held());
     // Taking all at once gives no more than taking it step by step.
-    let three = Share::new();
+    let three = RoomShare::new();
     assert!(!room.try_hold(&three, 5 * MIB, 0, max) && room.try_hold(&three, 3 * MIB, 0, max));
     // Connections that come when much is taken have their units, and all together hold no more than the bound.
-    let crowd: Vec<_> = (0..600).map(|_| Share::new()).collect();
+    let crowd: Vec<_> = (0..600).map(|_| RoomShare::new()).collect();
     assert!(crowd.iter().all(|share| room.try_hold(share, UNIT_BYTES, 0, max)));
     while crowd.iter().any(|share| room.try_hold(share, share.held() + UNIT_BYTES, 0, max)) {}
-    let held: u64 = crowd.iter().chain([&one, &two, &three]).map(Share::held).sum();
+    let held: u64 = crowd.iter().chain([&one, &two, &three]).map(RoomShare::held).sum();
     assert!(held <= max, "{held} bytes are held");
     let before = crowd[0].held();
     assert!(room.reserve(&crowd[0], MIB, max) < before + UNIT_BYTES);
@@ -45,7 +45,7 @@ fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
 fn those_that_want_much_get_equal_parts() {
     for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
         let room = Room::new(connections as usize);
-        let shares: Vec<_> = (0..connections).map(|_| Share::new()).collect();
+        let shares: Vec<_> = (0..connections).map(|_| RoomShare::new()).collect();
         // By turns, as connections of the same speed would.
         let step = UNIT_BYTES;
         while shares.iter().filter(|share| room.try_hold(share, share.held() + step, 0, max)).count() > 0 {}
@@ -59,7 +59,7 @@ fn those_that_want_much_get_equal_parts() {
 #[test]
 fn what_is_reserved_for_a_moment_comes_back() {
     let (room, max) = (Room::new(1), 64 * MIB);
-    let share = Share::new();
+    let share = RoomShare::new();
     assert!(room.try_hold(&share, 2 * MIB, 0, max));
     assert_eq!(room.reserve(&share, MIB, max), 3 * MIB);
     room.settle(&share, 2 * MIB, 2 * MIB);
@@ -77,7 +77,7 @@ impl Wake for Flag {
 #[test]
 fn those_that_wait_are_woken_in_turn() {
     let (room, max) = (Room::new(1), 64 * MIB);
-    let holder = Share::new();
+    let holder = RoomShare::new();
     let flags: Vec<_> = (0..3 * WAKES_MAX).map(|_| Arc::new(Flag(AtomicU64::new(0)))).collect();
     for _ in 0..3 {
         // Connections that were woken in vain wait again, behind the others.
@@ -111,7 +111,7 @@ fn random_threads_never_take_more_than_the_bound() {
                     state ^= state << 17;
                     state % below
                 };
-                let shares: Vec<_> = (0..8).map(|_| Share::new()).collect();
+                let shares: Vec<_> = (0..8).map(|_| RoomShare::new()).collect();
                 for _ in 0..20_000 {
                     let share = &shares[random(8) as usize];
                     let before = share.taken();

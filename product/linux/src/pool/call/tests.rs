@@ -10,7 +10,7 @@ struct Say {
 }
 
 impl Piece<u32> for Say {
-    fn carry_out(self) -> (u32, Option<Work>) {
+    fn carry_out(self) -> (u32, Option<PoolTask>) {
         self.gate.into_iter().for_each(|gate| gate.recv().unwrap());
         (self.number, None)
     }
@@ -96,7 +96,7 @@ fn what_is_kept_is_bounded_and_holds_no_work() {
     let held = Arc::new(());
     struct Hold(#[expect(dead_code, reason = "it is held")] Arc<()>);
     impl Piece<()> for Hold {
-        fn carry_out(self) -> ((), Option<Work>) {
+        fn carry_out(self) -> ((), Option<PoolTask>) {
             ((), None)
         }
     }

@@ -4,18 +4,21 @@ fn identity(number: u64) -> Identity {
     Identity::new(7, 1, 2, &number.to_be_bytes())
 }
 
-fn place(number: u64, parent: u64, name: &str) -> Entry {
-    Entry::Place(identity(number), Location { parent: identity(parent), name: Bytes::copy_from_slice(name.as_bytes()) })
+fn place(number: u64, parent: u64, name: &str) -> LocationEntry {
+    LocationEntry::Place(
+        identity(number),
+        Location { parent: identity(parent), name: Bytes::copy_from_slice(name.as_bytes()) },
+    )
 }
 
-fn some() -> Vec<Entry> {
+fn some() -> Vec<LocationEntry> {
     let longest = Identity::new(u64::MAX, 255, 255, &[9; IDENTITY_BYTES_MAX]);
     let name = Bytes::from(vec![b'n'; NAME_BYTES_MAX]);
     vec![
         place(2, 1, "a"),
         place(3, 2, "\u{fc}ber\n"),
-        Entry::Gone(identity(2)),
-        Entry::Place(longest, Location { parent: longest, name }),
+        LocationEntry::Gone(identity(2)),
+        LocationEntry::Place(longest, Location { parent: longest, name }),
         place(4, 1, "z"),
     ]
 }
@@ -31,7 +34,7 @@ fn what_was_written_is_read() {
 }
 
 /// The end of each entry in a record, after that of the head.
-fn ends(entries: &[Entry]) -> Vec<usize> {
+fn ends(entries: &[LocationEntry]) -> Vec<usize> {
     (0..=entries.len()).map(|count| written(entries[..count].iter().cloned()).len()).collect()
 }
 
@@ -65,13 +68,13 @@ fn a_byte_that_changed_ends_the_reading_there() {
 #[test]
 fn what_is_new_is_written_behind_and_all_of_it_when_there_is_too_much() {
     let mut log = LocationLog::behind(0, true);
-    assert!(matches!(log.take(0), Due::Nothing), "nothing is written where nothing is known");
+    assert!(matches!(log.take(0), LogWrite::Nothing), "nothing is written where nothing is known");
     log.add(&place(2, 1, "a"));
-    assert!(matches!(log.take(1), Due::All), "there was no record");
+    assert!(matches!(log.take(1), LogWrite::All), "there was no record");
     log.begins_anew(1);
-    assert!(matches!(log.take(1), Due::Nothing));
+    assert!(matches!(log.take(1), LogWrite::Nothing));
     log.add(&place(3, 1, "b"));
-    let Due::More(more) = log.take(2) else { panic!() };
+    let LogWrite::More(more) = log.take(2) else { panic!() };
     let record = [written([place(2, 1, "a")].into_iter()), more.to_vec()].concat();
     assert_eq!(read(&record).entries, [place(2, 1, "a"), place(3, 1, "b")]);
 
@@ -79,12 +82,12 @@ fn what_is_new_is_written_behind_and_all_of_it_when_there_is_too_much() {
     for _ in 0..SLACK_ENTRIES + 3 {
         log.add(&place(3, 1, "c"));
     }
-    assert!(matches!(log.take(2), Due::All));
+    assert!(matches!(log.take(2), LogWrite::All));
     log.begins_anew(2);
     log.add(&place(3, 1, "d"));
     log.failed();
     log.add(&place(3, 1, "e"));
-    assert!(matches!(log.take(2), Due::All), "nobody knows what is there");
+    assert!(matches!(log.take(2), LogWrite::All), "nobody knows what is there");
 
     // More entries than may be pending.
     log.begins_anew(0);
@@ -92,6 +95,6 @@ fn what_is_new_is_written_behind_and_all_of_it_when_there_is_too_much() {
         log.add(&place(number, 1, "a name of some length, as files have"));
         assert!(log.pending.len() <= PENDING_BYTES_MAX);
     }
-    assert!(matches!(log.take(100_000), Due::All));
-    assert!(matches!(LocationLog::behind(5, false).take(5), Due::All), "a torn record is mended at once");
+    assert!(matches!(log.take(100_000), LogWrite::All));
+    assert!(matches!(LocationLog::behind(5, false).take(5), LogWrite::All), "a torn record is mended at once");
 }

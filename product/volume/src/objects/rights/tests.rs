@@ -107,7 +107,7 @@ fn what_is_remembered_is_of_one_caller_and_one_epoch() {
 
 #[test]
 fn the_answers_of_the_host_are_bounded() {
-    let mut asked = Asked::default();
+    let mut asked = CachedRights::default();
     for caller in 0..2 * ASKED_MAX as u64 {
         asked.keep(caller, 1, 0);
         asked.keep(caller, 5, 0);

@@ -12,7 +12,7 @@ fn sealed<'a>(names: impl IntoIterator<Item = &'a String>, after: u64, entries_m
 }
 
 /// The next entries, and whether they are the last.
-fn taken(listed: &Listed, cookie: u64, entries_max: usize) -> (Vec<Entry>, bool) {
+fn taken(listed: &Listed, cookie: u64, entries_max: usize) -> (Vec<ListedEntry>, bool) {
     let Piece { entries, last, doubtful } = listed.take(cookie, entries_max);
     assert!(!doubtful);
     (entries, last)
@@ -100,7 +100,7 @@ fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
     let mut after = PARENT_COOKIE;
     for (cookie, name) in (place..).zip(&names) {
         let (entries, end) = taken(&sealed(&names, after, 8), after, 1);
-        assert_eq!(entries, [Entry { cookie, name: Bytes::from(name.clone()), fileid: 1 }]);
+        assert_eq!(entries, [ListedEntry { cookie, name: Bytes::from(name.clone()), fileid: 1 }]);
         assert_eq!(end, *name == names[2]);
         after = cookie;
     }

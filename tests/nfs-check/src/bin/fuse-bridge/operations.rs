@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use afflux_nfs_client::{
-    Attributes, Change, Client, Creation, Error, Handle, Made, Node as Special, Stability, Time, TimeChange, User,
+    Attributes, Change, Client, CreatedObject, Creation, Error, Handle, Node as Special, Stability, Time, TimeChange,
+    User,
 };
 use fuser::{
     AccessFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, LockOwner,
@@ -144,8 +145,8 @@ impl Bridge {
         Ok(shown(self.nodes().number(handle), &found))
     }
 
-    fn made(&self, request: &Request, place: (&Handle, &OsStr), made: Done<Made>) -> Done<FileAttr> {
-        let Made { handle, attributes, .. } = made?;
+    fn made(&self, request: &Request, place: (&Handle, &OsStr), made: Done<CreatedObject>) -> Done<FileAttr> {
+        let CreatedObject { handle, attributes, .. } = made?;
         match handle {
             Some(handle) => self.entry(request, &handle, attributes),
             None => self.find(request, place.0, place.1),

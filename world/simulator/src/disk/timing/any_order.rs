@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::{Counts, Event, Span, transfer_ns};
 use crate::random::Random;
 
-struct Waiting {
+struct QueuedRequest {
     ready_ns: u64,
     bytes: u64,
 }
@@ -21,7 +21,7 @@ struct Waiting {
 pub(crate) struct AnyOrder {
     latency_ns: u64,
     bytes_per_second: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, QueuedRequest>,
     /// The served request and the instant of its end.
     current: Option<(u64, u64)>,
     /// Kept for its memory.
@@ -37,7 +37,7 @@ impl AnyOrder {
 
     pub(super) fn accept(&mut self, now_ns: u64, id: u64, spans: &[Span]) {
         let bytes = spans.iter().map(|span| span.len).sum();
-        self.waiting.insert(id, Waiting { ready_ns: now_ns.saturating_add(self.latency_ns), bytes });
+        self.waiting.insert(id, QueuedRequest { ready_ns: now_ns.saturating_add(self.latency_ns), bytes });
     }
 
     pub(super) fn run(&mut self, now_ns: u64, random: &mut Random, events: &mut Vec<Event>) -> Option<u64> {

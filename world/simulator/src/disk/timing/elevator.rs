@@ -43,7 +43,7 @@ pub(super) struct Command {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct QueueEntry {
     write: bool,
     span: Span,
     file: u64,
@@ -96,7 +96,7 @@ struct Direction {
 
 pub(super) struct Elevator {
     parameters: QueueParameters,
-    entries: Slab<Entry>,
+    entries: Slab<QueueEntry>,
     links: Slab<Link>,
     directions: [Direction; 2],
     /// First come, first served.
@@ -142,7 +142,7 @@ impl Elevator {
         let arrival = self.arrivals;
         self.arrivals += 1;
         let due_ns = now_ns.saturating_add(expire_ns);
-        let entry = Entry { write, span, file, arrival, due_ns, since_ns: now_ns, first: link, last: link };
+        let entry = QueueEntry { write, span, file, arrival, due_ns, since_ns: now_ns, first: link, last: link };
         let token = self.entries.add(entry);
         if self.parameters.deadline {
             let direction = &mut self.directions[usize::from(write)];
@@ -202,7 +202,7 @@ impl Elevator {
         let due_ns = entry.due_ns.min(other.due_ns);
         let since_ns = entry.since_ns.max(other.since_ns);
         let span = Span { position: entry.span.position, len: entry.span.len + other.span.len };
-        self.entries.places[token] = Entry { span, arrival, due_ns, since_ns, last: other.last, ..entry };
+        self.entries.places[token] = QueueEntry { span, arrival, due_ns, since_ns, last: other.last, ..entry };
         direction.sorted.insert((span.position, arrival), token);
         direction.arrived.insert(arrival, token);
         self.entries.free.push(next);

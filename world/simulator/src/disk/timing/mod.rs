@@ -45,7 +45,7 @@ pub(crate) struct Span {
 
 /// The work that a request needs from the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Work {
+pub(crate) enum MediumWork {
     /// Reads bytes from the medium.
     Read,
     /// Writes bytes to the medium.
@@ -94,7 +94,7 @@ impl Timing {
     /// Takes request `id` of `file`, which wants `work` done on `spans`. The caller then calls [`Timing::run`] at this
     /// instant or later, once for any number of requests. Requests accepted before that call are seen together, as by a
     /// kernel's plug.
-    pub(crate) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: Work, spans: &[Span]) {
+    pub(crate) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: MediumWork, spans: &[Span]) {
         match self {
             Self::AnyOrder(model) => model.accept(now_ns, id, spans),
             Self::Set(model) => model.accept(now_ns, id, file, work, spans),

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use super::elevator::{Elevator, QueueParameters};
 use super::mechanism::{Mechanism, MechanismParameters};
 use super::numbered::Numbered;
-use super::{Counts, Event, Span, Work, sooner};
+use super::{Counts, Event, MediumWork, Span, sooner};
 use crate::random::Random;
 
 /// Time of a request without work on the medium: a system call in the host. Assumed.
@@ -112,22 +112,23 @@ impl DeviceSet {
         set
     }
 
-    pub(super) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: Work, spans: &[Span]) {
+    pub(super) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: MediumWork, spans: &[Span]) {
         let parts = match work {
-            Work::Read | Work::Write => self.deal(now_ns, id, file, work == Work::Write, spans),
-            Work::Flush | Work::Commit => {
+            MediumWork::Read | MediumWork::Write => self.deal(now_ns, id, file, work == MediumWork::Write, spans),
+            MediumWork::Flush | MediumWork::Commit => {
                 for member in &mut self.members {
                     member.flushes_waiting.push(id);
-                    member.commits |= work == Work::Commit;
+                    member.commits |= work == MediumWork::Commit;
                 }
                 self.members.len() as u64
             }
-            Work::Memory => 0,
+            MediumWork::Memory => 0,
         };
         if parts == 0 {
             self.memory.push_back((now_ns.saturating_add(MEMORY_NS), id));
         } else {
-            self.requests.insert(id, Progress { parts, started: matches!(work, Work::Flush | Work::Commit) });
+            self.requests
+                .insert(id, Progress { parts, started: matches!(work, MediumWork::Flush | MediumWork::Commit) });
         }
     }
 

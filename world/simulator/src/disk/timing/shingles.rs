@@ -33,7 +33,7 @@ pub(super) struct Shingles {
 
 /// A write's place, and the factor by which it is slowed down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct Placement {
     pub(super) position: u64,
     pub(super) factor: u64,
 }
@@ -48,11 +48,11 @@ impl Shingles {
         position + self.parameters.cache_bytes
     }
 
-    pub(super) fn write(&mut self, span: Span) -> Place {
+    pub(super) fn write(&mut self, span: Span) -> Placement {
         let follows = span.position == self.stream_end;
         self.stream_end = span.position + span.len;
         if follows {
-            return Place { position: self.behind_zone(span.position), factor: 1 };
+            return Placement { position: self.behind_zone(span.position), factor: 1 };
         }
         let bytes = self.parameters.cache_bytes;
         if self.append + span.len > bytes {
@@ -62,7 +62,7 @@ impl Shingles {
         self.append += span.len;
         let full = self.used_bytes + span.len > bytes;
         self.used_bytes = (self.used_bytes + span.len).min(bytes);
-        Place { position, factor: if full { self.parameters.cleaning_factor } else { 1 } }
+        Placement { position, factor: if full { self.parameters.cleaning_factor } else { 1 } }
     }
 
     /// The disk was idle for this long, and can write at this rate.

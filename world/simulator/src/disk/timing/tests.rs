@@ -48,17 +48,17 @@ fn disk() -> SetParameters {
 #[derive(Clone, Copy)]
 struct Ask {
     file: u64,
-    work: Work,
+    work: MediumWork,
     position: u64,
     len: u64,
 }
 
 fn read(position: u64, len: u64) -> Ask {
-    Ask { file: 0, work: Work::Read, position, len }
+    Ask { file: 0, work: MediumWork::Read, position, len }
 }
 
 fn write(position: u64, len: u64) -> Ask {
-    Ask { file: 0, work: Work::Write, position, len }
+    Ask { file: 0, work: MediumWork::Write, position, len }
 }
 
 /// A timing with requests submitted by hand.
@@ -312,7 +312,7 @@ fn a_write_cache_answers_at_the_interface_and_a_flush_waits_for_the_medium() {
     let mut drive = Drive::new(set(MechanismParameters::Rotating(cached)));
     assert_eq!(drive.one_by_one([write(0, 64 * KIB)]), [160_000]);
     // The write began at 160 µs; the head is at angle 0 again after a rotation.
-    let flush = drive.ask(Ask { work: Work::Flush, len: 0, ..write(0, 0) });
+    let flush = drive.ask(Ask { work: MediumWork::Flush, len: 0, ..write(0, 0) });
     drive.finish();
     assert_eq!(drive.ends[&flush], ROTATION_NS + 640_000 + 77);
     // The disk takes a stream at the interface's rate until the cache is full, then at the medium's.
@@ -452,7 +452,7 @@ fn flash_memory_answers_at_once_until_it_is_full_and_a_flush_empties_it() {
     let mut drive = Drive::new(flash_set(parameters));
     let times = drive.one_by_one((0..8).map(|at| write(at * 4096, 4096)));
     assert_eq!(times, [1000; 8]);
-    let flush = drive.ask(Ask { work: Work::Flush, len: 0, ..write(0, 0) });
+    let flush = drive.ask(Ask { work: MediumWork::Flush, len: 0, ..write(0, 0) });
     drive.finish();
     // Two pages a die, the last of which arrived at 8 µs on a die that was busy from 4 µs.
     assert_eq!(drive.ends[&flush], 4000 + 200_000 + 5);
@@ -526,11 +526,11 @@ fn a_throttle_keeps_the_rate_over_time_and_forgets_idle_slices() {
 fn a_flush_behind_a_throttle_waits_its_turn_among_the_writes_and_logs_what_grew() {
     let mut drive = Drive::new(throttle());
     // Alone, a flush takes only the device's own time.
-    let flush = drive.ask(Ask { work: Work::Flush, ..read(0, 0) });
+    let flush = drive.ask(Ask { work: MediumWork::Flush, ..read(0, 0) });
     drive.finish();
     assert_eq!(drive.ends[&flush], 60_000);
     let from_ns = drive.now_ns;
-    let commit = drive.ask(Ask { work: Work::Commit, ..read(0, 0) });
+    let commit = drive.ask(Ask { work: MediumWork::Commit, ..read(0, 0) });
     drive.finish();
     let below = |bytes: u64| 75_000 + transfer_ns(bytes, 1 << 30);
     assert_eq!(drive.ends[&commit] - from_ns, below(20 * KIB) + below(4 * KIB) + 2 * 60_000);
@@ -538,7 +538,7 @@ fn a_flush_behind_a_throttle_waits_its_turn_among_the_writes_and_logs_what_grew(
     let from_ns = drive.now_ns;
     let writes: Vec<u64> = (0..3).map(|at| drive.ask(write(at * MIB, MIB))).collect();
     drive.step();
-    let flush = drive.ask(Ask { work: Work::Flush, ..read(0, 0) });
+    let flush = drive.ask(Ask { work: MediumWork::Flush, ..read(0, 0) });
     drive.step();
     let other = drive.ask(read(0, MIB));
     drive.finish();
@@ -570,7 +570,7 @@ fn an_object_store_is_slow_and_wide() {
 #[test]
 fn holes_and_changes_of_names_cost_nothing_of_the_medium() {
     let mut drive = Drive::new(disk());
-    let times = drive.one_by_one([read(0, 0), Ask { work: Work::Memory, ..read(0, 0) }]);
+    let times = drive.one_by_one([read(0, 0), Ask { work: MediumWork::Memory, ..read(0, 0) }]);
     assert_eq!(times, [5000; 2]);
     assert_eq!(drive.timing.counts(), Counts::default());
 }

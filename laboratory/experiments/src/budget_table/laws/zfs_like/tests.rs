@@ -36,5 +36,5 @@ fn writers_take_turns_and_stop_at_the_limit() {
     assert_eq!(pause_ns(asked(1000, half_way, &mut last_ns)), Some(2 * delay), "behind the one before");
     assert_eq!(pause_ns(asked(1000 + 3 * delay, half_way, &mut last_ns)), Some(delay), "nobody waits any more");
     let stopped = asked(0, LIMIT_PAGES, &mut last_ns);
-    assert!(matches!(stopped, Admission::Pause(Pause { then: Then::Decide, ns: LOOK_NS, .. })), "{stopped:?}");
+    assert!(matches!(stopped, Admission::Pause(Pause { then: AfterPause::Decide, ns: LOOK_NS, .. })), "{stopped:?}");
 }

@@ -1,0 +1,163 @@
+//! The engine's waits and events, in the form of the control socket.
+//!
+//! Owns: names of files, operations and devices in it.
+//! Does not own: the figures (the engine), the messages (`control`).
+//! Invariants: nothing here waits for a device.
+
+use std::net::IpAddr;
+
+use afflux_engine::policy::{Figure, FigureValue, PauseStatus};
+use afflux_engine::trace::{Event, Traced};
+use afflux_engine::{
+    AccountOwner, Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, WaitTimes, Waiter,
+};
+use afflux_frontend::{RecordedCall, RecordedOperation};
+use afflux_linux::{HostFile, PeerCounts};
+
+use crate::control::messages::{
+    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TimeGauges, TraceEvent, WaitGauges,
+    WaiterGauges,
+};
+
+/// The path of a file on the host, if it has one.
+pub(super) fn name(file: &Backing) -> String {
+    let path = file.get::<HostFile>().and_then(HostFile::host_path);
+    path.map_or_else(|| "a file without a name".to_owned(), |path| path.display().to_string())
+}
+
+fn address(client: &Client) -> String {
+    client.name().to_owned()
+}
+
+pub(super) fn figure(of: &Figure) -> (String, Option<FigureGauge>) {
+    let value = match of.value {
+        FigureValue::Number(number) => Some(FigureGauge::Number(number)),
+        FigureValue::Word(word) => Some(FigureGauge::Word(word.to_owned())),
+        FigureValue::Unknown => None,
+    };
+    (of.info.name.to_owned(), value)
+}
+
+pub(super) fn pause(of: &PauseStatus) -> PauseGauges {
+    let PauseStatus { cause, waiting, count, ns, longest_ns, latest_ns: _ } = *of;
+    PauseGauges { cause: cause.name().to_owned(), waiting, count, ns, longest_ns }
+}
+
+fn gauges(of: WaitTimes) -> TimeGauges {
+    let WaitTimes { count, ns, p50_ns, p99_ns, p999_ns, max_ns } = of;
+    TimeGauges { count, ns, p50_ns, p99_ns, p999_ns, max_ns }
+}
+
+pub(super) fn times(of: &DeviceWaits) -> WaitGauges {
+    WaitGauges {
+        throttle: gauges(of.throttle),
+        reclaim: gauges(of.reclaim),
+        read: gauges(of.read),
+        pause: gauges(of.pause),
+        sync: gauges(of.sync),
+        commit: gauges(of.commit),
+    }
+}
+
+pub(super) fn waiter(of: &Waiter) -> WaiterGauges {
+    WaiterGauges {
+        file: name(&of.file),
+        client: of.client.as_ref().map(address),
+        waits_for: of.waits_for.name().to_owned(),
+        calls: of.calls,
+        ns: of.ns,
+    }
+}
+
+pub(super) fn delay_times(of: &DelayTimes) -> DelayTimeGauges {
+    let of = |delay| gauges(of.of(delay));
+    DelayTimeGauges {
+        throttle: of(Delay::Throttle),
+        reclaim: of(Delay::Reclaim),
+        read: of(Delay::Read),
+        sync: of(Delay::Sync),
+    }
+}
+
+pub(super) fn delayed(of: &Delayed) -> DelayGauges {
+    let (times, waiting) = (delay_times(&of.times), of.waiting);
+    match &of.whose {
+        AccountOwner::Client(client) => {
+            let (uid, client) = (client.user(), Some(address(client)));
+            DelayGauges { client, uid, waiting, times, ..DelayGauges::default() }
+        }
+        AccountOwner::File(file) => DelayGauges { file: Some(name(file)), waiting, times, ..DelayGauges::default() },
+    }
+}
+
+/// A call, in the form of `Reply::Calls`.
+pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
+    let operation = match call.operation {
+        RecordedOperation::Read => 1,
+        RecordedOperation::Write => 2,
+        RecordedOperation::Sync => 3,
+    };
+    [at_ns / 1000, operation, call.file, call.offset, call.bytes]
+}
+
+/// A client's traffic.
+pub(super) fn peer((address, counts): (IpAddr, PeerCounts)) -> (String, PeerGauges) {
+    let PeerCounts { connections, bytes_in, bytes_out } = counts;
+    let connections = connections as u64;
+    (address.to_string(), PeerGauges { connections, received_bytes: bytes_in, sent_bytes: bytes_out })
+}
+
+/// Whether an event is of one of these kinds; true if none are named. This check comes before the system call for the
+/// file's path.
+pub(super) fn is_one_of(traced: &Traced, kinds: &[String]) -> bool {
+    kinds.is_empty() || kinds.iter().any(|kind| kind == happened(&traced.event).name())
+}
+
+/// `devices` are their names by number; `ready_ns` is when the server was ready.
+pub(super) fn event(traced: &Traced, devices: &[String], ready_ns: u64) -> TraceEvent {
+    TraceEvent {
+        at_ns: traced.at.0.saturating_sub(ready_ns),
+        device: traced.device.and_then(|device| devices.get(device.0 as usize).cloned()),
+        file: traced.file.as_ref().and_then(|file| file.backing()).map(|backing| name(&backing)),
+        client: traced.client.as_ref().map(address),
+        what: happened(&traced.event),
+    }
+}
+
+fn happened(event: &Event) -> Happened {
+    match *event {
+        Event::PauseBegins { wait, cause } => Happened::PauseBegins { wait, cause: cause.name().to_owned() },
+        Event::PauseEnds { wait, cause, ns } => Happened::PauseEnds { wait, cause: cause.name().to_owned(), ns },
+        Event::SyncBegins { wait } => Happened::SyncBegins { wait },
+        Event::SyncEnds { wait, ns } => Happened::SyncEnds { wait, ns },
+        Event::Commit { ns } => Happened::Commit { ns },
+        Event::Turn { reason, pages, ns } => Happened::Turn { reason: reason.name().to_owned(), pages, ns },
+        Event::Submitted { operation } => {
+            let (operation, offset, bytes) = operation_fields(operation);
+            Happened::Submitted { operation, offset, bytes }
+        }
+        Event::Completed { operation, ns, error } => {
+            let (operation, offset, bytes) = operation_fields(operation);
+            Happened::Completed { operation, offset, bytes, ns, error: error.map(|error| error.to_string()) }
+        }
+        Event::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
+        Event::DeviceAdded => Happened::DeviceAdded,
+        Event::DeviceOver { over } => Happened::DeviceOver { over },
+        Event::DeviceHangs { ns, refuses } => Happened::DeviceHangs { ns, refuses },
+        Event::DeviceGoesOn { ns } => Happened::DeviceGoesOn { ns },
+        Event::DeviceFailing { error } => Happened::DeviceFailing { error: error.map(|error| error.to_string()) },
+    }
+}
+
+/// An operation's name, offset and length; for a change of size, the offset is the new size.
+fn operation_fields(operation: Operation) -> (String, u64, u64) {
+    let (name, offset, bytes) = match operation {
+        Operation::Read { offset, len } => ("read", offset, u64::from(len)),
+        Operation::Write { offset, len } => ("write", offset, u64::from(len)),
+        Operation::Sync => ("flush", 0, 0),
+        Operation::SetSize { size } => ("set size", size, 0),
+        Operation::Punch { offset, len } => ("punch", offset, len),
+        Operation::Reserve { offset, len } => ("reserve", offset, len),
+    };
+    (name.to_owned(), offset, bytes)
+}

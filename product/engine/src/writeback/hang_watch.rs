@@ -1,0 +1,88 @@
+//! Looks for a device that completes nothing.
+//!
+//! Owns: one task a device, if the policy sets time limits; how much of a silence was watched.
+//! Does not own: the time limits (`policy`), the consequences (`devices::hang`).
+//! Invariants: only watched time counts. A clock that jumps, or a process that was stopped, makes no device hang: its
+//! completions may not have been reported yet. While nothing is in flight nothing wakes up.
+
+use std::sync::Arc;
+
+use crate::base::Base;
+use crate::devices::DeviceState;
+use crate::platform::{Nanos, Platform};
+use crate::policy::HangLimits;
+use crate::trace::Event;
+
+/// Time between two looks while requests are in flight.
+const LOOK_NS: u64 = 500 * Nanos::MILLISECOND;
+
+/// The watched part of a silence.
+#[derive(Default)]
+struct HangWatch {
+    looked: Nanos,
+    since: Option<Nanos>,
+    watched_ns: u64,
+}
+
+impl HangWatch {
+    fn begins(now: Nanos) -> Self {
+        Self { looked: now, ..Self::default() }
+    }
+
+    /// The device has been silent since `since`, if at all; returns how much of that was watched.
+    fn look(&mut self, now: Nanos, since: Option<Nanos>) -> u64 {
+        let passed_ns = now.since(std::mem::replace(&mut self.looked, now));
+        if self.since != since {
+            (self.since, self.watched_ns) = (since, 0);
+        }
+        if let Some(since) = since
+            && passed_ns <= 2 * LOOK_NS
+        {
+            self.watched_ns += passed_ns.min(now.since(since));
+        }
+        self.watched_ns
+    }
+}
+
+/// Watches the device for ever.
+pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
+    loop {
+        if device.figures().unwatch() {
+            device.hang().look().wait_or(std::future::pending()).await;
+        }
+        let (mut watch, mut said) = (HangWatch::begins(base.now()), None);
+        while said.is_some() || device.figures().stalled_since().is_some() {
+            device.hang().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
+            look(&base, &device, &mut watch, &mut said);
+        }
+    }
+}
+
+/// `said`: the last report: since when it has hung, and whether it refuses.
+fn look<P: Platform>(
+    base: &Base<P>,
+    device: &Arc<DeviceState>,
+    watch: &mut HangWatch,
+    said: &mut Option<(Nanos, bool)>,
+) {
+    let (now, since) = (base.now(), device.figures().stalled_since());
+    let watched_ns = watch.look(now, since);
+    let HangLimits { stalled_ns, refused_ns } = match watched_ns {
+        0..LOOK_NS => HangLimits::UNNOTICED,
+        _ => base.ask(device, |policy, view, own, _| policy.hang_limits(view, own)),
+    };
+    let hangs =
+        since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
+    let hangs = hangs.filter(|(since, refuses)| device.figures().hangs(*since, *refuses));
+    if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
+        base.trace_device(Some(device.id()), || Event::DeviceGoesOn { ns: now.since(since) });
+        *said = None;
+    }
+    if let Some((since, refuses)) = hangs.filter(|hangs| *said != Some(*hangs)) {
+        base.trace_device(Some(device.id()), || Event::DeviceHangs { ns: now.since(since), refuses });
+    }
+    *said = hangs;
+}
+
+#[cfg(test)]
+mod tests;

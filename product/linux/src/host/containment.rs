@@ -1,0 +1,160 @@
+//! Where an open object is now: below an export, or outside.
+//!
+//! Owns: the host's answer about it, a path that is true at one instant; the roots' paths in such answers.
+//! Does not own: the refusals that follow (`climb`).
+//! Invariants: an object is `Inside` only if it had a name below an export at one instant after it was opened, however
+//! directories were moved before and since. A path is compared, never opened.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_volume::{Stat, VolumeError};
+use rustix::fs::readlinkat_raw;
+use rustix::path::DecInt;
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::node::HostNode;
+
+/// The longest path that the host gives.
+const PATH_BYTES_MAX: usize = 4096;
+/// Most paths of roots: a root has several if its file system is mounted twice.
+const PATHS_MAX: usize = 64;
+/// The host's suffix for the path of an object whose name was removed.
+const REMOVED: &[u8] = b" (deleted)";
+
+/// Where an object is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Containment {
+    /// Below an export, or an export's root.
+    Inside,
+    /// Somewhere else.
+    Outside,
+    /// The host does not say: the name that opened the object is gone, or its path is too long.
+    Unknown,
+}
+
+/// The exports' roots, by which everything below them is recognized.
+pub(super) struct Roots {
+    roots: Vec<Root>,
+    /// The host's paths of the roots. The roots' own paths come first, in their order.
+    paths: Mutex<Vec<Arc<[u8]>>>,
+}
+
+struct Root {
+    key: (u64, u64),
+    node: Arc<HostNode>,
+}
+
+impl Roots {
+    pub(super) fn new() -> Self {
+        Self { roots: Vec::new(), paths: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<[u8]>>> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_root(&self, stat: &Stat) -> bool {
+        self.roots.iter().any(|root| root.key == (stat.device.0, stat.fileid))
+    }
+
+    fn has_above(&self, path: &[u8]) -> bool {
+        self.lock().iter().any(|root| is_below(path, root))
+    }
+
+    /// Adds one more path of a root. False if it was known.
+    fn learn(&self, path: &[u8]) -> bool {
+        let mut paths = self.lock();
+        if paths.iter().any(|known| **known == *path) {
+            return false;
+        }
+        if paths.len() >= PATHS_MAX.max(self.roots.len() + 1) {
+            paths.pop();
+        }
+        paths.push(path.into());
+        true
+    }
+}
+
+impl Core {
+    /// Adds `node` as the root of an export.
+    pub(super) fn add_root(&mut self, node: Arc<HostNode>, stat: &Stat) -> Result<(), VolumeError> {
+        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
+        let path = self.path_of(node.fd(), &mut buffer)?;
+        self.roots.lock().push(path.into());
+        self.roots.roots.push(Root { key: (stat.device.0, stat.fileid), node });
+        Ok(())
+    }
+
+    /// The place of an open object. `name` is the name by which it was opened, if any.
+    pub(super) fn containment(&self, fd: BorrowedFd<'_>, name: Option<&[u8]>) -> Containment {
+        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
+        let Ok(path) = self.path_of(fd, &mut buffer) else {
+            return Containment::Unknown;
+        };
+        // A name may end like this by itself; if it was removed, the host appends the suffix once more.
+        let removed = path.ends_with(REMOVED) && name != Some(last_name(path));
+        if removed || path.first() != Some(&b'/') {
+            return Containment::Unknown;
+        }
+        if self.roots.has_above(path) || (self.look_at_roots() && self.roots.has_above(path)) {
+            return Containment::Inside;
+        }
+        Containment::Outside
+    }
+
+    /// The path of an open object, at one instant: the host looks again if a rename came between.
+    fn path_of<'a>(
+        &self,
+        fd: BorrowedFd<'_>,
+        buffer: &'a mut [MaybeUninit<u8>; PATH_BYTES_MAX],
+    ) -> Result<&'a [u8], VolumeError> {
+        let (path, _) = readlinkat_raw(&self.descriptors, DecInt::from_fd(fd), &mut buffer[..]).map_err(error_of)?;
+        // A path that fills the buffer may be cut.
+        if path.len() == PATH_BYTES_MAX { Err(VolumeError::NameTooLong { bytes: path.len() }) } else { Ok(path) }
+    }
+
+    /// Asks the host again for the roots' paths. False if nothing changed.
+    fn look_at_roots(&self) -> bool {
+        let mut changed = false;
+        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
+        for (at, root) in self.roots.roots.iter().enumerate() {
+            let Ok(path) = self.path_of(root.node.fd(), &mut buffer) else { continue };
+            let mut paths = self.roots.lock();
+            if *paths[at] != *path {
+                paths[at] = path.into();
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    /// Climbing found a directory below a root, but its entry seems to be outside. Perhaps the root has another path
+    /// there, for instance if its file system is mounted twice. True if this path is new.
+    pub(super) fn learn_root_above(&self, directory: &HostNode) -> Result<bool, VolumeError> {
+        let Some(depth) = directory.depth() else { return Ok(false) };
+        let root = self.above(directory.fd(), depth)?.open()?;
+        if !self.roots.is_root(&calls::stat(root.as_fd(), "")?) {
+            return Ok(false); // It was moved again.
+        }
+        let mut buffer = [MaybeUninit::uninit(); PATH_BYTES_MAX];
+        let path = self.path_of(root.as_fd(), &mut buffer)?;
+        Ok(self.roots.learn(path))
+    }
+}
+
+fn is_below(path: &[u8], root: &[u8]) -> bool {
+    match path.strip_prefix(root) {
+        Some(rest) => rest.is_empty() || rest[0] == b'/' || root == b"/",
+        None => false,
+    }
+}
+
+fn last_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! Known locations of objects that are not in memory, for trees that cannot open identities.
+//!
+//! Owns: objects' last locations; the objects wanted and those known to be gone; the events that make a walk of the
+//! exports incomplete; the news for the record of locations.
+//! Does not own: walks of the exports and following locations (`handles`). For trees that open identities, nothing is
+//! kept here.
+//! Invariants: all maps are bounded; the number of waiters bounds the wanted objects. The three locks are short, and
+//! none is taken under another.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::Platform;
+
+use super::inode::Inode;
+use super::location::{Location, Locations};
+use super::location_log::{LocationEntry, LocationLog, LogWrite, Read};
+use super::table::Table;
+use crate::lock::lock;
+use crate::tree::directory::{Directory, Identified};
+use crate::tree::identity::{Identity, IdentityMap};
+
+/// Most locations that are remembered after their objects were dropped, if a tree cannot open identities.
+const LOCATIONS_MAX: usize = 262_144;
+/// Most objects that are remembered to be gone.
+const GONE_MAX: usize = 65_536;
+
+/// While this value is unchanged, all objects that a walk has met can be found by their locations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LocationEpoch {
+    /// Changes of ours after which an object has no known location.
+    lost: u64,
+    /// How often locations had to be dropped.
+    dropped: u64,
+}
+
+/// Counts our changes that matter to walks.
+#[derive(Default)]
+struct Moves {
+    carried: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// The wanted objects, and those known to be gone.
+#[derive(Default)]
+struct Searches {
+    /// The number of waiters for each.
+    wanted: IdentityMap<u32>,
+    /// The number of walks begun.
+    begun: u64,
+    /// Objects that are known to have lost their last name, in two generations.
+    gone: IdentityMap<()>,
+    gone_before: IdentityMap<()>,
+}
+
+impl Searches {
+    fn is_gone(&self, identity: &Identity) -> bool {
+        self.gone.contains_key(identity) || self.gone_before.contains_key(identity)
+    }
+
+    /// Records that the object has lost its last name. With a kernel's handle, its identity never comes back.
+    fn set_gone(&mut self, identity: Identity) {
+        if self.gone.len() >= GONE_MAX / 2 {
+            self.gone_before = mem::take(&mut self.gone);
+        }
+        self.gone.insert(identity, ());
+    }
+
+    /// An object with this identity was found; with inode numbers as identities, it is a new object.
+    fn set_found(&mut self, identity: &Identity) {
+        self.gone.remove(identity);
+        self.gone_before.remove(identity);
+    }
+}
+
+/// The known locations of objects, and the searches for others.
+pub(crate) struct KnownLocations {
+    tree: Arc<dyn Directory>,
+    locations: Mutex<Locations>,
+    searches: Mutex<Searches>,
+    /// The news for the record of locations, if there is one.
+    log: Mutex<Option<LocationLog>>,
+    /// Counts the events that make an ended or current walk incomplete.
+    moves: Moves,
+}
+
+/// A caller's wait for a walk to meet an identity.
+pub(crate) struct WantedObject<'a> {
+    known_locations: &'a KnownLocations,
+    pub(crate) identity: Identity,
+    /// The number of walks begun before.
+    pub(crate) begun: u64,
+}
+
+impl Drop for WantedObject<'_> {
+    fn drop(&mut self) {
+        let mut searches = lock(&self.known_locations.searches);
+        if let Some(waiting) = searches.wanted.get_mut(&self.identity) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                searches.wanted.remove(&self.identity);
+            }
+        }
+    }
+}
+
+impl KnownLocations {
+    pub(crate) fn new(tree: Arc<dyn Directory>) -> Self {
+        Self {
+            tree,
+            locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
+            searches: Mutex::default(),
+            log: Mutex::default(),
+            moves: Moves::default(),
+        }
+    }
+
+    /// The last location of an object.
+    pub(crate) fn location(&self, identity: &Identity) -> Option<Location> {
+        lock(&self.locations).get(identity).cloned()
+    }
+
+    /// Takes over the entries of a record, and keeps the record from now on.
+    pub(crate) fn recall(&self, read: Read) {
+        let log = LocationLog::behind(read.entries.len() as u64, read.whole);
+        for entry in read.entries {
+            match entry {
+                LocationEntry::Place(identity, location) => {
+                    lock(&self.searches).set_found(&identity);
+                    lock(&self.locations).insert(identity, location);
+                }
+                LocationEntry::Gone(identity) => {
+                    lock(&self.locations).remove(&identity);
+                    lock(&self.searches).set_gone(identity);
+                }
+            }
+        }
+        *lock(&self.log) = Some(log);
+    }
+
+    fn record(&self, entry: &LocationEntry) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.add(entry);
+        }
+    }
+
+    /// The next write of the record. If that is all of it, the record is begun anew.
+    pub(crate) fn locations_due<P: Platform>(&self, table: &Table<P>) -> LogWrite {
+        let known = (lock(&self.locations).len() + table.len()) as u64;
+        let mut log = lock(&self.log);
+        let Some(log) = log.as_mut() else { return LogWrite::Nothing };
+        let due = log.take(known);
+        if matches!(due, LogWrite::All) {
+            log.begins_anew(known);
+        }
+        due
+    }
+
+    /// The last write failed.
+    pub(crate) fn locations_not_written(&self) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.failed();
+        }
+    }
+
+    /// All entries for a new record.
+    pub(crate) fn all_entries<P: Platform>(&self, table: &Table<P>) -> Vec<LocationEntry> {
+        let gone: Vec<Identity> = {
+            let searches = lock(&self.searches);
+            searches.gone_before.keys().chain(searches.gone.keys()).copied().collect()
+        };
+        let mut entries: Vec<LocationEntry> = gone.into_iter().map(LocationEntry::Gone).collect();
+        {
+            let locations = lock(&self.locations);
+            entries
+                .extend(locations.all().map(|(identity, location)| LocationEntry::Place(*identity, location.clone())));
+        }
+        for inode in table.all() {
+            let location = inode.state().location.clone();
+            entries.extend(location.map(|location| LocationEntry::Place(inode.identity, location)));
+        }
+        entries
+    }
+
+    /// An object in memory was found there.
+    pub(crate) fn found_at<P: Platform>(&self, inode: &Arc<Inode<P>>, location: Location) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        let known = inode.state().location.replace(location.clone());
+        let known = known.or_else(|| self.location(&inode.identity));
+        if known.as_ref() != Some(&location) {
+            self.record(&LocationEntry::Place(inode.identity, location));
+        }
+    }
+
+    /// An object that is not in memory was seen there.
+    pub(crate) fn seen_at(&self, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        lock(&self.searches).set_found(identity);
+        if self.location(identity).as_ref() != Some(&location) {
+            self.record(&LocationEntry::Place(*identity, location.clone()));
+            lock(&self.locations).insert(*identity, location);
+        }
+    }
+
+    /// Records the locations of a directory's entries after a read of it.
+    pub(crate) fn listed(&self, parent: Identity, entries: &[Identified]) {
+        let mut locations = lock(&self.locations);
+        for entry in entries {
+            locations.insert(entry.identity, Location { parent, name: entry.name.clone() });
+        }
+    }
+
+    /// Removes an object's location, since the object is not there.
+    pub(crate) fn remove_location(&self, identity: &Identity) {
+        lock(&self.locations).remove(identity);
+    }
+
+    /// Whether an object is known to be gone.
+    pub(crate) fn is_gone(&self, identity: &Identity) -> bool {
+        lock(&self.searches).is_gone(identity)
+    }
+
+    /// Keeps the location of an object that is being dropped.
+    pub(crate) fn remember<P: Platform>(&self, inode: &Arc<Inode<P>>) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        match inode.state().location.take() {
+            Some(location) => lock(&self.locations).insert(inode.identity, location),
+            None => self.note_lost_location(),
+        }
+    }
+
+    /// Records the loss of an object's last name: walks need not look for the object.
+    pub(crate) fn remember_gone(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_gone(*identity);
+            self.record(&LocationEntry::Gone(*identity));
+        }
+    }
+
+    /// An object came into memory.
+    pub(crate) fn met(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_found(identity);
+        }
+    }
+
+    /// An object, in memory or not, has a new name.
+    pub(crate) fn relocate<P: Platform>(&self, table: &Table<P>, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        match table.get(identity) {
+            Some(inode) => self.found_at(&inode, location),
+            // It was dropped, with its location remembered already.
+            None => self.seen_at(identity, location),
+        }
+    }
+
+    /// A directory was moved: a walk may miss its contents.
+    pub(crate) fn carried(&self) {
+        self.moves.carried.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// How often directories were moved.
+    pub(crate) fn carried_count(&self) -> u64 {
+        self.moves.carried.load(Ordering::SeqCst)
+    }
+
+    /// An object has lost a location that a walk gave it.
+    pub(crate) fn note_lost_location(&self) {
+        self.moves.lost.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn sight(&self) -> LocationEpoch {
+        LocationEpoch { lost: self.moves.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
+    }
+
+    /// Makes walks look for an object until the returned value is dropped.
+    pub(crate) fn want(&self, identity: Identity) -> WantedObject<'_> {
+        let mut searches = lock(&self.searches);
+        *searches.wanted.entry(identity).or_insert(0) += 1;
+        WantedObject { known_locations: self, identity, begun: searches.begun }
+    }
+
+    /// The objects wanted at this moment.
+    pub(crate) fn wanted(&self) -> BTreeSet<Identity> {
+        lock(&self.searches).wanted.keys().copied().collect()
+    }
+
+    /// Counts a walk that begins, and returns its number.
+    pub(crate) fn begin_walk(&self) -> u64 {
+        let mut searches = lock(&self.searches);
+        searches.begun += 1;
+        searches.begun
+    }
+}
