@@ -14,7 +14,7 @@ pub(crate) struct PermittedCircle {
 pub(super) const KEPT: &[PermittedCircle] = &[
     PermittedCircle {
         name: "laboratory/experiments",
-        files: &["classes", "classes/page"],
+        files: &["classes", "classes/html"],
         reason: "the page is drawn from the result that the experiment declares and hands to it",
     },
     PermittedCircle {
@@ -29,7 +29,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "laboratory/experiments",
-        files: &["govern", "govern/measured", "govern/page", "govern/simulated"],
+        files: &["govern", "govern/html", "govern/measured", "govern/simulated"],
         reason: "the root declares the races, which its parts run and draw",
     },
     PermittedCircle {
@@ -44,7 +44,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "writeback_real/burst",
             "writeback_real/direct",
             "writeback_real/full_speed",
-            "writeback_real/page",
+            "writeback_real/html",
             "writeback_real/small_sync",
         ],
         reason: "the root declares the contenders and runs each race with them",
@@ -99,7 +99,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/command",
-        files: &["stat", "stat/law", "stat/waits"],
+        files: &["stat", "stat/policy_figures", "stat/waits"],
         reason: "the root declares the report, and its parts print theirs",
     },
     PermittedCircle {
@@ -139,9 +139,9 @@ pub(super) const KEPT: &[PermittedCircle] = &[
             "writeback/complete",
             "writeback/driver",
             "writeback/flusher",
+            "writeback/recycled",
             "writeback/requests",
             "writeback/round_tasks",
-            "writeback/spare",
             "writeback/turn",
         ],
         reason: "a flusher's turn makes requests, whose ends go back to the flusher",
@@ -163,7 +163,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/linux",
-        files: &["device", "device/file", "device/file/spare", "device/flight", "device/turns"],
+        files: &["device", "device/file", "device/file/spare_descriptors", "device/flight", "device/turns"],
         reason: "a file of a device starts flights, and a flight ends in its file",
     },
     PermittedCircle {
@@ -171,11 +171,11 @@ pub(super) const KEPT: &[PermittedCircle] = &[
         files: &[
             "host",
             "host/climb",
+            "host/containment",
             "host/filesystems",
             "host/identity",
             "host/journal",
             "host/marks",
-            "host/place",
             "host/start",
         ],
         reason: "the root declares the tree; its start makes the parts, and each part acts on the tree",
@@ -269,7 +269,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "world/simulator",
-        files: &["disk", "disk/changing", "disk/fault", "disk/service", "disk/state"],
+        files: &["disk", "disk/changing", "disk/fault", "disk/foreign", "disk/service", "disk/state"],
         reason: "a disk's service changes its state, and the state serves requests",
     },
     PermittedCircle {
