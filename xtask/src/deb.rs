@@ -1,6 +1,6 @@
 //! The Debian packages: `afflux` and `afflux-lab`.
 //!
-//! Owns: which files are in each and where, what it depends on, its control data.
+//! Owns: the files of each package with their places, its dependencies, its control data.
 //! Does not own: the files of `packaging/`; manuals and completions, which each command writes itself.
 //! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
 //! the build's folder.
@@ -21,7 +21,8 @@ const PROFILE: &str = "dist";
 
 /// Directories of an installed system, relative to its root.
 const MANUALS: &str = "usr/share/man/man1";
-/// Of each shell: the directory of its completions, and what stands before and after the command's name.
+/// For each shell: the directory of its completions, and the parts of a file's name before and after the command's
+/// name.
 const COMPLETIONS: [(&str, &str, &str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions", "", ""),
     ("zsh", "usr/share/zsh/vendor-completions", "_", ""),
@@ -38,12 +39,12 @@ struct Package {
     name: &'static str,
     /// The crate of the program.
     krate: &'static str,
-    /// What is copied as it is: from where in the repository, to which directory of the system, under which name.
+    /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
     files: &'static [(&'static str, &'static str, &'static str)],
     /// Files that a user changes, and an upgrade leaves alone.
     conffiles: &'static str,
     scripts: &'static [&'static str],
-    /// Control fields behind those that all packages have.
+    /// Control fields that follow the fields of all packages.
     fields: &'static str,
 }
 
@@ -215,7 +216,7 @@ fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the mask of whoever builds: all can read everything, the owner alone can write.
+/// Sets permissions that do not depend on the builder's umask: all users can read every file, only the owner can write.
 fn readable(tree: &Path) -> Result<()> {
     for path in below(tree)? {
         let mode = fs::metadata(&path)?.permissions().mode();

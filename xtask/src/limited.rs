@@ -1,9 +1,9 @@
 //! Runs test programs with a time limit.
 //!
-//! Owns: the time that a program may take, its end when that is over, what is said of it then.
-//! Does not own: which programs run: cargo starts each through this one.
-//! Invariants: the program's exit code is this one's. A program that takes longer is killed, named, and counts as failed.
-//! What a program prints is passed on as it comes, so that it is all there when the program is killed.
+//! Owns: the time limit of a program, the kill after the limit, the report about a killed program.
+//! Does not own: the choice of programs: cargo starts each program through this task.
+//! Invariants: the task exits with the program's exit code. A program that exceeds the limit is killed, named, and
+//! counts as failed. The task passes output on as it comes, so that a killed program's output is complete.
 
 mod last_words;
 mod running;
@@ -20,11 +20,12 @@ use anyhow::{Context, Result};
 
 use running::Running;
 
-/// The longest takes a few minutes on two quiet cores. A test that hangs is not to keep a machine for longer.
+/// The longest program takes a few minutes on two quiet cores. A test that hangs must not keep a machine for longer.
 const LIMIT: Duration = Duration::from_secs(12 * 60);
-/// Between two looks whether it has ended.
+/// Interval between two checks whether the program has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How long the rest of its output may take after its end. A process that it left behind may have the pipe, too.
+/// How long the rest of a program's output may take after the program's end. A process that the program left behind may
+/// keep the pipe open.
 const REST_MAX: Duration = Duration::from_secs(2);
 /// The exit code of a program that was killed, as of timeout(1).
 const KILLED: u8 = 124;
@@ -45,7 +46,8 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode> {
     within(LIMIT, words, std::io::stdout(), &mut std::io::stderr())
 }
 
-/// Passes the program's standard output on to `output`, and says on `notes` that it was killed and what it was doing.
+/// Runs the program and passes its standard output on to `output`. After the limit, kills the program and writes its
+/// last state to `notes`.
 fn within(
     limit: Duration,
     words: &[String],
@@ -82,7 +84,8 @@ fn kill(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// A thread passes the output on. The answer says when it has passed on all of it.
+/// Starts a thread that passes the output on. The receiver disconnects when the thread has passed all of the output on,
+/// or cannot write.
 fn pass_on(mut from: ChildStdout, mut to: impl Write + Send + 'static, running: Arc<Mutex<Running>>) -> Receiver<()> {
     let (ended, passed_on) = channel();
     thread::spawn(move || {
@@ -99,7 +102,7 @@ fn pass_on(mut from: ChildStdout, mut to: impl Write + Send + 'static, running: 
     passed_on
 }
 
-/// The thread sends nothing: it drops its end.
+/// The thread sends no message: it drops its sender.
 fn wait_for_rest(passed_on: &Receiver<()>) {
     let _ = passed_on.recv_timeout(REST_MAX);
 }

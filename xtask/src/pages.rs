@@ -1,7 +1,7 @@
 //! Checks pages in a real browser.
 //!
-//! Owns: which pages, where pictures of them go.
-//! Does not own: what a good page is (`tests/page-check`), the pages of the tests.
+//! Owns: the choice of pages, the folder of their pictures.
+//! Does not own: the criteria of a good page (`tests/page-check`), the pages of the tests.
 //! Invariants: every page is looked at before the first fault ends the run.
 
 use std::process::Command;

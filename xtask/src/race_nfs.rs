@@ -1,7 +1,7 @@
-//! The race with nfs-ganesha: built, run in a network of its own, its table put into notebook/nfs.md.
+//! Builds the race with nfs-ganesha, runs it in its own network namespace, and puts the table into notebook/nfs.md.
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
-//! Does not own: what is raced and how (`tests/nfs-check/src/race`), how a table gets into its document (`measured`).
+//! Does not own: the race itself (`tests/nfs-check/src/race`), the replacement of a table in a document (`measured`).
 //! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick
 //! run, and one of some cases, changes no document. The servers and the port mapper end with the namespaces.
 

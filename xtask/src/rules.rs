@@ -31,7 +31,7 @@ Each test fails if its rule is broken. Numbers are those of the invariants in `A
 /// Lines after a comment within which its test begins.
 const TEST_WITHIN: usize = 12;
 
-/// A comment that names a rule, and what it stands at.
+/// A comment that names a rule, for a test or for a whole file.
 struct Marker {
     rule: String,
     kept_in: String,
@@ -46,7 +46,7 @@ pub(crate) struct Fault {
     pub(crate) text: &'static str,
 }
 
-/// What the rows are made of: the rule's number and text, with its places and tests.
+/// The places and tests of a rule; its number and text are the row's key.
 #[derive(Default)]
 struct Row {
     kept_in: Vec<String>,

@@ -1,6 +1,6 @@
 //! Tests that were skipped in a run.
 //!
-//! Owns: the file that the tests write them to, the reasons that a gate takes.
+//! Owns: the file to which the tests write their skips, the reasons that a gate accepts.
 //! Does not own: the line of a test (`afflux_scratch::skipped!`).
 //! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table.
 
@@ -12,11 +12,11 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-/// A reason that a gate takes: this machine, or any, cannot have what the test needs.
+/// A reason that a gate accepts: this machine, or any machine, cannot have a thing that the test needs.
 struct Excused {
-    /// What the reason of the skipped test contains.
+    /// A part of the skipped test's reason.
     reason: &'static str,
-    /// Why no gate asks for it.
+    /// Why a gate accepts the reason.
     because: &'static str,
 }
 

@@ -81,7 +81,7 @@ fn written(path: &str) -> Result<String> {
     std::fs::read_to_string(repository::root().join(path)).context(path.to_owned())
 }
 
-/// What cargo knows about the workspace's packages, without their dependencies' own.
+/// Cargo's metadata of the workspace's packages, without packages of other projects.
 fn metadata() -> Result<serde_json::Value> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

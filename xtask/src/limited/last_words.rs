@@ -1,12 +1,12 @@
-//! What a process is doing, as the kernel tells it.
+//! The state of a process, as the kernel reports it.
 //!
-//! Owns: which of `/proc` is read, and how it is said. Does not own: the process.
-//! Invariants: each file that cannot be read is left out; a thread that ends meanwhile, too.
+//! Owns: the choice of files in `/proc`, the form of the report. Does not own: the process.
+//! Invariants: the report omits each file that cannot be read, and each thread that ends meanwhile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Processes below processes that are told, at most.
+/// The report has descendants of the process to this depth.
 const DEPTH_MAX: usize = 4;
 
 /// Lines about each thread of a process, and of the processes that it started. The harness gives a test's thread the
@@ -40,7 +40,7 @@ fn threads(process: u32) -> Vec<PathBuf> {
     threads
 }
 
-/// A thread's name, its state, where it waits in the kernel, and its system call with that call's arguments.
+/// A thread's name and state, its wait channel in the kernel, its system call with arguments, and its kernel stack.
 fn thread_line(thread: &Path) -> String {
     let state = file(thread, "stat").rsplit_once(") ").map(|(_, rest)| rest[..1].to_owned()).unwrap_or_default();
     let stack = file(thread, "stack")

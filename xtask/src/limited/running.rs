@@ -1,4 +1,4 @@
-//! Which tests of a program take long, told by what the program prints.
+//! Finds the tests that take long, in the output of their program.
 //!
 //! Owns: the names. Does not own: the output.
 //! Invariants: the standard library's test harness says `test NAME has been running for over 60 seconds`, and when a test

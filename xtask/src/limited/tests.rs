@@ -1,6 +1,6 @@
 use super::*;
 
-/// What was said, shared with the thread that writes it.
+/// The written bytes, shared with the thread that writes them.
 #[derive(Clone, Default)]
 struct Said(Arc<Mutex<Vec<u8>>>);
 
@@ -20,7 +20,7 @@ impl Write for Said {
     }
 }
 
-/// The exit code, what was passed on, and what was noted.
+/// The exit code, the output that was passed on, and the notes.
 fn ran(limit: Duration, words: &[&str]) -> (ExitCode, String, String) {
     let words = words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let (output, mut notes) = (Said::default(), Said::default());

@@ -1,6 +1,6 @@
 //! Imports within a crate run one way: no circle between its files.
 //!
-//! Owns: what a circle is.
+//! Owns: the definition of a circle.
 //! Does not own: edges between crates (`imports`), the circles that are kept (`kept`), the file that a path leads to
 //! (`modules`).
 //! Invariants: a circle that is not in the table is a violation, and so is a row without its circle. Tests and models
@@ -64,7 +64,7 @@ fn circles(files: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<&str>> {
     files.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
-/// What can be reached from a file, itself only by a circle.
+/// The files that imports reach from a file. The file itself is among them only if a circle leads back to it.
 fn reachable<'a>(files: &'a BTreeMap<String, BTreeSet<String>>, from: &str) -> BTreeSet<&'a str> {
     let mut found = BTreeSet::new();
     let mut left: Vec<&str> = files[from].iter().map(String::as_str).collect();

@@ -1,6 +1,6 @@
 //! Rules about documents.
 //!
-//! Owns: what in a document is a path of this repository.
+//! Owns: the test whether a text in a document is a path of this repository.
 //! Does not own: generated documents (`docs`).
 //! Invariants: text in backticks that could not be a path of this repository is left alone.
 

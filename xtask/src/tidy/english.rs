@@ -1,7 +1,7 @@
-//! How comments and documents read, measured for each tree; a tree may not get worse.
+//! Measures the English of comments and documents in each tree; a tree may not get worse.
 //!
-//! Owns: the trees, the three figures of each, the goals, the list of trees that are above them yet.
-//! Does not own: what a sentence is (`sentences`), which sentence is hard (`hard`).
+//! Owns: the trees, the three figures of each, the goals, the list of trees that are still above their goals.
+//! Does not own: the division into sentences (`sentences`), the test for hard sentences (`hard`).
 //! Invariants: a figure above its goal is at most the one in the list. Renewing the list raises none of its figures.
 
 mod hard;
@@ -24,7 +24,7 @@ pub(super) const LIST: &str = "xtask/english.txt";
 
 const RULE: &str = "english";
 
-/// What is counted, in the order of the figures.
+/// The kinds of hard sentences, in the order of the figures.
 const KINDS: [&str; 3] = ["sentences longer than 30 words", "sentences with a headless clause", "stacks of pronouns"];
 
 /// At most so many of 1,000 sentences, in tenths.
@@ -40,7 +40,7 @@ type Figures = [u64; 3];
 /// The trees of the list with their figures.
 type Listed = BTreeMap<String, Figures>;
 
-/// What a tree has.
+/// The number of a tree's sentences, and of its hard sentences of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Count {
     sentences: u64,
@@ -118,7 +118,7 @@ fn tenths(figure: u64) -> String {
     format!("{}.{}", figure / 10, figure % 10)
 }
 
-/// Every tree with what its files have.
+/// Counts the sentences of each tree.
 fn counts(files: &[TextFile]) -> BTreeMap<String, Count> {
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for file in files {

@@ -23,8 +23,9 @@ struct Row {
     others: Option<&'static [&'static str]>,
 }
 
-/// `linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
-/// front ends see `volume` and `frontend` only; nobody sees `command`, `lab` or `checker`. Tests of a front end need a world to run in, so they may see one.
+/// `linux` and `simulator` never see each other, and `simulator` does not see the workloads that run in it. Front ends
+/// see `volume` and `frontend` only. No crate sees `command`, `lab` or `checker`. The tests of a front end may see a
+/// world to run in.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
     Row {
@@ -97,7 +98,7 @@ const TABLE: &[Row] = &[
         ours_in_tests: &["budget", "linux-policies", "page-check", "scratch"],
         others: None,
     },
-    // It is what everything else is built by, so that it is built in seconds.
+    // Each `cargo xtask` builds this crate first, so the build must take seconds only.
     Row { name: "xtask", ours: &["scratch"], ours_in_tests: &[], others: Some(&["anyhow", "serde_json"]) },
 ];
 

@@ -1,7 +1,7 @@
 //! The modules of a crate, and the file that a path leads to.
 //!
-//! Owns: which file is which module, the names that `use` brings into it, how a path is followed.
-//! Does not own: what a circle is (`circles`), the reading of Rust (`lexer`).
+//! Owns: the module of each file, the names that `use` brings into a module, the way from a path to a file.
+//! Does not own: circles (`circles`), the reading of Rust (`lexer`).
 //! Invariants: a path is followed through the files that only pass its name on, to the file that declares the name. A path
 //! that leaves the crate leads nowhere. Every search ends: it takes at most [`STEPS_MAX`] names.
 
@@ -23,10 +23,10 @@ pub(super) type Place<'a> = Vec<&'a str>;
 /// A file without tests.
 #[derive(Default)]
 struct Module<'a> {
-    /// What `use` brings in, by its name there; `*` stands for all names.
+    /// Each name that `use` brings into the file, with its path; `*` stands for all names.
     brought: Vec<(&'a str, Vec<&'a str>)>,
     declared: BTreeSet<&'a str>,
-    /// Paths that the code follows; those that are only passed on are not among them.
+    /// Paths that the file's own code uses, without paths that the file only passes on.
     followed: Vec<Vec<&'a str>>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Modules<'a> {
             return Some(at.to_vec());
         }
         if let Some((_, path)) = module.brought.iter().find(|(name, _)| name == first) {
-            // `use x;` of another crate has the name of what it names.
+            // A path that begins with the name itself leaves the crate, as in `use x;`.
             return (path.first() != Some(first)).then(|| self.led(at, &[path, after].concat(), steps)).flatten();
         }
         let globs = module.brought.iter().filter(|(name, _)| *name == "*");

@@ -1,6 +1,6 @@
 //! A rule that is broken somewhere.
 
-/// Where a rule is broken, which, and what to do instead.
+/// A broken rule: its place, its name, and a text for the developer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     /// A path with a line, or a crate edge.

@@ -49,7 +49,7 @@ const PRONOUNS: &[&str] = &[
 /// Pronouns of two words.
 const PAIRS: &[[&str; 2]] = &[["so", "much"], ["so", "many"], ["the", "same"], ["the", "former"], ["the", "latter"]];
 
-/// What a sentence is.
+/// The kinds that a sentence is of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Kinds {
     pub(super) is_long: bool,
@@ -57,7 +57,7 @@ pub(super) struct Kinds {
     pub(super) is_stack: bool,
 }
 
-/// The kinds of a sentence.
+/// Finds the kinds of a sentence.
 pub(super) fn kinds(sentence: &str) -> Kinds {
     let count = word_count(sentence);
     let lower = sentence.to_lowercase();
@@ -77,11 +77,11 @@ pub(super) fn word_count(sentence: &str) -> usize {
     runs.filter(|run| run.contains(|letter: char| letter.is_ascii_alphabetic())).count()
 }
 
-/// A word with what stands between it and the word before.
+/// A word, with the text between the previous word and this word.
 struct Word<'a> {
     between: &'a str,
     text: &'a str,
-    /// What stands after it, to the sentence's end.
+    /// The rest of the sentence.
     after: &'a str,
 }
 
