@@ -1,7 +1,7 @@
 //! The command line.
 //!
 //! Owns: subcommands, flags, their help with an example each.
-//! Does not own: what values mean.
+//! Does not own: the meaning of values.
 
 #[cfg(test)]
 mod tests;

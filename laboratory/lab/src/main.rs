@@ -1,8 +1,8 @@
 //! The `afflux-lab` command.
 //!
-//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use).
-//! Does not own: simulated machines, workloads and experiments; it wires the crates that do, and nobody imports it.
-//! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
+//! Owns: the choice of the subcommand, the exit code (0 done, 1 failed, 2 wrong use).
+//! Does not own: simulated machines, workloads and experiments. It connects the owners' crates. No crate imports `lab`.
+//! Invariants: an error names the operation that failed, its object, and the next step. Bad input causes no panic.
 #![forbid(unsafe_code)]
 
 mod args;

@@ -1,8 +1,9 @@
 //! `afflux-lab simulate`: predicts how jobs would run on another machine.
 //!
 //! Owns: the order: describe the run, run it, show it; the conditions for failure.
-//! Does not own: the machine and its figures (the simulator); reading the request (`description`); the looks of figures
-//! (`text`, `comparison`, `json`, `html`, and the crate `report`); the destination of pages and events (`destination`).
+//! Does not own: the machine and its figures (the simulator); the reading of the request (`description`); the
+//! destination of pages and events (`destination`). The modules `text`, `comparison`, `json`, `html`, and the crate
+//! `report` own the looks of figures.
 //! Invariants: every check of the input comes before the run; the output says that it was simulated. A run that is cut
 //! shows its figures so far, and the command fails.
 
@@ -51,7 +52,7 @@ struct PageInputs {
     replayed: Vec<String>,
 }
 
-/// What the user named.
+/// The inputs of a run, as the user named them.
 struct NamedInputs<'a> {
     /// Job files and built-in workloads.
     jobs: &'a [String],

@@ -87,7 +87,7 @@ pub(super) fn page(runs: &[Run], asked: &PageInputs) -> String {
     page.html(&format!("afflux {}, simulate on {on}; {identity}", env!("CARGO_PKG_VERSION")))
 }
 
-/// Small multiples: for each quantity one plot a policy, one below the other, on the same axes.
+/// Small multiples: for each quantity a column with a plot of each policy, on the same axes.
 fn plots_of(page: &mut HtmlPage, runs: &[Run]) {
     let named = |run: &Run| if runs.len() == 1 { String::new() } else { run.policy.clone() };
     let shared = Shared::of(runs);
@@ -267,7 +267,7 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
 }
 
 /// The accepted bytes and the disk's own. A cache accepts bytes far faster than a disk writes them, and a disk may have
-/// a short peak: the axis ends where the disk's usual rate is still visible, and the note gives the peak.
+/// a short peak. The axis therefore ends where the disk's usual rate is still visible, and the note gives the peak.
 fn throughput(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Plot {
     let [accepted, written, read] = RATES.map(|of| curves::rate(device, of));
     let top = TIMES_THE_DISK * shared.disk;

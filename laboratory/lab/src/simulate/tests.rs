@@ -18,7 +18,7 @@ fn operation(bytes: u64, ops: u64, elapsed_ns: u64, ns: u64) -> OperationOutcome
     OperationOutcome { bytes, ops, elapsed_ns, latency, slowest: None }
 }
 
-/// One job that writes and syncs, one group of readers that failed once, on a disk of 25 MB/s.
+/// A run on a disk of 25 MB/s: a job writes and syncs, a group of readers fails once, and a job is idle.
 pub(super) fn run() -> Run {
     let waits = CallWaits { pause_ns: 0, elevator_ns: 900_000_000, queue_ns: 300_000_000, disk_ns: 40_000_000 };
     let slowest = Some(SlowestCall { at_ns: 9 * SECOND, took_ns: 1_440_000_000, waits });

@@ -1,11 +1,11 @@
-//! The text of docs/counters.md: counters, what is said of devices and of NFS, events.
+//! The text of docs/counters.md: counters, gauges of devices and of NFS, events.
 
 use std::fmt::Write as _;
 
 use afflux_engine::counters::COUNTERS;
 use afflux_engine::policy::FigureInfo;
 
-/// What `afflux stat --json` says of a device; a test of the command asks for each by name.
+/// A device's gauges in `afflux stat --json`; a test of the command asks for each by name.
 const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ("name", "", "As `afflux set --device` takes it."),
     ("described", "", "How it is attached, read and written."),
@@ -94,7 +94,7 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What `afflux trace --json` says; a test of the command asks for each by name.
+/// The events of `afflux trace --json`; a test of the command asks for each by name.
 const EVENTS: &[(&str, &str, &str)] = &[
     (
         "pause_begins",
@@ -134,7 +134,7 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ("lost", "`events`", "So many events are missing here, of all devices: they came faster than they were read."),
 ];
 
-/// What `afflux stat --json` says of the NFS front end; a test of the command asks for each by name.
+/// The gauges of the NFS front end in `afflux stat --json`; a test of the command asks for each by name.
 const NFS_GAUGES: &[(&str, &str, &str)] = &[
     ("connections", "connections", "Open now."),
     ("connections_max", "connections", "How many there may be: 1,024, or fewer with a low limit on descriptors."),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use afflux_engine::settings::{Acts, KnobInfo, KnobTable, Scope};
 
-/// Whose knobs there are: the table, where it stands, and what it takes for its knobs to be there.
+/// The owners of knobs: the table, the file that declares it, and a sentence on where its knobs exist.
 const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (&afflux_engine::settings::KNOBS, "product/engine/src/settings.rs", "Always there."),
     (&afflux_volume::KNOBS, "product/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),

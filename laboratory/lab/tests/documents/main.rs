@@ -1,4 +1,4 @@
-//! The documents that are generated from tables: each file is what the tables give now.
+//! The documents that are generated from tables: each file has the present text of its tables.
 //!
 //! `AFFLUX_RENEW_DOCS=1` writes the files that differ; `cargo xtask docs` sets it.
 #![forbid(unsafe_code)]

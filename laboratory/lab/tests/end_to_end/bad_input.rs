@@ -1,4 +1,4 @@
-//! Wrong use: refused with exit code 2, the value and what is allowed.
+//! Wrong use: the command exits with code 2, and names the value and the permitted values.
 
 use crate::command::{Scratch, run, text};
 

@@ -1,4 +1,4 @@
-//! Traces that are replayed: what a server recorded, and block traces of others, good and bad.
+//! Replays of traces: recordings of a server, and block traces of other programs, valid and invalid.
 
 use std::fs;
 
