@@ -1,8 +1,9 @@
 //! Measures the server as its clients see it: 1 GiB in and out in sequence, and steady loads of small calls.
 //!
-//! Starts `afflux serve` on a directory below the current one (or below the one given), talks to it over loopback with
-//! one client, and prints rates, the server's CPU time and its peak memory. Before any measurement, writes fill the
-//! cache once, so that no measured call touches memory for the first time. `--quick` uses 64 MiB and short loads.
+//! Starts `afflux serve` on a directory below the current one (or below the one given), and talks to the server over
+//! loopback with one client. Prints rates, the server's CPU time and its peak memory. Before any measurement, writes
+//! fill the cache once, so that no measured call touches memory for the first time. `--quick` uses 64 MiB and short
+//! loads.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::io::{BufRead, BufReader};

@@ -4,8 +4,8 @@
 //! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers
 //! with dirty pages of it (`servers`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
-//! flushed. The disk is called safe only if none of its file systems is mounted any more, no process has any of its
-//! files open, and the kernel has no claim on it.
+//! flushed. The disk is called safe only if none of its file systems is mounted any more, and no process has any of its
+//! files open. The kernel must have no claim on the disk either.
 
 mod holders;
 mod servers;

@@ -1,13 +1,13 @@
-//! The knobs of what the command puts together.
+//! The knobs of the crates that the command puts together.
 //!
-//! Owns: whose tables a server has, and whose a simulation; the list of knobs for people.
-//! Does not own: any knob; what policies bring (`Needs::knobs`), which the engine adds by itself.
-//! Invariants: a knob that can be set is one that somebody here obeys.
+//! Owns: the choice of the tables for a server, the list of knobs for people.
+//! Does not own: the knobs; the tables that policies bring (`Needs::knobs`), which the engine adds by itself.
+//! Invariants: a part of the server obeys each knob that a user can set.
 
 use afflux_engine::settings::{KnobError, KnobTable, Settings};
 use afflux_report::{listing, units};
 
-/// Above the engine: what serves its files.
+/// The tables of the layers above the engine.
 const ABOVE: [&KnobTable; 2] = [&afflux_volume::KNOBS, &afflux_nfs::KNOBS];
 
 /// The knobs of `serve`, at their defaults: with those of our own policy, whether or not it is in force.
@@ -15,7 +15,7 @@ pub(crate) fn of_server() -> Settings {
     Settings::with(ABOVE.into_iter().chain([&afflux_budget::KNOBS]))
 }
 
-/// The knob of `serve` that somebody means, by the name that it has in its table.
+/// Finds the knob of `serve` that the user named, and returns the table's name for the knob.
 pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     let settings = of_server();
     settings.named(name).map(|knob| settings.info(knob).name)

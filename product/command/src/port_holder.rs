@@ -18,7 +18,7 @@ pub(crate) struct Holder {
     pub(crate) program: String,
 }
 
-/// The program that keeps others from listening at `wanted`, as far as this user can see it.
+/// The program that occupies the address `wanted`, as far as this user can see.
 pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> =

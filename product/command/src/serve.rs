@@ -77,8 +77,8 @@ const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 /// after a minute, impatient ones earlier.
 const UNREAD_NS: u64 = 15 * Nanos::SECOND;
 
-/// Interval of the upkeep of unused files. It frees the space of files that others have deleted, and closes written
-/// programs, so that the host can run them.
+/// Interval of the upkeep of unused files. The upkeep frees the space of files that other programs have deleted. It
+/// also closes written programs, so that the host can run them.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 /// The note at the start of a server with `--async-metadata`.

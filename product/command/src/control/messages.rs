@@ -472,7 +472,7 @@ pub(crate) struct NfsGauges {
     pub(crate) request_bytes: u64,
     /// Connections that wait until others hold less.
     pub(crate) waiting_for_room: u64,
-    /// Closed because their peers were idle while other connections waited for the memory that they held.
+    /// Closed because an idle peer's connection held memory for which other connections waited.
     pub(crate) closed_stalled: u64,
     /// Reset because there was no room for 15 s to receive their peers' data.
     pub(crate) closed_unread: u64,

@@ -81,9 +81,9 @@ impl Directory {
         Ok(Self { fd, path: path.to_path_buf() })
     }
 
-    /// Opens a directory that the user has named, if other users cannot replace this user's files in it. Its group may
-    /// be able to: on many hosts each user has a group of their own. The owner of a socket and of its listener is
-    /// checked in any case.
+    /// Opens the directory that the user has named. Refuses a directory of a stranger, and a directory in which every
+    /// user can replace files. The directory's group may be able to replace files: on many hosts each user has a group
+    /// of their own. The owner of a socket and of its listener is checked in any case.
     pub(super) fn named(path: &Path) -> Result<Self, String> {
         let shown = output::shown(path.display());
         let failed = |errno: Errno| format!("{shown}: {errno}");
@@ -163,7 +163,7 @@ impl Directory {
     /// Listens at `name`; only this user can connect, from the start.
     pub(super) fn listen(&self, name: &OsStr) -> io::Result<(Identity, UnixListener)> {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        // `bind` makes the file with these permissions, so that nobody can connect before they are set.
+        // `bind` makes the file with the socket's permissions, so that no other user can connect at any time.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         bind(&socket, &SocketAddrUnix::new(self.path.join(name))?)?;
         let made = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;

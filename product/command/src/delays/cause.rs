@@ -23,7 +23,7 @@ const BUSY_PERCENT: u64 = 80;
 const NAME_CALLS: [&str; 8] =
     ["nfs_create", "nfs_mkdir", "nfs_symlink", "nfs_mknod", "nfs_remove", "nfs_rmdir", "nfs_rename", "nfs_link"];
 
-/// What was seen of a server for a while.
+/// Two reports of a server, and the looks at the server after the first report.
 pub(super) struct Seen {
     pub(super) before: Report,
     pub(super) now: Report,

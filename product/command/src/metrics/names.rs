@@ -2,8 +2,8 @@
 //!
 //! Owns: the tables. Those of the engine's counters follow from the table of counters.
 //! Does not own: the values.
-//! Invariants: names follow Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after that of
-//! a counter. docs/live.md lists all of them, and the example dashboard uses only these (tests).
+//! Invariants: names follow Prometheus' conventions: base units (seconds, bytes), the unit last, `_total` after the
+//! unit of a counter. The page docs/live.md lists all names, and the example dashboard uses no other name (tests).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

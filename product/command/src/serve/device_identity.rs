@@ -1,10 +1,10 @@
 //! The identity by which a server recognizes a device after a restart.
 //!
-//! It combines all facts that the host reports: the id of the file system, the disk's own names, its size. Any one
-//! alone may be shared: images of a file system have its UUID, sticks of one series have the same model and size, and
-//! names such as `sda` go to the first disk plugged in. A false match is expensive: with the prices of a fast disk, a
-//! slow one owes far more than its budget before the error shows. A missed match costs the first second. So a change in
-//! any of these facts makes another device, as formatting does.
+//! It combines all facts that the host reports: the id of the file system, the disk's own names, its size. Two devices
+//! may share any single fact. Images of a file system have its UUID, and sticks of one series have the same model and
+//! size. Names such as `sda` go to the first disk plugged in. A false match is expensive: with the prices of a fast
+//! disk, a slow one owes far more than its budget before the error shows. A missed match costs the first second. So a
+//! change in any of these facts makes another device, as formatting does.
 //!
 //! Owns: the choice of facts.
 //! Does not own: the state kept for a device (`kept_prices`).

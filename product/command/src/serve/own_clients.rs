@@ -26,7 +26,7 @@ pub(super) fn are_served(listen: IpAddr, asked: LockMemory) -> bool {
     }
 }
 
-/// Sets this thread and its future threads up so that their allocations do not make the kernel write dirty pages, and
+/// Sets this thread and its future threads up so that their allocations do not make the kernel write dirty pages. Also
 /// locks the program's memory, each page from its first use on. Later allocations are not locked, since the allocator
 /// could not give them back. Returns whether memory can be locked. The host may refuse the first setting, which takes a
 /// privilege; locked memory then has to be enough.

@@ -1,8 +1,8 @@
 //! A server's upkeep: it saves the disks' prices, and reports devices that hang and many small files.
 //!
 //! Owns: the thread, when it looks.
-//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), what many small files are
-//! (`small_files`).
+//! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), the test for many small
+//! files (`small_files`).
 //! Invariants: only the server's end waits for it, for one look at most. A failure to save is reported once.
 
 use std::collections::BTreeMap;

@@ -186,7 +186,7 @@ impl DeviceRow {
             _ => (self.dirty_bytes, self.dirty_limit_bytes),
         };
         let is_failing = self.stalled_ns.is_some() || self.files_failed > 0;
-        // A device that is written at its speed owes about its budget; above it by a tenth it owes too much.
+        // A device that is written at full speed owes about its budget. A tenth above the budget is too much.
         let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
         if is_failing { Load::Over } else { by_debt }
     }

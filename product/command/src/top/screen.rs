@@ -20,7 +20,7 @@ const TABLE_MIN: usize = 2;
 const TITLE: Style = Style::new().add_modifier(Modifier::REVERSED);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// The keys, and what the screen means.
+/// The keys, and the meaning of colours and columns.
 const KEYS: &str = "\
 q   quit
 s   sort clients and files by bytes written, by time waited, or by name

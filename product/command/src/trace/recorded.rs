@@ -2,8 +2,7 @@
 //!
 //! Owns: writing and reading the file, calls as lines.
 //! Does not own: the format (`afflux_frontend::trace`), recording (the server).
-//! Invariants: a file that was not written to its end lacks its last record, and every reader refuses it. Losses are
-//! reported.
+//! Invariants: an incomplete file lacks the last record, and every reader refuses the file. Losses are reported.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

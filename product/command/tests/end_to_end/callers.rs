@@ -310,7 +310,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
     connected_as(JOHN.uid, &server).mount("/private/inner").unwrap();
 }
 
-/// An address of this machine other than loopback, if there is one. A connection to it has it as its source.
+/// An address of this machine other than loopback, if the machine has one. Connections to this address come from it.
 fn own_address() -> Option<Ipv4Addr> {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     probe.connect("192.0.2.1:9").ok()?;

@@ -96,7 +96,7 @@ fn several_knobs_are_set_together_or_not_at_all() {
     let said = text(&output);
     assert!(output.status.success() && said.contains("expire_centisecs is now 500"), "{said}");
     assert_eq!(said.lines().count(), 2, "{said}");
-    // The background threshold is above the limit that it finds, and below the limit that comes after it.
+    // The background threshold is above the old limit and below the new limit.
     let output = server.ask(&["set", "dirty_background_bytes=30MB", "dirty_bytes=60MB", "--json"]);
     let values: Vec<serde_json::Value> = text(&output)
         .lines()

@@ -14,7 +14,7 @@ fn a_socket_that_listens_is_known_by_its_number() {
     }
 }
 
-/// This test listens, so that it can connect to its own process.
+/// The test listens on a socket, so that it can connect to its own process.
 #[test]
 fn a_connection_leads_to_the_process_that_was_meant() {
     let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "socket").unwrap();
