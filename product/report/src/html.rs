@@ -89,7 +89,7 @@ impl HtmlPage {
         self.body.push_str("</details>\n");
     }
 
-    /// Words with their meanings on this page, one below the other.
+    /// Words with their meanings on this page, in a column.
     pub fn words<N: AsRef<str>, M: AsRef<str>>(&mut self, words: impl IntoIterator<Item = (N, M)>) {
         self.body.push_str("<dl class=\"words\">\n");
         for (word, meaning) in words {

@@ -1,8 +1,8 @@
-//! What the commands show: tables, rows of JSON, plots, pages, failures and plain lines.
+//! The output of the commands: tables, rows of JSON, plots, pages, failures and plain lines.
 //!
 //! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`), self-contained
-//! HTML pages (`html`), what a terminal can show (`terminal`), what is printed (`output`), exit codes (`failure`),
-//! files that are read whole (`bounded_file`).
+//! HTML pages (`html`). Also owns: the abilities of a terminal (`terminal`), printing (`output`), exit codes
+//! (`failure`), files that are read whole (`bounded_file`).
 //! Does not own: the figures and the words about them; callers bring both.
 //! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML and SVG, and on its
 //! way to a terminal. A page loads nothing. The same figures give the same text.
