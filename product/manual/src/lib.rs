@@ -98,7 +98,7 @@ fn source() -> String {
 
 /// Adds the help text that follows a command's options. An unindented line that ends in a colon and precedes indented
 /// lines is a heading, such as `Examples:`. Indented lines keep their layout, but a line that is indented more than the
-/// one above is the paragraph of that one.
+/// line above is the paragraph of the line above.
 fn add_help(page: &mut Roff, help: &str) {
     let lines: Vec<&str> = help.lines().collect();
     let mut is_literal = false;
