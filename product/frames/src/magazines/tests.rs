@@ -1,5 +1,5 @@
 use std::collections::HashSet;
-use std::sync::Barrier;
+use std::sync::mpsc::channel;
 
 use super::frame_set::FrameSet;
 use super::*;
@@ -115,26 +115,29 @@ fn frames_that_other_threads_keep_aside_are_found() {
 #[test]
 fn an_idle_thread_withholds_its_hand_and_no_more() {
     let magazines = Magazines::new(FRAMES_WITH_HANDS);
-    let (filled, done) = (Barrier::new(2), Barrier::new(2));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let taken: Vec<u32> = (0..200).map(|_| single(&magazines).unwrap()).collect();
-            taken.iter().for_each(|frame| give(&magazines, *frame).unwrap());
-            filled.wait();
-            done.wait();
+    let (filled, is_filled) = channel();
+    let (done, is_done) = channel();
+    let magazines = &magazines;
+    // A thread that fails drops its ends, so the other does not wait for ever.
+    std::thread::scope(move |scope| {
+        scope.spawn(move || {
+            let taken: Vec<u32> = (0..200).map(|_| single(magazines).unwrap()).collect();
+            taken.iter().for_each(|frame| give(magazines, *frame).unwrap());
+            filled.send(()).unwrap();
+            is_done.recv().expect("the other thread has looked");
             // The next call gives up all frames: the one freed now, and those kept aside.
-            let frame = single(&magazines).expect("its own hand");
-            give(&magazines, frame).unwrap();
+            let frame = single(magazines).expect("its own hand");
+            give(magazines, frame).unwrap();
             let free = magazines.free_count();
             assert_eq!(magazines.shared.free_frames(), free);
         });
-        filled.wait();
-        while single(&magazines).is_some() {}
+        is_filled.recv().expect("the thread has filled its hand");
+        while single(magazines).is_some() {}
         let withheld = magazines.free_count();
         assert!((1..=15).contains(&withheld), "{withheld}");
-        done.wait();
+        done.send(()).unwrap();
     });
-    assert!(single(&magazines).is_some());
+    assert!(single(magazines).is_some());
 }
 
 #[test]
