@@ -118,7 +118,7 @@ fn what_was_set_is_put_back_on_sigterm_and_after_a_kill() {
     let output = tree.output(&["--restore"]);
     assert!(output.status.success() && said(&output).contains("sdb: its settings are put back"), "{}", said(&output));
     assert!(tree.is_untouched());
-    assert!(said(&tree.output(&["--restore"])).contains("Nothing is set"));
+    assert!(said(&tree.output(&["--restore"])).contains("There is nothing to put back"));
 }
 
 #[test]
