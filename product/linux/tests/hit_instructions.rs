@@ -9,7 +9,8 @@ use std::path::Path;
 use counted::{build, can_count, changes_code, check, instructions};
 
 /// Instructions from call to return of a 64-byte read hit, copy included.
-const READ_HIT: f64 = 194.0;
+// 194 before frames became single. No line of a hit changed with that; the compiler keeps four values more on the stack.
+const READ_HIT: f64 = 198.0;
 /// The same for an overwrite.
 // 232 before the nodes of indexes moved into frames of the arena.
 const OVERWRITE_HIT: f64 = 241.0;

@@ -135,7 +135,7 @@ impl Magazines {
         !self.shared.is_short() && (effort != Effort::NoRetry || self.shared.free_frames() >= self.shared.marks.low)
     }
 
-    #[inline(never)]
+    #[cold]
     fn allocate_further(&self, place: ListSlot, effort: Effort) -> Option<u32> {
         let place = place.or_settle();
         let mut frame = [0];
@@ -184,7 +184,7 @@ impl Magazines {
 
     /// Frees a frame for which there is no hand or no room in it, or when frames are few. The frames that have been in
     /// the hand and in the magazine longest make room.
-    #[inline(never)]
+    #[cold]
     fn free_further(&self, place: ListSlot, frame: u32) {
         if self.shared.is_short() {
             self.shared.give(&[frame]);
