@@ -64,14 +64,18 @@ const DEMO_CACHE: &str = "128MiB";
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
-/// Formatting, lints, then all tests (tidy is one of them), of which none may be skipped without an excuse.
-pub(crate) fn all(with_browser: bool) -> Result<()> {
+/// Formatting, lints, then all tests (tidy is one of them). With `--forbid-skips`, no test may be skipped without an excuse.
+pub(crate) fn all(options: &[&str]) -> Result<()> {
+    if let Some(unknown) = options.iter().find(|option| !["--with-browser", "--forbid-skips"].contains(*option)) {
+        bail!("ci: there is no option '{unknown}'; there are --with-browser and --forbid-skips");
+    }
+    let has = |option: &str| options.contains(&option);
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
     let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
     lints.extend(BANS_OFF);
     step("cargo", &lints)?;
-    tested(with_browser, true)
+    tested(has("--with-browser"), has("--forbid-skips"))
 }
 
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
