@@ -7,6 +7,7 @@
 //! last lines of a test run are cargo's own.
 
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use afflux_scratch::SKIPPED;
@@ -18,6 +19,7 @@ use crate::{fio_engine, limited, repository, skips};
 mod tests;
 
 /// A program that some step uses if it is installed.
+#[derive(Clone, Copy)]
 struct Tool {
     /// Its name on the path.
     program: &'static str,
@@ -35,8 +37,15 @@ const PKG_CONFIG: Tool =
 const NETWORK: Tool = Tool { program: "ip", package: "iproute2", without: "the tests over a slow network" };
 const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
 const GANESHA: Tool =
-    Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the race with another NFS server" };
-const PORT_MAPPER: Tool = Tool { program: "rpcbind", package: "rpcbind", without: "the race with another NFS server" };
+    Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the comparison with another NFS server" };
+const PORT_MAPPER: Tool =
+    Tool { program: "rpcbind", package: "rpcbind", without: "the comparison with another NFS server" };
+const XFS: Tool = Tool { program: "mkfs.xfs", package: "xfsprogs", without: "the tests on XFS" };
+const BTRFS: Tool = Tool { program: "mkfs.btrfs", package: "btrfs-progs", without: "the tests on Btrfs" };
+const EXT4: Tool =
+    Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
+const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
+const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
 /// A package of files: one of them stands for all.
 const FIO_EXAMPLES: Tool = Tool {
     program: "/usr/share/doc/fio/examples/ssd-test.fio",
@@ -55,6 +64,12 @@ const PROMTOOL: Tool = Tool {
     without: "the test that has Prometheus read the dashboard's queries",
 };
 
+/// Programs that the tests use.
+const TOOLS: &[Tool] =
+    &[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, XFS, BTRFS, EXT4, TERMINAL, PERL];
+/// A server to compare with. Its packages start services that go on running, so only a gate installs them.
+const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
+
 /// How the version of the compiler begins whose instructions the tests have budgets for.
 const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compiler");
 
@@ -71,11 +86,18 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
     }
     let has = |option: &str| options.contains(&option);
     step("cargo", &["fmt", "--all", "--check"])?;
-    step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
-    let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
-    lints.extend(BANS_OFF);
-    step("cargo", &lints)?;
+    let banning = crates_with_bans()?;
+    let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
+    step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
+    step("cargo", &[&["clippy", "--workspace", "--all-targets", "--"], BANS_OFF].concat())?;
     tested(has("--with-browser"), has("--forbid-skips"))
+}
+
+/// The packages whose folders have a `clippy.toml`, and in it bans: folder and package have one name.
+fn crates_with_bans() -> Result<Vec<String>> {
+    let paths = repository::paths()?;
+    let folders = paths.iter().filter_map(|path| path.strip_suffix("/clippy.toml"));
+    Ok(folders.filter_map(|folder| Some(format!("afflux-{}", folder.rsplit_once('/')?.1))).collect())
 }
 
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
@@ -85,15 +107,15 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
 }
 
 fn tested(with_browser: bool, is_gate: bool) -> Result<()> {
-    install_missing(&[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES])?;
+    install_missing(&[TOOLS, if is_gate { SERVERS } else { &[] }].concat())?;
     if with_browser {
         browser()?;
     }
     if let Err(error) = fio_engine::source() {
         eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
-    let tools = [NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
-    let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
+    let left_out =
+        [TOOLS, SERVERS, &[BROWSER, PROMTOOL]].concat().into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let tests = |what: &[&str]| {
         let arguments = [&["test", "--workspace", "--no-fail-fast"], what].concat();
@@ -165,9 +187,8 @@ pub(crate) fn browser() -> Result<()> {
 
 /// Installs a server to race with, if there is none.
 pub(crate) fn install_ganesha() -> Result<()> {
-    let tools = [GANESHA, PORT_MAPPER];
-    install_missing(&tools)?;
-    match tools.iter().find(|tool| !is_there(tool)) {
+    install_missing(SERVERS)?;
+    match SERVERS.iter().find(|tool| !is_there(tool)) {
         Some(tool) => bail!("{} is not there: {} goes without it", tool.program, tool.without),
         None => Ok(()),
     }
@@ -254,7 +275,9 @@ fn is_there(tool: &Tool) -> bool {
 /// Whether the path has a program of this name.
 pub(crate) fn on_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
+    // A user's path may lack the folders of programs for root.
+    let for_root = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path).chain(for_root).any(|directory| directory.join(tool).is_file())
 }
 
 fn is_root() -> Result<bool> {

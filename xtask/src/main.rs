@@ -1,8 +1,8 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci|nightly>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: the tasks themselves (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `mounted`, `deb`,
-//! `c_library`, `fio_engine`, `sanitize`).
+//! `c_library`, `fio_engine`, `sanitize`, `nightly`).
 //! Invariants: a task that finds faults prints every one and exits with 1; wrong usage exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -15,6 +15,7 @@ mod fio_engine;
 mod limited;
 mod measured;
 mod mounted;
+mod nightly;
 mod pages;
 mod race;
 mod race_nfs;
@@ -33,8 +34,8 @@ const USAGE: &str = "usage: cargo xtask <task>
                    only where there is one, or with --with-browser, which installs it
   pages [FILE...]  look at HTML pages in a real browser, by default at those of the tests, and
                    leave pictures of them in target/pictures
-  tidy [--renew]   check the rules that no compiler checks (also run by `cargo test`); --renew first lowers the
-                   figures of xtask/english.txt to what they are
+  tidy [--renew]   check the rules that no compiler checks (also run by `cargo test`); --renew first writes
+                   docs/rules.md, and lowers the figures of xtask/english.txt to what they are
   docs             write the generated documents, and the header of the C interface
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
                    race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
@@ -59,7 +60,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   soak [...]       run many random scenarios in the simulator; --help says more
   ci [--with-browser] [--forbid-skips]
                    formatting, lints, and all tests; with --forbid-skips, fails for a skipped test unless
-                   xtask/src/skips.rs excuses it";
+                   xtask/src/skips.rs excuses it
+  nightly          the long checks, for hours: large soaks, tests of minutes, loom's models, both sanitizers";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["tidy", "--renew"] => tidy::renew(),
         ["docs"] => docs::write(),
+        ["nightly"] => nightly::run(),
         ["ci", ..] => ci::all(&words[1..]),
         ["test"] => ci::test(false),
         ["test", "--with-browser"] => ci::test(true),

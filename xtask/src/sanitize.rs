@@ -17,8 +17,7 @@ const USAGE: &str = "usage: cargo xtask sanitize <address|thread> [what `cargo t
 /// Crates that use raw memory.
 const ADDRESS: &str = "-p afflux-engine -p afflux-frames -p afflux-linux -p afflux -p afflux-c";
 /// Tests whose threads use the same files.
-const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test races --test engine_threads --test library \
-                      --test c --test fio";
+const THREAD: &str = "-p afflux-linux -p afflux -p afflux-c --test real --test library --test c --test fio";
 
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let Some((name, others)) = arguments.split_first() else { bail!("{USAGE}") };

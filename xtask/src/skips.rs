@@ -1,8 +1,9 @@
 //! Tests that were skipped in a run.
 //!
 //! Owns: the file to which the tests write their skips, the reasons that a gate accepts.
-//! Does not own: the line of a test (`afflux_scratch::skipped!`).
-//! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table.
+//! Does not own: the line of a test (`afflux_scratch::skipped!`), whether this machine has an ability (`ability`).
+//! Invariants: each run begins with an empty file. A gate fails for a skipped test whose reason is not in the table, and for
+//! one that this machine has the ability to run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,33 +13,66 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-/// A reason that a gate accepts: this machine, or any machine, cannot have a thing that the test needs.
+mod ability;
+
+use ability::Ability;
+
+/// A reason that a gate accepts, on a machine that lacks an ability.
 struct Excused {
     /// A part of the skipped test's reason.
     reason: &'static str,
     /// Why a gate accepts the reason.
     because: &'static str,
+    /// The ability that the test needs. A machine that has it runs the test.
+    needs: Ability,
 }
 
+const fn excused(reason: &'static str, because: &'static str, needs: Ability) -> Excused {
+    Excused { reason, because, needs }
+}
+
+const PROMETHEUS: &str = "the package starts a service, so it is never installed";
+const THROTTLE: &str = "only control groups of version 1 have this throttle";
+const ROOT: &str = "this user is not root";
+const MOUNTS: &str = "a container may not mount or freeze a file system";
+const SECCOMP: &str = "a kernel may be built without seccomp";
+const UNCACHED: &str = "Linux has RWF_DONTCACHE since 6.14, on some file systems";
+
 const EXCUSED: &[Excused] = &[
-    Excused { reason: "root reads every directory", because: "the other tests need root" },
-    Excused { reason: "Debian package prometheus", because: "the package starts a service, so it is never installed" },
-    Excused { reason: "Debian's prometheus", because: "the package starts a service, so it is never installed" },
-    Excused { reason: "blkio", because: "only control groups of version 1 have this throttle" },
-    Excused { reason: "no throttled disk can be made", because: "only control groups of version 1 have this throttle" },
-    Excused {
-        reason: "no control groups that bound memory",
-        because: "containers have no control groups of their own",
-    },
-    Excused { reason: "no uncached writes", because: "Linux has RWF_DONTCACHE since 6.14, on some file systems" },
-    Excused { reason: "DontCache", because: "Linux has RWF_DONTCACHE since 6.14, on some file systems" },
-    Excused { reason: "kernel takes no filter", because: "a kernel may be built without seccomp" },
-    Excused { reason: "kernel has no filters", because: "a kernel may be built without seccomp" },
-    Excused { reason: "no io_uring here", because: "a kernel or a container may refuse io_uring" },
-    Excused { reason: "no number was used twice", because: "the file system chooses the numbers of inodes" },
-    Excused { reason: "no address but loopback's", because: "a network name space may have no other address" },
-    Excused { reason: "SIGHUP is ignored", because: "nohup and some services ignore it" },
-    Excused { reason: "beside one", because: "two sanitizers do not run in one process" },
+    excused("root reads every directory", "the other tests need root", Ability::Varying),
+    excused("Debian package prometheus", PROMETHEUS, Ability::Varying),
+    excused("Debian's prometheus", PROMETHEUS, Ability::Varying),
+    excused("blkio", THROTTLE, Ability::Throttle),
+    excused("no throttled disk can be made", THROTTLE, Ability::Throttle),
+    excused(
+        "no control groups that bound memory",
+        "containers have no control groups of their own",
+        Ability::MemoryGroups,
+    ),
+    excused("no uncached writes", UNCACHED, Ability::Varying),
+    excused("DontCache", UNCACHED, Ability::Varying),
+    excused("kernel takes no filter", SECCOMP, Ability::Varying),
+    excused("kernel has no filters", SECCOMP, Ability::Varying),
+    excused("no io_uring here", "a kernel or a container may refuse io_uring", Ability::Varying),
+    excused("no number was used twice", "the file system chooses the numbers of inodes", Ability::Varying),
+    excused("no address but loopback's", "a network name space may have no other address", Ability::Varying),
+    excused("opened by its handle", "some file systems, such as a container's, have no handles", Ability::Varying),
+    excused("no access control lists", "some file systems have no access control lists", Ability::Varying),
+    excused("SIGHUP is ignored", "nohup and some services ignore it", Ability::Varying),
+    excused("beside one", "two sanitizers do not run in one process", Ability::Varying),
+    excused("only root", ROOT, Ability::Root),
+    excused("takes root", ROOT, Ability::Root),
+    excused("needs root", ROOT, Ability::Root),
+    excused("not root", MOUNTS, Ability::Mounts),
+    excused("mounted here", MOUNTS, Ability::Mounts),
+    excused("nothing may be mounted", MOUNTS, Ability::Mounts),
+    excused("loop device", MOUNTS, Ability::Mounts),
+    excused("losetup", MOUNTS, Ability::Mounts),
+    excused("mount ", MOUNTS, Ability::Mounts),
+    excused("fsfreeze", MOUNTS, Ability::Mounts),
+    excused("it cannot be frozen", MOUNTS, Ability::Mounts),
+    excused("it cannot be pulled out", MOUNTS, Ability::Mounts),
+    excused("the server does not start here", MOUNTS, Ability::Mounts),
 ];
 
 /// Where the tests of a run write what they skip.
@@ -53,8 +87,9 @@ pub(crate) fn begin() -> Result<PathBuf> {
 /// Prints the skipped tests in that file. With `is_gate`, fails for those that are not excused.
 pub(crate) fn end(file: &Path, is_gate: bool) -> Result<()> {
     let lines = fs::read_to_string(file).unwrap_or_default();
-    eprint!("{}", listed(&lines));
-    let faults = not_excused(&lines);
+    let has = ability::of_this_machine();
+    eprint!("{}", listed(&lines, &has));
+    let faults = not_excused(&lines, &has);
     if is_gate && faults > 0 {
         bail!("{faults} tests were skipped whose reasons are not in xtask/src/skips.rs");
     }
@@ -62,7 +97,7 @@ pub(crate) fn end(file: &Path, is_gate: bool) -> Result<()> {
 }
 
 /// Each reason once, with its tests; a test may skip several parts for one reason.
-fn listed(lines: &str) -> String {
+fn listed(lines: &str, has: &dyn Fn(Ability) -> bool) -> String {
     let mut tests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (package, test, reason) in lines.lines().filter_map(fields) {
         let (test, tests) = (format!("{package}: {test}"), tests.entry(reason).or_default());
@@ -71,15 +106,15 @@ fn listed(lines: &str) -> String {
         }
     }
     let line = |(reason, tests): (&&str, &Vec<String>)| {
-        let because = excuse(reason).map(|because| format!(" (excused: {because})")).unwrap_or_default();
+        let because = excuse(reason, has).map(|because| format!(" (excused: {because})")).unwrap_or_default();
         format!("Skipped: {reason}{because}\n{}", tests.iter().map(|test| format!("  {test}\n")).collect::<String>())
     };
     tests.iter().map(line).collect()
 }
 
 /// How many lines have a reason that is not in the table, or no reason.
-fn not_excused(lines: &str) -> usize {
-    lines.lines().filter(|line| fields(line).and_then(|(_, _, reason)| excuse(reason)).is_none()).count()
+fn not_excused(lines: &str, has: &dyn Fn(Ability) -> bool) -> usize {
+    lines.lines().filter(|line| fields(line).and_then(|(_, _, reason)| excuse(reason, has)).is_none()).count()
 }
 
 fn fields(line: &str) -> Option<(&str, &str, &str)> {
@@ -88,8 +123,8 @@ fn fields(line: &str) -> Option<(&str, &str, &str)> {
     Some((package, test, reason))
 }
 
-fn excuse(reason: &str) -> Option<&'static str> {
-    EXCUSED.iter().find(|row| reason.contains(row.reason)).map(|row| row.because)
+fn excuse(reason: &str, has: &dyn Fn(Ability) -> bool) -> Option<&'static str> {
+    EXCUSED.iter().find(|row| reason.contains(row.reason) && !has(row.needs)).map(|row| row.because)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ mod tests;
 
 use std::path::PathBuf;
 
-use afflux_manual::Shell;
-use afflux_report::{listing, units};
+use afflux_manual::ManualCommand;
+use afflux_report::{listing, quantity, units};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::knobs;
@@ -89,9 +89,10 @@ impl Arguments {
         let policies = policy_list();
         let more = move |head: &str| format!("{head}\n\n{FAULTS_HELP}\n\n{policies}\n\n{knobs}");
         let (simulate, replay) = (more(SIMULATE_EXAMPLES), more(REPLAY_EXAMPLES));
-        Self::command()
+        let command = Self::command()
             .mut_subcommand("simulate", |it| it.after_long_help(simulate))
-            .mut_subcommand("replay", |it| it.after_long_help(replay))
+            .mut_subcommand("replay", |it| it.after_long_help(replay));
+        afflux_manual::with_examples(command)
     }
 }
 
@@ -117,10 +118,8 @@ pub(crate) enum Command {
     List(List),
     /// Run an experiment, beside the published results
     Run(Run),
-    /// Print completions for a shell
-    Completions(Completions),
-    /// Print or write the manual pages
-    Man(Man),
+    #[command(flatten)]
+    Manual(ManualCommand),
 }
 
 #[derive(Debug, Args)]
@@ -159,8 +158,7 @@ pub(crate) struct MachineArguments {
     /// Readahead policy: afflux or linux [default: linux under a kernel's policy, else afflux]
     #[arg(long, value_name = "NAME", help_heading = MACHINE)]
     pub(crate) readahead: Option<String>,
-    /// Which clean pages are evicted: s3-window, s3-fifo, sieve or two-list [default: s3-window; two-list under a
-    /// kernel's policy]
+    /// Which clean pages are evicted: s3-window or two-list [default: s3-window; two-list under a kernel's policy]
     #[arg(long, value_name = "NAME", help_heading = MACHINE)]
     pub(crate) eviction: Option<String>,
     /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
@@ -183,8 +181,8 @@ pub(crate) struct MachineArguments {
     #[arg(long, value_name = "FILE", help_heading = MACHINE)]
     pub(crate) faults: Option<PathBuf>,
     /// Stop jobs that still run at this virtual time, such as 30s or 5min
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+    #[arg(long = "until", value_name = "TIME", value_parser = quantity::nanoseconds)]
+    pub(crate) until_ns: Option<u64>,
     /// CPU costs of the engine's work: the name of a built-in table, or a file
     #[arg(long, value_name = "NAME|FILE", help_heading = MACHINE)]
     pub(crate) costs: Option<String>,
@@ -272,22 +270,4 @@ pub(crate) struct Run {
     /// Options of the experiment itself, as `afflux-lab list` shows them
     #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) options: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  afflux-lab completions bash > ~/.local/share/bash-completion/completions/afflux-lab"
-)]
-pub(crate) struct Completions {
-    /// The shell
-    #[arg(value_name = "SHELL", value_enum)]
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  afflux-lab man | man -l -\n  afflux-lab man ~/.local/share/man/man1")]
-pub(crate) struct Man {
-    /// Write the page of each command to this directory [default: print the page of afflux-lab itself]
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
 }

@@ -27,8 +27,7 @@ fn main() -> ExitCode {
         Command::Calibrate(calibrate) => calibrate::run(calibrate),
         Command::List(list) => experiment::list(list),
         Command::Run(run) => experiment::run(run),
-        Command::Completions(of) => afflux_manual::print_completions(Arguments::described(), of.shell),
-        Command::Man(man) => afflux_manual::manual(Arguments::described(), man.directory.as_deref()),
+        Command::Manual(manual) => manual.run(Arguments::described()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

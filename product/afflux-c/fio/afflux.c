@@ -79,7 +79,7 @@ static struct fio_option options[] = {
         .lname = "Knobs of the cache",
         .type = FIO_OPT_STR_STORE,
         OPTION(knobs),
-        .help = "Knobs by name, with commas between, as dirty_ratio=30,dirty_background_ratio=5",
+        .help = "Knobs by name, with commas between, as dirty_ratio=30,budget_ms=2000",
     },
     {
         .name = "afflux_drain_ms",

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use afflux_budget::Budget;
-use afflux_engine::settings::{Knob, Settings};
+use afflux_engine::settings::{Knob, KnobError, Settings};
 use afflux_engine::{Engine, Platform, Policies};
 use afflux_frames::Frames;
 use afflux_linux::{Caching, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
@@ -18,6 +18,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::cache::Cache;
 use crate::core::Core;
 use crate::devices::Devices;
+use crate::end_thread::EndThread;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{Bounds, Files};
@@ -176,11 +177,15 @@ impl Builder {
             return Err(setting(format!("a memory of {bytes} bytes is too small: at least {MEMORY_BYTES_MIN}")));
         }
         let mut settings = Settings::with([&afflux_budget::KNOBS]);
+        let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
+        let wrong = |error: KnobError| setting(error.to_string());
         for (knob, value) in self.knobs {
-            settings.set(knob, value).map_err(|error| setting(error.to_string()))?;
+            policies.refuse_ignored(&settings, knob).map_err(wrong)?;
+            settings.set(knob, value).map_err(wrong)?;
         }
         for text in &self.knob_texts {
-            settings.set_text(text).map_err(|error| setting(error.to_string()))?;
+            let knob = settings.set_text(text).map_err(wrong)?;
+            policies.refuse_ignored(&settings, knob).map_err(wrong)?;
         }
         let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match &error {
             afflux_frames::ArenaError::Mapping { source, .. } => not_given(error.to_string(), source),
@@ -201,7 +206,8 @@ impl Builder {
                 afflux_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
                 other => Error::Start { what: other.to_string(), errno: None }.into(),
             })?;
-        let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
+        let end_thread =
+            EndThread::start().map_err(|error| not_given(format!("no thread for a cache: {error}"), &error))?;
         let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
         let engine = Engine::with_policies(Arc::new(reactors.platform()), settings, frames, policies);
         let descriptors = self.descriptors.unwrap_or_else(descriptors_default);
@@ -214,6 +220,7 @@ impl Builder {
             work: WorkerPool::new("afflux-open", WORK_THREADS_MAX, WORK_QUEUE),
             reactors: Mutex::new(Some(reactors)),
             ended: Mutex::new(None),
+            end_thread,
             drain_time: self.drain_time,
             on_unwritten: self.on_unwritten,
         });

@@ -147,22 +147,23 @@ impl Cache {
     /// Sets a knob while the cache runs. The knob's row in [`Knob`] says when the value acts.
     ///
     /// # Errors
-    /// A value outside the knob's range.
+    /// A value outside the knob's range; a knob that the flush budget ignores.
     pub fn set(&self, knob: Knob, value: u64) -> io::Result<()> {
         self.core().gate.check()?;
-        self.core().engine.set_knob(knob, value).map_err(|error| knob_error(&error))
+        let engine = &self.core().engine;
+        engine.refuse_ignored(knob).and_then(|()| engine.set_knob(knob, value)).map_err(|error| knob_error(&error))
     }
 
     /// Sets a knob from a text such as `dirty_ratio=30` or `dirty_bytes=64MiB`; also one of the flush budget, the
     /// policy in force.
     ///
     /// # Errors
-    /// A text without this form, an unknown knob, a value outside its range.
+    /// A text without this form, an unknown knob, a value outside its range; a knob that the flush budget ignores.
     pub fn set_text(&self, text: &str) -> io::Result<()> {
         self.core().gate.check()?;
         let engine = &self.core().engine;
         let (knob, value) = engine.settings().parse(text).map_err(|error| knob_error(&error))?;
-        engine.set_knob(knob, value).map_err(|error| knob_error(&error))
+        engine.refuse_ignored(knob).and_then(|()| engine.set_knob(knob, value)).map_err(|error| knob_error(&error))
     }
 
     /// The value of a knob.
@@ -247,7 +248,7 @@ impl Cache {
             // Only a waker calls this on such a thread, which cannot wait for itself. The outcome is reported as at a
             // last drop.
             let core = Arc::clone(self.core());
-            let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_with_report());
+            self.core().end_thread.run(move || core.end_with_report());
             return Ok(());
         }
         self.core().end()
@@ -259,6 +260,9 @@ impl Cache {
     /// # Errors
     /// As [`Cache::close`].
     pub async fn close_async(self) -> Result<(), Unwritten> {
+        if self.core().gate.is_forked() {
+            return Ok(());
+        }
         type Answer = Mutex<(Option<Result<(), Unwritten>>, Option<Waker>)>;
         let answer: Arc<Answer> = Arc::default();
         let (told, cache) = (Arc::clone(&answer), self.clone());
@@ -272,9 +276,7 @@ impl Cache {
             drop(answer);
             waker.into_iter().for_each(Waker::wake);
         };
-        if std::thread::Builder::new().name("afflux-end".to_owned()).spawn(close).is_err() {
-            return self.close();
-        }
+        self.core().end_thread.run(close);
         drop(self);
         let closed = poll_fn(|cx| {
             let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);

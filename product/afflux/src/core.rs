@@ -13,6 +13,7 @@ use afflux_linux::{DeferredWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{EngineSnapshot, Stamp};
 use crate::devices::{CacheDevice, Devices};
+use crate::end_thread::EndThread;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     /// None after the end.
     pub(crate) reactors: Mutex<Option<Reactors>>,
     pub(crate) ended: Mutex<Option<Result<(), Unwritten>>>,
+    pub(crate) end_thread: EndThread,
     pub(crate) drain_time: Duration,
     pub(crate) on_unwritten: Option<Hook>,
 }

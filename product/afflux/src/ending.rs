@@ -2,8 +2,8 @@
 //!
 //! Owns: the order in which everything ends, the report of unwritten bytes.
 //! Does not own: the gate, the engine, threads, descriptors: each ends itself on request.
-//! Invariants: first the gate closes, then everything is written, then the threads end, so that nothing is written
-//! after the end. The end takes no longer than its time plus a grace for requests that the kernel has in flight. A
+//! Invariants: lost bytes are reported once. First the gate closes, then everything is written, then the threads end.
+//! So nothing is written after the end. The end takes no longer than its time plus a grace for requests that the kernel has in flight. A
 //! forked child ends nothing, since it has none of the threads.
 
 use std::collections::HashMap;
@@ -37,21 +37,15 @@ impl Drop for Life {
         }
         // A waker, or an open that nobody waits for, dropped the last handle: the thread cannot wait for its own end.
         let core = Arc::clone(&self.0);
-        let started = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_with_report());
-        if started.is_err() {
-            self.0.gate.close();
-        }
+        self.0.end_thread.run(move || core.end_with_report());
     }
 }
 
 impl Core {
-    /// Ends the cache, and reports unwritten bytes to people (standard error) and programs (the hook).
+    /// Ends the cache, and reports unwritten bytes to people (standard error) and programs (the hook), unless another
+    /// call has ended it, which returned or reported them.
     pub(crate) fn end_with_report(&self) {
-        let is_new = self.ended.lock().unwrap_or_else(PoisonError::into_inner).is_none();
-        let Err(unwritten) = self.end() else { return };
-        if !is_new {
-            return;
-        }
+        let (Err(unwritten), true) = self.end_or_wait() else { return };
         #[allow(clippy::print_stderr, reason = "there is no caller to return it to")]
         {
             eprintln!("afflux: {unwritten}");
@@ -63,13 +57,18 @@ impl Core {
 
     /// Ends the cache. A second call waits for the first, and returns the same.
     pub(crate) fn end(&self) -> Result<(), Unwritten> {
+        self.end_or_wait().0
+    }
+
+    /// The outcome of the end, and whether this call ended the cache.
+    fn end_or_wait(&self) -> (Result<(), Unwritten>, bool) {
         // Waiting calls leave now. Their wakers run before a lock is held, since a waker may also end the cache.
         let held = DeferredWakes::new();
         self.gate.close();
         drop(held);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = &*ended {
-            return ended.clone();
+            return (ended.clone(), false);
         }
         let deadline = Instant::now() + self.drain_time;
         self.gate.wait_until_empty(deadline);
@@ -79,7 +78,9 @@ impl Core {
         close_within(self.files.forget(), GRACE);
         self.platform().forget_this_thread();
         *ended = Some(outcome.clone());
-        outcome
+        drop(ended);
+        self.end_thread.end(GRACE);
+        (outcome, true)
     }
 
     /// Writes everything. Returns the files for which that failed, with the reason. A poisoned cache writes nothing,

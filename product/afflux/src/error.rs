@@ -101,7 +101,7 @@ pub enum Error {
         /// The largest size that the file can have.
         max: u64,
     },
-    /// The host refused to open the file, or to report its state.
+    /// The host refused to open the file, to report its state, or to give memory for a copy of its bytes.
     #[error("{}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
     Host {
         /// The file.

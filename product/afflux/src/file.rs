@@ -2,20 +2,22 @@
 //!
 //! Owns: the public calls on a file, in both forms; the rights of a handle.
 //! Does not own: pages, writeback, syncs (the engine), one file for each file of the host (`files`).
-//! Invariants: the two forms of a call do the same work, past the same gate. A hit takes neither lock nor system call.
+//! Invariants: the two forms of a call await one work, past the same gate; the form only says who waits. A hit takes
+//! neither lock nor system call.
 
 mod metadata;
 mod shape;
 mod vectored;
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use afflux_engine::Engine;
 use afflux_linux::{DeferredWakes, LinuxPlatform};
+use rustix::io::Errno;
 
 pub use self::metadata::Metadata;
 use crate::coherence::{EngineSnapshot, Stamp};
@@ -127,6 +129,8 @@ impl File {
     }
 
     fn block<T>(&self, work: impl Future<Output = Result<T, Error>>) -> io::Result<T> {
+        // A forked child leaves before its first write to memory.
+        self.0.gate.check()?;
         Ok(self.core().block(self.stripe(), work)?)
     }
 
@@ -195,9 +199,7 @@ impl File {
     /// [`File::read_at`].
     #[inline]
     pub fn try_read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.may_read()?;
-        self.end_of(offset, into.len())?;
-        self.0.engine.try_read(&self.0.pages, offset, into).ok_or_else(|| ErrorKind::WouldBlock.into())
+        self.read_hit(into, offset)?.ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
     /// Copies bytes from `offset` on. Returns their number: fewer than requested only at the file's end.
@@ -207,9 +209,7 @@ impl File {
     /// for reading; a closed cache.
     #[inline]
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.may_read()?;
-        self.end_of(offset, into.len())?;
-        match self.0.engine.try_read(&self.0.pages, offset, into) {
+        match self.read_hit(into, offset)? {
             Some(count) => Ok(count),
             None => self.block(self.read_work(into, offset)),
         }
@@ -221,10 +221,17 @@ impl File {
     /// # Errors
     /// As [`File::read_at`].
     pub async fn read_at_async(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        match self.try_read_at(into, offset) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => self.pass(self.read_work(into, offset)).await,
-            result => result,
+        match self.read_hit(into, offset)? {
+            Some(count) => Ok(count),
+            None => self.pass(self.read_work(into, offset)).await,
         }
+    }
+
+    #[inline]
+    fn read_hit(&self, into: &mut [u8], offset: u64) -> Result<Option<usize>, Error> {
+        self.may_read()?;
+        self.end_of(offset, into.len())?;
+        Ok(self.0.engine.try_read(&self.0.pages, offset, into))
     }
 
     async fn read_work(&self, into: &mut [u8], offset: u64) -> Result<usize, Error> {
@@ -266,12 +273,7 @@ impl File {
     /// copied. Otherwise as [`File::read_at`].
     #[inline]
     pub fn try_read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
-        let len = self.pinned_len(&range)?;
-        if len == 0 {
-            return Ok(Pages::of_copy(Vec::new()));
-        }
-        let pinned = self.0.engine.try_read_pinned(&self.0.pages, range.start, len);
-        pinned.map(Pages::pinned).ok_or_else(|| ErrorKind::WouldBlock.into())
+        self.pinned_hit(&range)?.1.ok_or_else(|| ErrorKind::WouldBlock.into())
     }
 
     /// Shows bytes without a copy. Bytes past the file's end are left out.
@@ -286,16 +288,9 @@ impl File {
     /// [`Knob::PinnedRatio`]: crate::Knob::PinnedRatio
     #[inline]
     pub fn read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
-        let len = self.pinned_len(&range)?;
-        if len == 0 {
-            return Ok(Pages::of_copy(Vec::new()));
-        }
-        match self.0.engine.try_read_pinned(&self.0.pages, range.start, len) {
-            Some(pinned) => Ok(Pages::pinned(pinned)),
-            None => match self.block(self.pinned_work(range.start, len))? {
-                Some(pages) => Ok(pages),
-                None => Pages::copied(len, |into| self.read_at(into, range.start)),
-            },
+        match self.pinned_hit(&range)? {
+            (_, Some(pages)) => Ok(pages),
+            (len, None) => self.block(self.pinned_work(range.start, len)),
         }
     }
 
@@ -305,22 +300,34 @@ impl File {
     /// # Errors
     /// As [`File::read_pinned`].
     pub async fn read_pinned_async(&self, range: Range<u64>) -> io::Result<Pages> {
-        let len = self.pinned_len(&range)?;
-        if len == 0 {
-            return Ok(Pages::of_copy(Vec::new()));
+        match self.pinned_hit(&range)? {
+            (_, Some(pages)) => Ok(pages),
+            (len, None) => self.pass(self.pinned_work(range.start, len)).await,
         }
-        if let Some(pages) = self.pass(self.pinned_work(range.start, len)).await? {
-            return Ok(pages);
-        }
-        let mut copy = Pages::space(len)?;
-        let count = self.read_at_async(&mut copy, range.start).await?;
-        copy.truncate(count);
-        Ok(Pages::of_copy(copy))
     }
 
-    async fn pinned_work(&self, offset: u64, len: usize) -> Result<Option<Pages>, Error> {
+    /// The number of bytes, and the pages if all of them are cached.
+    #[inline]
+    fn pinned_hit(&self, range: &Range<u64>) -> Result<(usize, Option<Pages>), Error> {
+        let len = self.pinned_len(range)?;
+        if len == 0 {
+            return Ok((0, Some(Pages::of_copy(Vec::new()))));
+        }
+        Ok((len, self.0.engine.try_read_pinned(&self.0.pages, range.start, len).map(Pages::pinned)))
+    }
+
+    async fn pinned_work(&self, offset: u64, len: usize) -> Result<Pages, Error> {
         let pinned = self.0.engine.read_pinned(&self.0.pages, offset, len).await;
-        Ok(pinned.map_err(|error| self.said(error))?.map(Pages::pinned))
+        if let Some(pinned) = pinned.map_err(|error| self.said(error))? {
+            return Ok(Pages::pinned(pinned));
+        }
+        let mut copy = Vec::new();
+        let reserved = copy.try_reserve_exact(len);
+        reserved.map_err(|_| Error::Host { path: self.path(), errno: Errno::NOMEM.raw_os_error() })?;
+        copy.resize(len, 0);
+        let count = self.read_work(&mut copy, offset).await?;
+        copy.truncate(count);
+        Ok(Pages::of_copy(copy))
     }
 
     /// Number of the range's bytes that the file has.
@@ -359,12 +366,7 @@ impl File {
     /// closed cache. A prefix of the bytes may have been written then.
     #[inline]
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        self.may_write()?;
-        self.end_of(offset, from.len())?;
-        if self.0.engine.overwrite(&self.0.pages, offset, from) == from.len() {
-            return Ok(());
-        }
-        self.block(self.write_work(from, offset))
+        if self.write_hit(from, offset)? { Ok(()) } else { self.block(self.write_work(from, offset)) }
     }
 
     /// [`File::write_at`], awaited. If it is dropped before it ends, a prefix of the bytes may have been written; the
@@ -373,10 +375,15 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub async fn write_at_async(&self, from: &[u8], offset: u64) -> io::Result<()> {
-        match self.try_write_at(from, offset) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => self.pass(self.write_work(from, offset)).await,
-            result => result,
-        }
+        if self.write_hit(from, offset)? { Ok(()) } else { self.pass(self.write_work(from, offset)).await }
+    }
+
+    /// Whether all bytes were in dirty pages, and are overwritten.
+    #[inline]
+    fn write_hit(&self, from: &[u8], offset: u64) -> Result<bool, Error> {
+        self.may_write()?;
+        self.end_of(offset, from.len())?;
+        Ok(self.0.engine.overwrite(&self.0.pages, offset, from) == from.len())
     }
 
     async fn write_work(&self, from: &[u8], offset: u64) -> Result<(), Error> {
@@ -393,8 +400,7 @@ impl File {
     /// # Errors
     /// As [`File::write_at`]: a part may have been appended.
     pub fn append(&self, from: &[u8]) -> io::Result<u64> {
-        self.may_write()?;
-        self.block(self.append_work(from))
+        self.append_vectored(&[IoSlice::new(from)])
     }
 
     /// [`File::append`], awaited. If it is dropped before it ends, a prefix of the bytes may have been appended; other
@@ -403,16 +409,7 @@ impl File {
     /// # Errors
     /// As [`File::append`].
     pub async fn append_async(&self, from: &[u8]) -> io::Result<u64> {
-        self.may_write()?;
-        self.pass(self.append_work(from)).await
-    }
-
-    async fn append_work(&self, from: &[u8]) -> Result<u64, Error> {
-        let _turn = self.0.file.tail.turn().await;
-        let offset = self.len();
-        self.end_of(offset, from.len())?;
-        self.write_work(from, offset).await?;
-        Ok(offset)
+        self.append_vectored_async(&[IoSlice::new(from)]).await
     }
 }
 
@@ -426,7 +423,6 @@ impl File {
     /// tried again, and every sync fails until they are durable. So an error is never lost, and a later sync that
     /// succeeds can be trusted.
     pub fn sync_data(&self) -> io::Result<()> {
-        self.0.gate.check()?;
         self.block(self.core().sync(&self.0.file))
     }
 
@@ -445,10 +441,7 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub fn sync_all(&self) -> io::Result<()> {
-        let wanted = self.0.file.host.request_metadata_sync();
-        self.sync_data()?;
-        // If there was no byte to make durable, the host was not called.
-        if self.0.file.host.is_metadata_synced(wanted) { Ok(()) } else { self.block(self.sync_host()) }
+        self.block(self.sync_all_work())
     }
 
     /// [`File::sync_all`], awaited. If it is dropped before it ends, durability is unknown.
@@ -456,9 +449,14 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`].
     pub async fn sync_all_async(&self) -> io::Result<()> {
+        self.pass(self.sync_all_work()).await
+    }
+
+    async fn sync_all_work(&self) -> Result<(), Error> {
         let wanted = self.0.file.host.request_metadata_sync();
-        self.sync_data_async().await?;
-        if self.0.file.host.is_metadata_synced(wanted) { Ok(()) } else { self.pass(self.sync_host()).await }
+        self.core().sync(&self.0.file).await?;
+        // If there was no byte to make durable, the host was not called.
+        if self.0.file.host.is_metadata_synced(wanted) { Ok(()) } else { self.sync_host().await }
     }
 
     /// Makes the earlier writes to `range` durable, and the file's size.
@@ -466,8 +464,6 @@ impl File {
     /// # Errors
     /// As [`File::sync_data`]; also for bytes outside of the range.
     pub fn sync_range(&self, range: Range<u64>) -> io::Result<()> {
-        self.0.gate.check()?;
-        self.range(&range)?;
         self.block(self.sync_range_work(range))
     }
 
@@ -476,11 +472,11 @@ impl File {
     /// # Errors
     /// As [`File::sync_range`].
     pub async fn sync_range_async(&self, range: Range<u64>) -> io::Result<()> {
-        self.range(&range)?;
         self.pass(self.sync_range_work(range)).await
     }
 
     async fn sync_range_work(&self, range: Range<u64>) -> Result<(), Error> {
+        self.range(&range)?;
         if range.is_empty() {
             return Ok(());
         }

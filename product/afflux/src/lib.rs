@@ -41,6 +41,7 @@ mod cache;
 mod coherence;
 mod core;
 mod devices;
+mod end_thread;
 mod ending;
 mod error;
 mod file;

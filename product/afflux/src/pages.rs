@@ -5,7 +5,6 @@
 //! Invariants: the bytes do not change while the guard lives.
 
 use std::fmt;
-use std::io::{self, ErrorKind};
 
 use afflux_engine::PinnedPages;
 
@@ -48,21 +47,6 @@ impl Pages {
 
     pub(crate) fn of_copy(copy: Vec<u8>) -> Self {
         Self(PageBytes::Copied(copy))
-    }
-
-    pub(crate) fn space(len: usize) -> io::Result<Vec<u8>> {
-        let mut copy = Vec::new();
-        copy.try_reserve_exact(len).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
-        copy.resize(len, 0);
-        Ok(copy)
-    }
-
-    /// A copy of at most `len` bytes.
-    pub(crate) fn copied(len: usize, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<Self> {
-        let mut copy = Self::space(len)?;
-        let count = read(&mut copy)?;
-        copy.truncate(count);
-        Ok(Self::of_copy(copy))
     }
 
     /// Number of bytes.

@@ -1,9 +1,8 @@
 //! A cache leaves nothing behind. This is the only test of its process, since it measures the process.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
-use std::time::{Duration, Instant};
-
 use afflux::Cache;
+use afflux_scratch::eventually;
 
 const MEMORY: u64 = 64 << 20;
 
@@ -48,12 +47,8 @@ fn five_caches_in_a_row_leave_memory_threads_and_descriptors_as_they_were() {
         use_a_cache(place.path(), number % 2 == 0);
     }
     // A thread that has ended is counted until the kernel has removed it.
-    let began = Instant::now();
-    while status("Threads:") > threads && began.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
     // One of the first caches may still have been counted, too.
-    assert!(status("Threads:") <= threads, "{} threads; {threads} before these five", status("Threads:"));
+    eventually("there are no more threads than before these five", || status("Threads:") <= threads);
     assert_eq!(descriptors(), fds);
     let grown_kib = status("VmRSS:").saturating_sub(memory);
     assert!(grown_kib < 3 << 10, "{grown_kib} KiB more than before these five");

@@ -12,20 +12,20 @@ use crate::{Cost, MILLISECOND, in_flight_ns};
 
 afflux_engine::knobs! {
     /// A knob of the policy.
-    BudgetKnob of "budget":
+    BudgetKnob of policy "budget":
 
     BudgetMs "budget_ms" 1000 in 200..=60000 "milliseconds" Device AtOnce
-        "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long: see budget_stretch_max.";
+        "Time that the device may need to write all dirty data: the longest wait of a full sync, an NFS COMMIT or an eject. A larger budget lets longer bursts pass without a pause. Many writers on a device that seeks get more time (see budget_stretch_max), so that their runs stay long.";
     StretchMax "budget_stretch_max" 5 in 1..=64 "times" Device AtOnce
         "How many times budget_ms may be stretched for many writers on a device where a seek, or a flash block, is dear. 100 writers to a USB stick, simulated, get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s. Less makes a sync of everything end sooner, and runs shorter where a portion takes more than a quarter of it.";
     PortionBytes "writer_portion_bytes" 8388608 in 1048576..=67108864 or 0 "bytes" Device AtOnce
-        "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 90 % of its throughput and owe 1.7 s with 8 MiB, and wait 5 s at a time; evenly about 65 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
+        "Bytes that a writer dirties at a time while many write to a device whose runs are dear; then it waits for the others. Runs get long and the debt stays small, but each writer waits long. 100 writers to a disk, simulated: with 8 MiB they get 90 % of its throughput, owe 1.7 s and wait 5 s at a time; evenly about 65 %, 1.8 s and 0.5 s. 0: all write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
-        "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
+        "Time that the device may need for the write requests in flight. A sync or a new reader waits behind them. 0: a tenth of budget_ms, at most 30.";
     HangErrorMs "hang_error_ms" 0 in 10000..=86400000 or 0 "milliseconds" Device AtOnce
-        "A device that has requests and completes nothing for so long refuses its writers and syncs, those who wait and those who come, until it completes something again: they fail with a time-out, over NFS with NFS3ERR_IO (JUKEBOX would have clients try again for ever). Nothing that was written is lost: it stays dirty, and goes to the device once that goes on. 0: they wait as long as it takes. Less than 10 s is no hang: disks spin up.";
+        "Time without a completion after which a device with requests refuses its writers and syncs, until it completes a request again. They fail with a time-out, over NFS with NFS3ERR_IO (after JUKEBOX, clients would try again for ever). No written data is lost: it stays dirty, and is written once the device goes on. 0: writers wait as long as it takes. Disks spin up, so values below 10 s are refused.";
     IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
-        "1: a file that has been left alone for a while, 200 ms at first, is written while the device would idle. 0: only what is too much, or too old, is written, as suits a disk that should spin down.";
+        "1: the flusher writes a file that nobody has touched for a while, at first 200 ms, while the device would be idle. 0: it writes only data above a threshold or too old, which suits a disk that should spin down.";
 }
 
 /// The knobs of one device, in the law's units.

@@ -1,22 +1,20 @@
 //! The command line.
 //!
 //! Owns: subcommands, flags, and their help with an example each.
-//! Does not own: the meaning of values; settings that the configuration can also hold stay text until `configuration`
-//! has layered them.
-//! Invariants: a flag with a counterpart in the configuration has the same name there.
+//! Does not own: the settings of `serve` (`settings`); the meaning of values.
+//! Invariants: every command has an example.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use afflux_manual::Shell;
+use afflux_manual::ManualCommand;
+use afflux_report::quantity;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use tracing::level_filters::LevelFilter;
 
 use crate::knobs;
-
-/// Headings of `afflux serve --help`.
-const CACHE: &str = "Cache and disks";
-const CALLERS: &str = "Callers and their rights";
-const NAMES: &str = "Names and state";
-const WATCHING: &str = "Watching it";
+use crate::log;
+use crate::settings::{self, Flags, WATCHING};
 
 /// Widest line of a help text; a narrower terminal has narrower ones.
 const COLUMNS_MAX: usize = 110;
@@ -46,9 +44,9 @@ Run by another user, the server carries out all calls as that user, and answers 
 It answers other machines that --allow names, from ports below 1024, and trusts them to name the calling user. Their \
 root becomes the anonymous user (--squash, --anon). Refused callers get AUTH_TOOWEAK.
 
-Settings also come from the configuration file and from the environment (AFFLUX_LISTEN, AFFLUX_CACHE, AFFLUX_CONTROL, \
-AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_LOG, AFFLUX_METRICS, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH, \
-AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
+Settings also come from the configuration file and from the environment: --lock-memory is lock_memory in the file and \
+AFFLUX_LOCK_MEMORY in the environment, DIR is `directories` and AFFLUX_DIRECTORIES, a knob is AFFLUX_<KNOB>. Flags win \
+over the environment, and the environment over the file.";
 
 const TOP_HELP: &str = "\
 Examples:
@@ -118,7 +116,7 @@ impl Arguments {
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
             .mut_subcommand("serve", |it| it.after_long_help(serve));
         let list = groups(&command);
-        command.before_help(list)
+        afflux_manual::with_examples(command.before_help(list))
     }
 }
 
@@ -136,7 +134,6 @@ fn groups(command: &clap::Command) -> String {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub(crate) enum Command {
     /// Serve directories over NFSv3
     Serve(Serve),
@@ -156,10 +153,8 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
-    /// Print completions for a shell
-    Completions(Completions),
-    /// Print or write the manual pages
-    Man(Man),
+    #[command(flatten)]
+    Manual(ManualCommand),
     /// A command of afflux-lab
     #[command(hide = true, alias = "devices", alias = "calibrate", alias = "lab", disable_help_flag = true)]
     Simulate(Moved),
@@ -168,12 +163,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// Directories to serve [default: `directories` of the configuration file]
-    #[arg(value_name = "DIR")]
-    pub(crate) directories: Vec<PathBuf>,
-    /// Where to listen; port 0 picks a free one [default: 127.0.0.1:2049]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: Flags,
     /// Set a knob (--help lists them); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     pub(crate) knobs: Vec<String>,
@@ -183,88 +174,6 @@ pub(crate) struct Serve {
     /// Check the settings, and end without serving
     #[arg(long)]
     pub(crate) check: bool,
-    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
-    #[arg(long, value_name = "SIZE", help_heading = CACHE)]
-    pub(crate) cache: Option<String>,
-    /// How writers are throttled: afflux or equal-parts [default: afflux]
-    ///
-    /// afflux goes by the time that each device needs for its data, equal-parts by shares of the dirty limit in bytes.
-    #[arg(long, value_name = "NAME", help_heading = CACHE)]
-    pub(crate) policy: Option<String>,
-    /// Readahead policy: afflux, by the cost of each device's reads, or linux, as in Linux 6.1 [default: afflux]
-    #[arg(long, value_name = "NAME", help_heading = CACHE)]
-    pub(crate) readahead: Option<String>,
-    /// Eviction policy: s3-window, s3-fifo, sieve or two-list [default: s3-window]
-    #[arg(long, value_name = "NAME", help_heading = CACHE)]
-    pub(crate) eviction: Option<String>,
-    /// How disks are read and written: auto, uring or syscalls [default: auto]
-    #[arg(long, value_name = "HOW", help_heading = CACHE)]
-    pub(crate) io: Option<String>,
-    /// Put memory behind the whole cache after the start: on or off [default: on]
-    #[arg(long, value_name = "ON|OFF", help_heading = CACHE)]
-    pub(crate) prefault: Option<String>,
-    /// Lock the server's memory, so that its own host can mount it: auto, on or off [default: auto]
-    ///
-    /// auto locks it if the server listens on loopback and has the right.
-    #[arg(long, value_name = "HOW", help_heading = CACHE)]
-    pub(crate) lock_memory: Option<String>,
-    /// Answer other machines with these addresses; may be given several times
-    ///
-    /// With =ro behind an address, for reading only.
-    #[arg(long, value_name = "ADDR[/BITS][=ro]", help_heading = CALLERS)]
-    pub(crate) allow: Vec<String>,
-    /// Which callers become the anonymous user: root, all or none [default: root]
-    ///
-    /// root is root of other machines; all is every caller, including this machine's users.
-    #[arg(long, value_name = "WHO", help_heading = CALLERS)]
-    pub(crate) squash: Option<String>,
-    /// User and group of the anonymous user [default: 65534:65534]
-    #[arg(long, value_name = "UID:GID", help_heading = CALLERS)]
-    pub(crate) anon: Option<String>,
-    /// Answer other machines also from ports above 1023
-    ///
-    /// Every program there may use such a port: any user of an allowed machine can then call as any other.
-    #[arg(long, help_heading = CALLERS)]
-    pub(crate) any_port: bool,
-    /// Refuse every change
-    #[arg(long, help_heading = CALLERS)]
-    pub(crate) read_only: bool,
-    /// Answer changes of names before they are durable: for many small files
-    ///
-    /// Changes of attributes, too, as `async` does in other servers' exports. A crash of this host may lose the last
-    /// ones after the clients were told that they are done.
-    #[arg(long, help_heading = NAMES)]
-    pub(crate) async_metadata: bool,
-    /// Refuse handles of files that were moved out of the directories
-    ///
-    /// Those of directories moved out are always refused. Objects are then found by name, which takes a walk after a
-    /// restart.
-    #[arg(long, help_heading = NAMES)]
-    pub(crate) subtree_check: bool,
-    /// Serve a directory even if another server serves it, or a part of it
-    ///
-    /// A file loses bytes if clients of both servers write to it.
-    #[arg(long, help_heading = NAMES)]
-    pub(crate) shared: bool,
-    /// Directory for state that outlives the server [default: ~/.local/state/afflux]
-    ///
-    /// It has the disks' measured speeds and the key of clients' handles. The default is $XDG_STATE_HOME/afflux if that
-    /// is set, and /var/lib/afflux for root.
-    #[arg(long, value_name = "DIR", help_heading = NAMES)]
-    pub(crate) state: Option<String>,
-    /// Control socket for stat, top, set and others [default: one that these find by themselves]
-    #[arg(long, value_name = "PATH", help_heading = WATCHING)]
-    pub(crate) control: Option<String>,
-    /// Serve figures for Prometheus at http://ADDR:PORT/metrics
-    ///
-    /// To anyone who can connect; port 0 picks a free one.
-    #[arg(long, value_name = "ADDR:PORT", help_heading = WATCHING)]
-    pub(crate) metrics: Option<String>,
-    /// Level of the log: off, error, warn, info, debug or trace [default: info]
-    ///
-    /// Under systemd with the journal's priorities.
-    #[arg(long, value_name = "LEVEL", help_heading = WATCHING)]
-    pub(crate) log: Option<String>,
     /// Once the server is ready, print what it serves as one JSON object
     #[arg(long, help_heading = WATCHING)]
     pub(crate) json: bool,
@@ -344,8 +253,8 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "D")]
     pub(crate) device: Option<String>,
     /// End after this time, such as 500ms, 30s or 5min
-    #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<String>,
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::nanoseconds)]
+    pub(crate) lasting_ns: Option<u64>,
     /// One JSON object an event, one a line
     #[arg(long)]
     pub(crate) json: bool,
@@ -370,8 +279,8 @@ pub(crate) struct TraceRecord {
     #[command(flatten)]
     pub(crate) target: Target,
     /// End after this time, such as 500ms, 30s or 5min
-    #[arg(long = "for", value_name = "TIME")]
-    pub(crate) lasting: Option<String>,
+    #[arg(long = "for", value_name = "TIME", value_parser = quantity::nanoseconds)]
+    pub(crate) lasting_ns: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -441,10 +350,11 @@ pub(crate) struct Govern {
     pub(crate) json: bool,
     /// Serve figures for Prometheus at http://ADDR:PORT/metrics, to anyone who can connect; port 0 picks a free one
     #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["once", "restore", "status"])]
-    pub(crate) metrics: Option<String>,
-    /// Level of the governor's log: off, error, warn, info, debug or trace; under systemd with the journal's priorities
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    pub(crate) log: String,
+    #[arg(value_parser = settings::metrics_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Level of the governor's log; under systemd with the journal's priorities
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = settings::one_of(log::LEVELS))]
+    pub(crate) log: LevelFilter,
     /// Directory for the disks' measured speeds [default: as for serve]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
@@ -465,22 +375,6 @@ pub(crate) struct Eject {
     /// Print progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  afflux completions bash > ~/.local/share/bash-completion/completions/afflux")]
-pub(crate) struct Completions {
-    /// The shell
-    #[arg(value_name = "SHELL", value_enum)]
-    pub(crate) shell: Shell,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  afflux man | man -l -\n  afflux man ~/.local/share/man/man1")]
-pub(crate) struct Man {
-    /// Write the page of each command to this directory [default: print the page of afflux itself]
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: Option<PathBuf>,
 }
 
 /// The arguments of a command that the other program has.

@@ -9,8 +9,7 @@ mod tests;
 
 use afflux_frames::FRAME_BYTES;
 use afflux_linux::HostMemory;
-use afflux_report::units;
-use bytesize::ByteSize;
+use afflux_report::{quantity, units};
 
 /// Smallest cache that serves: it holds some requests of the largest size on every connection beside the dirty pages.
 pub(crate) const BYTES_MIN: u64 = 16 << 20;
@@ -24,17 +23,13 @@ pub(crate) fn default_bytes(host: HostMemory) -> u64 {
     whole_frames(bytes.min(host.total_bytes))
 }
 
-/// Reads a size such as `512MiB`. `origin` names its source in errors.
-pub(crate) fn bytes(host: HostMemory, origin: &str, text: &str) -> Result<u64, String> {
+/// Reads a size such as `512MiB`.
+pub(crate) fn bytes(host: HostMemory, text: &str) -> Result<u64, String> {
     let (min, max) = (BYTES_MIN, host.total_bytes);
     let range = format!("{} to {}", units::memory(min), units::memory(max));
-    let bytes = text
-        .trim()
-        .parse::<ByteSize>()
-        .map_err(|_| format!("{origin}: '{text}' is not a size such as 512MiB or 2GiB ({range})"))?
-        .as_u64();
+    let bytes = quantity::bytes(text).map_err(|why| format!("{why} ({range})"))?;
     if bytes < min || bytes > max {
-        return Err(format!("{origin}: '{text}' is out of range ({range}, all memory here)"));
+        return Err(format!("out of range ({range}, all memory here)"));
     }
     Ok(whole_frames(bytes))
 }

@@ -10,7 +10,6 @@ mod cause;
 #[cfg(test)]
 mod tests;
 
-use std::io::{IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -20,14 +19,12 @@ use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
 use crate::stat;
+use crate::watch::{self, Watch};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 use cause::Seen;
 
-/// Between two reports of `--watch`, and the time that the cause is looked for.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Looks at the server within that time.
+/// Looks at the server between two texts, to find the cause.
 const LOOKS: u32 = 5;
 
 /// Most clients of a device that people see.
@@ -50,25 +47,15 @@ struct OfDevice {
 
 pub(crate) fn run(args: &args::Delays) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
-    let redraw = !args.json && std::io::stdout().is_terminal();
-    let mut drawn = 0;
-    loop {
-        let text = if args.json {
-            json(&ask(&mut client)?)?
-        } else {
-            let cause = cause::sentence(&look(&mut client)?);
-            format!("{cause}\n\n{}", blocks(&ask(&mut client)?))
-        };
-        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        // The reader has closed the pipe: `delays --watch | head`.
-        if !print(&erase, &text) || !args.watch {
-            return Ok(());
-        }
-        drawn = text.lines().count();
-        if args.json {
-            thread::sleep(WATCH_INTERVAL);
-        }
+    if args.json {
+        let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
+        return watch.show(|| json(&ask(&mut client)?));
     }
+    // Looking for the cause takes the time between two texts.
+    Watch { again: args.watch, redraws: true, pause: Duration::ZERO }.show(|| {
+        let cause = cause::sentence(&look(&mut client)?);
+        Ok(format!("{cause}\n\n{}", blocks(&ask(&mut client)?)))
+    })
 }
 
 /// Looks at the server for a while.
@@ -76,18 +63,12 @@ fn look(client: &mut Client) -> Outcome<Seen> {
     let before = stat::report(client)?;
     let mut seen = Seen { now: before.clone(), before, looks: 0, on_their_way: 0 };
     for _ in 0..LOOKS {
-        thread::sleep(WATCH_INTERVAL / LOOKS);
+        thread::sleep(watch::EVERY / LOOKS);
         seen.now = stat::report(client)?;
         seen.looks += 1;
         seen.on_their_way += u32::from(seen.now.nfs.request_bytes > 0);
     }
     Ok(seen)
-}
-
-fn print(erase: &str, text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    let text = format!("{erase}{}", output::harmless(text, &[]));
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
 fn ask(client: &mut Client) -> Outcome<Delays> {

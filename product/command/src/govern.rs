@@ -20,14 +20,13 @@ use afflux_govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, J
 use tracing::{info, warn};
 
 use crate::args;
-use crate::configuration;
 use crate::metrics::governor::Publisher;
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
 use crate::{log, metrics, service};
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{duration, output};
+use afflux_report::{output, quantity};
 
 /// Between two looks at the counters.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -47,9 +46,8 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
         return put_back(args, &host, &directory);
     }
     let options = options(args)?;
-    log::start(log::level("--log", &args.log)?);
-    let address = args.metrics.as_ref().map(|text| configuration::address("--metrics", text, metrics::EXAMPLE));
-    let figures = metrics::bind(address.transpose()?)?;
+    log::start(args.log);
+    let figures = metrics::bind(args.metrics)?;
     let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
     let signalled = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let state = StateDirectory::made(args.state.as_deref());
@@ -129,11 +127,10 @@ fn budget(text: &str) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     let bounds = "budgets go from 10ms to 1h; off leaves a disk alone";
-    match duration::nanoseconds(text) {
+    match quantity::nanoseconds(text) {
         Ok(ns) if (BUDGET_NS_MIN..=BUDGET_NS_MAX).contains(&ns) => Ok(Some(ns)),
         Ok(_) => Err(format!("'{text}' is out of range: {bounds}")),
-        Err(_) if text.trim_start().starts_with(['0', '-']) => Err(format!("'{text}' is out of range: {bounds}")),
-        Err(why) => Err(format!("{why}; {bounds}")),
+        Err(why) => Err(format!("'{text}' is {why}; {bounds}")),
     }
 }
 

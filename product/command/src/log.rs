@@ -22,11 +22,11 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Failure;
 use afflux_report::output;
 
 /// The levels, by the names that `--log` takes.
-const LEVELS: [(&str, LevelFilter); 6] = [
+pub(crate) const LEVELS: [(&str, LevelFilter); 6] = [
     ("off", LevelFilter::OFF),
     ("error", LevelFilter::ERROR),
     ("warn", LevelFilter::WARN),
@@ -34,18 +34,6 @@ const LEVELS: [(&str, LevelFilter); 6] = [
     ("debug", LevelFilter::DEBUG),
     ("trace", LevelFilter::TRACE),
 ];
-
-/// The default level.
-pub(crate) const DEFAULT: LevelFilter = LevelFilter::INFO;
-
-/// The level called `name`; `origin` is its source, for errors.
-pub(crate) fn level(origin: &str, name: &str) -> Outcome<LevelFilter> {
-    let found = LEVELS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, level)| *level).ok_or_else(|| {
-        let names = LEVELS.map(|(name, _)| name).join(", ");
-        Failure::wrong_use(format!("{origin}: '{name}' is not a level; the levels are {names}"))
-    })
-}
 
 /// Forms of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -21,9 +21,11 @@ mod progress;
 mod serve;
 mod service;
 mod set;
+mod settings;
 mod stat;
 mod top;
 mod trace;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -43,8 +45,7 @@ fn main() -> ExitCode {
         Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
-        Command::Completions(of) => afflux_manual::print_completions(Arguments::described(), of.shell),
-        Command::Man(man) => afflux_manual::manual(Arguments::described(), man.directory.as_deref()),
+        Command::Manual(manual) => manual.run(Arguments::described()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -18,9 +18,6 @@ use crate::port_holder::{self, Holder};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 
-/// The example in the error for an invalid address.
-pub(crate) const EXAMPLE: &str = "127.0.0.1:9464";
-
 /// Listens at the address of `--metrics`, without answering yet.
 pub(crate) fn bind(address: Option<SocketAddr>) -> Outcome<Option<Listener>> {
     let Some(address) = address else { return Ok(None) };

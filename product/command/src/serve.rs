@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use afflux_budget::Budget;
+use afflux_engine::settings::KnobError;
 use afflux_engine::{Engine, Nanos, Platform, Policies};
 use afflux_frames::Frames;
 use afflux_frontend::Peer;
@@ -48,12 +49,13 @@ use rustix::process::umask;
 use tracing::{debug, info, warn};
 
 use crate::args;
-use crate::configuration::{self, Configuration, Io, Policy};
+use crate::configuration::{self, Configuration};
 use crate::control::listener;
 use crate::control::messages::{Progress, Reply};
 use crate::control::socket_paths::{self, Bound};
 use crate::port_holder::{self, Holder};
 use crate::progress::{self, DrainDisplay};
+use crate::settings::{Policy, Settings};
 use crate::{knobs, log, metrics, service};
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
@@ -93,22 +95,23 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         output::say("The settings are valid.");
         return Ok(());
     }
-    log::start(configuration.log);
+    let settings = configuration.settings.clone();
+    log::start(settings.log);
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let (tree, exports) = exports::open(&configuration.directories, configuration.subtree_check, configuration.shared)?;
+    let (tree, exports) = exports::open(&settings.directories, settings.subtree_check, settings.shared)?;
     let mut notes = tree.notes().to_vec();
-    let rules = admission::rules(&configuration, &mut notes);
-    if configuration.async_metadata {
+    let rules = admission::rules(&settings.at_once, &mut notes);
+    if settings.at_once.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
-    let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
-    let listen = listening.internet_address().unwrap_or(configuration.listen);
-    let figures = metrics::bind(configuration.metrics)?;
-    let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
+    let listening = Listener::tcp(settings.listen).map_err(|error| cannot_listen(settings.listen, &error))?;
+    let listen = listening.internet_address().unwrap_or(settings.listen);
+    let figures = metrics::bind(settings.metrics)?;
+    let own_clients = own_clients::are_served(listen.ip(), settings.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
-    let (control, control_listener) = socket_paths::bind(configuration.control.as_deref(), listen)?;
+    let (control, control_listener) = socket_paths::bind(settings.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
     // Clients choose modes, and default access control lists bound them. The server's own files have explicit modes.
     umask(Mode::empty());
@@ -121,28 +124,28 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         notes.push(format!("the kernel does not take a filter of system calls: {error}"));
     }
 
-    let reactors = start_reactors(configuration.io)?;
-    let state = StateDirectory::made(configuration.state.as_deref());
+    let reactors = start_reactors(settings.io)?;
+    let state = StateDirectory::made(settings.state.as_deref());
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
     let (running, handle) =
         start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
-    running.volume.set_names_durable(!configuration.async_metadata);
+    running.volume.set_names_durable(!settings.at_once.async_metadata);
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
-        own_clients::note_locked(locked, configuration.lock_memory, &mut notes)?;
+        own_clients::note_locked(locked, settings.lock_memory, &mut notes)?;
     }
     let running = Arc::new(running);
     let upkeep = Upkeep::start(&running, kept)
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
-    let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
+    let prefault = settings.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
     let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
-    let ways = Endpoints { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
+    let ways = Endpoints { control: &control.0.path, control_is_named: settings.control.is_some(), figures };
     print_ready(&running, &rules, &ways, host, &notes, args.json);
     service::notify_ready(&format!("Serving on {}", running.listen));
     let mut loaded = Reload { args, host, in_force: configuration };
@@ -179,23 +182,18 @@ fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
     Arc::new(Mutex::new(kept))
 }
 
-fn start_reactors(io: Io) -> Outcome<Reactors> {
-    let choice = match io {
-        Io::Auto => IoChoice::Auto,
-        Io::Uring => IoChoice::Uring,
-        Io::Syscalls => IoChoice::Syscalls,
-    };
+fn start_reactors(io: IoChoice) -> Outcome<Reactors> {
     let cores = thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX);
-    Reactors::start(cores, choice).map_err(|error| {
-        let hint = if io == Io::Uring { "; `--io auto` does without where it must" } else { "" };
+    Reactors::start(cores, io).map_err(|error| {
+        let hint = if io == IoChoice::Uring { "; `--io auto` does without where it must" } else { "" };
         Failure::failed(format!("{error}{hint}"))
     })
 }
 
-fn policies(configuration: &Configuration) -> Policies {
-    let Configuration { readahead, eviction, .. } = *configuration;
+fn policies(settings: &Settings) -> Policies {
+    let Settings { readahead, eviction, .. } = *settings;
     let rest = Policies { readahead, eviction, ..Policies::default() };
-    match configuration.policy {
+    match settings.policy {
         Policy::Budget => Policies { policy: Arc::new(Budget), ..rest },
         Policy::EqualParts => rest,
     }
@@ -211,12 +209,15 @@ fn start(
     listening: Listener,
 ) -> Outcome<(Running, ServeHandle)> {
     let mut settings = knobs::of_server();
+    let (wrong_use, policies) =
+        (|error: KnobError| Failure::wrong_use(error.to_string()), policies(&configuration.settings));
     for knob in &configuration.knobs {
-        settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
+        let knob = settings.set_text(knob).map_err(wrong_use)?;
+        policies.refuse_ignored(&settings, knob).map_err(wrong_use)?;
     }
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
-    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration));
+    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
     let (key, origin) = handle_key(state.key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
         info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
@@ -235,7 +236,7 @@ fn start(
     volume.upkeep_every(TEND_NS);
     let server = Server::new(Arc::clone(&volume), rules.into());
     let machines = Arc::clone(&server);
-    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let listen = listening.internet_address().unwrap_or(configuration.settings.listen);
     let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
     let handle = serve(platform, vec![listening], limits(&engine), report_refused(), machine);
     let running = Running {

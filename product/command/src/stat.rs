@@ -1,17 +1,14 @@
 //! `afflux stat`: the state of a running server.
 //!
-//! Owns: the lines of `--verbose`, the intervals of `--watch`. `policy_figures` has a policy's figures, `waits` the
-//! waits.
-//! Does not own: the figures (the server's report), the tables without `--verbose` (`top`).
-//! Invariants: a rate is the difference of two reports over the time between them; nothing is redrawn unless standard
-//! output is a terminal.
+//! Owns: the lines of `--verbose`. `policy_figures` has a policy's figures, `waits` the waits.
+//! Does not own: the figures (the server's report), the tables without `--verbose` (`top`), showing again (`watch`).
+//! Invariants: a rate is the difference of two reports over the time between them.
 
 mod policy_figures;
 #[cfg(test)]
 pub(crate) mod tests;
 mod waits;
 
-use std::io::{IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +16,7 @@ use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
 use crate::top::Tables;
+use crate::watch::{self, Watch};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
@@ -28,48 +26,27 @@ const ONCE_INTERVAL: Duration = Duration::from_millis(500);
 /// Size of a page of the cache.
 const PAGE_BYTES: u64 = 4096;
 
-/// Between the reports of `--watch`.
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
-
 pub(crate) fn run(args: &args::Stat) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
     if args.json {
-        return json(&mut client, args.watch);
+        let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
+        return watch.show(|| {
+            let text = serde_json::to_string(&report(&mut client)?);
+            Ok(text.map_err(|error| Failure::failed(error.to_string()))? + "\n")
+        });
     }
     let mut before = report(&mut client)?;
     let mut tables = Tables::default();
     tables.take(before.clone());
-    let redraw = std::io::stdout().is_terminal();
-    let mut drawn = 0;
-    loop {
-        thread::sleep(if args.watch { WATCH_INTERVAL } else { ONCE_INTERVAL });
+    // Each text takes the time between its reports.
+    Watch { again: args.watch, redraws: true, pause: Duration::ZERO }.show(|| {
+        thread::sleep(if args.watch { watch::EVERY } else { ONCE_INTERVAL });
         let now = report(&mut client)?;
         tables.take(now.clone());
         let text = if args.verbose { lines(&before, &now) } else { tables.text() };
-        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        if !print(&erase, &text) || !args.watch {
-            return Ok(());
-        }
-        drawn = text.lines().count();
         before = now;
-    }
-}
-
-fn json(client: &mut Client, watch: bool) -> Outcome {
-    loop {
-        let report = report(client)?;
-        let text = serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?;
-        if !print("", &format!("{text}\n")) || !watch {
-            return Ok(());
-        }
-        thread::sleep(WATCH_INTERVAL);
-    }
-}
-
-/// Prints `text` after a control sequence for the terminal. False once the reader is gone (`stat --watch | head`).
-fn print(erase: &str, text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    write!(stdout, "{erase}{}", output::harmless(text, &[])).and_then(|()| stdout.flush()).is_ok()
+        Ok(text)
+    })
 }
 
 /// Asks for a report.
@@ -88,7 +65,7 @@ fn lines(before: &Report, now: &Report) -> String {
     let width = names.max().unwrap_or(0).max(5);
     let mut text = String::new();
     for device in &now.devices {
-        let earlier = before.devices.iter().find(|other| other.name == device.name);
+        let earlier = before.device(&device.name);
         let line = device_line(earlier, device, time);
         text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
         text.push_str(&format!("{:width$}    {}\n", "", bdi_line(&now.cache, device)));
@@ -161,7 +138,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     let cache = &now.cache;
     let used = cache.cache_bytes.saturating_sub(cache.free_bytes);
     let resident = cache.resident_huge_bytes + cache.resident_base_bytes;
-    let (hit, miss) = (moved(before, now, "read_hit_pages"), moved(before, now, "read_miss_pages"));
+    let (hit, miss) = (now.counted_since(before, "read_hit_pages"), now.counted_since(before, "read_miss_pages"));
     let so_far = |counter: &str| now.counters.get(counter).copied().unwrap_or(0);
     let (written, dirtied) = (so_far("pgpgout"), so_far("nr_dirtied") * PAGE_BYTES);
     [
@@ -169,7 +146,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
         format!("hit {}", units::share(hit, hit + miss)),
         format!("dirty {}", units::memory(cache.dirty_bytes)),
         format!("written {} for each byte that became dirty", units::times(written, dirtied)),
-        format!("evicted {}/s by {}", per_second(moved(before, now, "pgsteal"), time), now.eviction),
+        format!("evicted {}/s by {}", per_second(now.counted_since(before, "pgsteal"), time), now.eviction),
         plural(cache.files, "file"),
         format!(
             "memory {}, {} of it in 2 MiB pages",
@@ -181,7 +158,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
 }
 
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
-    let calls = calls(now).saturating_sub(calls(before));
+    let calls = now.calls().saturating_sub(before.calls());
     let nfs = &now.nfs;
     let mut parts = vec![plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
     for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
@@ -218,21 +195,9 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     parts.join("   ")
 }
 
-/// Calls of all procedures; the rows for statuses and refusals are left out.
-pub(crate) fn calls(report: &Report) -> u64 {
-    let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
-    report.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
-}
-
 fn plural(number: u64, thing: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {thing}{ending}", units::count(number))
-}
-
-/// The change of a counter between the reports.
-fn moved(before: &Report, now: &Report, counter: &str) -> u64 {
-    let value = |report: &Report| report.counters.get(counter).copied().unwrap_or(0);
-    value(now).saturating_sub(value(before))
 }
 
 pub(crate) fn per_second(number: u64, time: Duration) -> String {

@@ -15,12 +15,13 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::time::Duration;
 
 use crate::args;
 use crate::control::messages::Report;
+use crate::watch::Watch;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::output;
 use follow::{Following, Sample};
 use model::Model;
 
@@ -32,16 +33,24 @@ const ROWS: usize = 20;
 
 pub(crate) fn run(args: &args::Top) -> Outcome {
     let following = Following::start(args.target.control.as_deref())?;
-    if args.json {
-        return print(&following, args.once, |model| {
-            let line = serde_json::to_string(&model.rows()).map_err(|error| Failure::failed(error.to_string()))?;
-            Ok(format!("{line}\n"))
-        });
+    let is_full = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if is_full && !args.json && !args.once {
+        return terminal::run(&following);
     }
-    if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return print(&following, args.once, |model| Ok(lines::text(&model.rows(), columns(), ROWS)));
-    }
-    terminal::run(&following)
+    let mut model = Model::default();
+    // The server's samples set the pace.
+    Watch { again: !args.once, redraws: false, pause: Duration::ZERO }.show(|| {
+        model.take(following.next()?);
+        // The first report has no predecessor for rates.
+        while !model.has_rates() {
+            model.take(following.next()?);
+        }
+        if !args.json {
+            return Ok(lines::text(&model.rows(), columns(), ROWS));
+        }
+        let line = serde_json::to_string(&model.rows());
+        Ok(line.map_err(|error| Failure::failed(error.to_string()))? + "\n")
+    })
 }
 
 /// Columns of plain lines.
@@ -61,23 +70,5 @@ impl Tables {
     /// The tables as plain lines; rates need two reports.
     pub(crate) fn text(&self) -> String {
         lines::text(&self.0.rows(), columns(), ROWS)
-    }
-}
-
-/// Prints the text of each second until the reader is gone (`top | head`).
-fn print(following: &Following, once: bool, mut text: impl FnMut(&Model) -> Outcome<String>) -> Outcome {
-    let mut model = Model::default();
-    loop {
-        model.take(following.next()?);
-        // The first report has no predecessor for rates.
-        if !model.has_rates() {
-            continue;
-        }
-        let text = text(&model)?;
-        let mut stdout = std::io::stdout().lock();
-        let printed = stdout.write_all(output::harmless(&text, &[]).as_bytes()).and_then(|()| stdout.flush());
-        if printed.is_err() || once {
-            return Ok(());
-        }
     }
 }

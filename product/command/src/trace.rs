@@ -8,15 +8,14 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-use std::io::Write;
-
 use serde::Serialize;
 
 use crate::args::{self, TraceWhat};
 use crate::control::client::Client;
 use crate::control::messages::{Happened, Reply, Request, TraceEvent};
+use crate::watch;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{duration, output, units};
+use afflux_report::{output, units};
 
 /// The line of JSON for lost events.
 #[derive(Serialize)]
@@ -31,10 +30,8 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
         Some(TraceWhat::Show(args)) => return recorded::show(args),
         None => {}
     }
-    let lasting = args.lasting.as_deref().map(duration::nanoseconds).transpose();
-    let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns, only: Vec::new() })?;
+    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns: args.lasting_ns, only: Vec::new() })?;
     loop {
         let (events, lost) = match client.reply()? {
             Reply::Events { events, lost } => (events, lost),
@@ -43,15 +40,10 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
         };
         let text = if args.json { json(&events, lost)? } else { lines(&events, lost) };
         // The reader is gone: `trace | head`.
-        if !print(&text) {
+        if !text.is_empty() && !watch::print("", &text) {
             return Ok(());
         }
     }
-}
-
-fn print(text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    text.is_empty() || stdout.write_all(output::harmless(text, &[]).as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
 fn json(events: &[TraceEvent], lost: u64) -> Outcome<String> {

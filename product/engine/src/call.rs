@@ -1,9 +1,10 @@
 //! One call, as far as it waits.
 //!
-//! Owns: the call's waits so far for each thing, and the call's client.
-//! Does not own: the waiting, the accounts (`devices::delays`).
-//! Invariants: each instant counts once: a read's wait for a frame is not also a wait for the read. A call that does
-//! not wait records nothing and reads no clock. A call that is dropped has waited until then.
+//! Owns: the call's waits so far for each thing, and the call's client; each wait from its beginning to its end.
+//! Does not own: the waiting, the ledger of waits (`devices::waits`), the accounts (`devices::delays`).
+//! Invariants: a wait is noted once, when it ends or its caller goes away. Each instant counts once: a read's wait for a
+//! frame is not also a wait for the read. A call that does not wait records nothing and reads no clock. A call that is
+//! dropped has waited until then.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,30 +13,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::Base;
 use crate::client::Client;
+use crate::counters::Counter;
 use crate::devices::delays::{Delay, WaitAccount, Waited};
 use crate::devices::file::FileInner;
+use crate::devices::waits::{PayerId, Wait, WaitsFor};
 use crate::platform::{Nanos, Platform};
+use crate::trace::Event;
 
 /// A call for a file, and for a client if one is known.
 pub(crate) struct Call<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     pub(crate) client: Option<&'a Client>,
     waited_ns: [AtomicU64; Delay::ALL.len()],
+    /// When its first pause or sync began; the end of time if there was none.
+    since_ns: AtomicU64,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
-        Self { file, client, waited_ns: [const { AtomicU64::new(0) }; Delay::ALL.len()] }
-    }
-
-    /// The call waited for this thing, `ns` longer.
-    pub(crate) fn waited(&self, delay: Delay, ns: u64) {
-        self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
+        let waited_ns = [const { AtomicU64::new(0) }; Delay::ALL.len()];
+        Self { file, client, waited_ns, since_ns: AtomicU64::new(u64::MAX) }
     }
 
     /// The call's waits so far, in all.
     fn in_all_ns(&self) -> u64 {
         self.waited_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum()
+    }
+
+    /// A pause or a sync begins, and is in the device's ledger until the result is dropped. `asked_ns`: the longest time
+    /// that a policy requested.
+    pub(crate) fn begins<P: Platform>(
+        &'a self,
+        base: &'a Base<P>,
+        waits_for: WaitsFor,
+        payer: Option<PayerId>,
+        asked_ns: u64,
+    ) -> CallWait<'a, P> {
+        // Counted before the clock is read: counting is part of the wait.
+        base.local().count(counters(waits_for).0, 1);
+        let (file, client, began) = (Arc::downgrade(self.file), self.client.cloned(), base.now());
+        let since = Nanos(self.since_ns.fetch_min(began.0, Ordering::Relaxed).min(began.0));
+        let number = self.file.device.waits().begins(Wait { file, client, payer, waits_for, since, asked_ns });
+        base.trace_file(began, self.file, self.client, || begin_event(waits_for, number));
+        let (before_ns, listed) = (self.in_all_ns(), Some((waits_for, number)));
+        CallWait { call: self, base, delay: waits_for.delay(), began, before_ns, listed }
     }
 
     /// Does the work, and notes how long it waited, except for waits that are noted separately meanwhile.
@@ -47,7 +68,7 @@ impl<'a> Call<'a> {
             let before_ns = self.in_all_ns();
             let done = work.as_mut().poll(cx);
             if done.is_pending() && noted.is_none() {
-                noted = Some(Noted { call: self, base, delay, began: base.now(), before_ns });
+                noted = Some(CallWait { call: self, base, delay, began: base.now(), before_ns, listed: None });
             }
             done
         })
@@ -65,19 +86,50 @@ impl Drop for Call<'_> {
     }
 }
 
-struct Noted<'a, P: Platform> {
+/// A call's wait, until it ends or the caller goes away.
+pub(crate) struct CallWait<'a, P: Platform> {
     call: &'a Call<'a>,
     base: &'a Base<P>,
     delay: Delay,
-    began: Nanos,
+    pub(crate) began: Nanos,
     /// The call's other waits before this one.
     before_ns: u64,
+    /// The number of a wait in the device's ledger.
+    listed: Option<(WaitsFor, u64)>,
 }
 
-impl<P: Platform> Drop for Noted<'_, P> {
+impl<P: Platform> Drop for CallWait<'_, P> {
     fn drop(&mut self) {
-        let within_ns = self.call.in_all_ns() - self.before_ns;
-        let ns = self.base.now().since(self.began).saturating_sub(within_ns);
-        self.call.waited(self.delay, ns);
+        let Self { call, base, delay, began, before_ns, listed } = *self;
+        let (now, within_ns) = (base.now(), call.in_all_ns() - before_ns);
+        let ns = now.since(began).saturating_sub(within_ns);
+        call.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
+        if let Some((waits_for, number)) = listed {
+            call.file.device.waits().ends(number, ns);
+            base.local().count(counters(waits_for).1, ns);
+            base.trace_file(now, call.file, call.client, || end_event(waits_for, number, ns));
+        }
+    }
+}
+
+/// The counters of such waits and of their time.
+fn counters(waits_for: WaitsFor) -> (Counter, Counter) {
+    match waits_for {
+        WaitsFor::Pause(_) => (Counter::ThrottlePauses, Counter::ThrottleNs),
+        WaitsFor::Sync => (Counter::SyncCalls, Counter::SyncNs),
+    }
+}
+
+fn begin_event(waits_for: WaitsFor, wait: u64) -> Event {
+    match waits_for {
+        WaitsFor::Pause(cause) => Event::PauseBegins { wait, cause },
+        WaitsFor::Sync => Event::SyncBegins { wait },
+    }
+}
+
+fn end_event(waits_for: WaitsFor, wait: u64, ns: u64) -> Event {
+    match waits_for {
+        WaitsFor::Pause(cause) => Event::PauseEnds { wait, cause, ns },
+        WaitsFor::Sync => Event::SyncEnds { wait, ns },
     }
 }

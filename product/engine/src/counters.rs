@@ -10,6 +10,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::old_kernels::CpuAccount;
+
 /// One row of the counter table.
 #[derive(Clone, Copy, Debug)]
 pub struct CounterInfo {
@@ -124,8 +126,7 @@ impl Counters {
 /// A thread's own state. A platform makes one for each thread (or virtual CPU) and keeps it.
 pub struct Local {
     block: Arc<CounterBlock>,
-    /// Pages dirtied here since the policy was last asked.
-    unpaid_pages: Cell<u64>,
+    pub(crate) cpu_account: CpuAccount,
     /// Counting is a plain store because a block has one writer.
     not_sync: PhantomData<Cell<()>>,
 }
@@ -136,7 +137,7 @@ impl Local {
         let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
         counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
         counters.threads.fetch_add(1, Ordering::Relaxed);
-        Self { block, unpaid_pages: Cell::new(0), not_sync: PhantomData }
+        Self { block, cpu_account: CpuAccount::default(), not_sync: PhantomData }
     }
 
     /// Whether the counters are unreachable: the [`Counters`] of this block are gone.
@@ -155,15 +156,5 @@ impl Local {
     #[inline]
     pub fn counted(&self, counter: Counter) -> u64 {
         self.block.values[counter as usize].load(Ordering::Relaxed)
-    }
-
-    /// Notes pages dirtied on this thread; returns their number since [`Local::pay`].
-    pub(crate) fn owe(&self, pages: u64) -> u64 {
-        self.unpaid_pages.update(|unpaid| unpaid.saturating_add(pages));
-        self.unpaid_pages.get()
-    }
-
-    pub(crate) fn pay(&self) {
-        self.unpaid_pages.set(0);
     }
 }

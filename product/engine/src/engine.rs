@@ -21,20 +21,20 @@ use crate::dirty;
 use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
+use crate::old_kernels::OldKernel;
 use crate::platform::{Device, Nanos, Platform};
-use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, Remembered};
+use crate::policy::{ActivePolicy, AnyPolicy, EqualParts, IgnoredKnob, Needs, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings};
-use crate::reclaim::{Dropped, Reclaim, ReclaimForm};
+use crate::reclaim::{Dropped, Reclaim};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::settings::{Acts, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
+use crate::settings::{Acts, Knob, KnobError, KnobId, KnobInfo, Scope, Settings, Shares, WhichKnob, would_fit};
 use crate::trace::{Event, Follower};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
-use crate::writeback::driver::Driver;
 use crate::writing::{self, Writing};
 
 /// Files that a drain flushes at the same time.
@@ -81,7 +81,7 @@ impl File {
         self.0.is_settled()
     }
 
-    /// Whether the device has changes to the file that no flush has followed yet.
+    /// Whether the device has changes to the file that no successful flush has followed yet.
     pub fn awaits_flush(&self) -> bool {
         self.0.device.agenda().awaits_flush(self.0.pages.slot)
     }
@@ -124,19 +124,17 @@ impl File {
     }
 }
 
-/// The parts that an engine is made with; for one engine only, since a driver keeps state.
+/// The parts that an engine is made with; for one engine only, since a kernel keeps state.
 #[derive(Clone)]
 pub struct Policies {
     /// The policy for throttling writers and for background writeback.
     pub policy: Arc<dyn AnyPolicy>,
-    /// The driver of background writeback.
-    pub driver: Driver,
     /// The policy for readahead.
     pub readahead: Readahead,
     /// Which clean pages go when frames are needed.
     pub eviction: EvictionKind,
-    /// How much a task that finds no frame frees itself; `None` is the engine's own form.
-    pub reclaim: Option<Arc<dyn ReclaimForm>>,
+    /// A kernel's own ways of background writeback and reclaim; `None`: the engine's ways.
+    pub old_kernel: Option<Arc<dyn OldKernel>>,
 }
 
 impl Policies {
@@ -144,13 +142,42 @@ impl Policies {
     pub fn shares(&self, memory_bytes: u64) -> Shares {
         Shares { memory_bytes, background: self.policy.needs().background_share }
     }
+
+    /// Refuses a knob that these policies ignore; the error names the knob to set instead. A knob that is set all the
+    /// same changes nothing: a run under several policies has one list of knobs.
+    ///
+    /// # Errors
+    /// [`KnobError::Ignored`].
+    pub fn refuse_ignored(&self, settings: &Settings, knob: impl WhichKnob) -> Result<(), KnobError> {
+        refuse_ignored((self.policy.name(), &self.policy.needs()), self.readahead, settings, knob.id(settings))
+    }
+}
+
+fn refuse_ignored(
+    (policy, needs): (&'static str, &Needs),
+    readahead: Readahead,
+    settings: &Settings,
+    knob: KnobId,
+) -> Result<(), KnobError> {
+    let (name, table) = (settings.info(knob).name, settings.table(knob));
+    let ignored = |policy, instead| Err(KnobError::Ignored { name, policy, instead });
+    if table.of_policy && needs.knobs != Some(table) {
+        return ignored(policy, format!("it is a knob of {}", table.owner));
+    }
+    if knob == Knob::ReadAheadKb.id(settings) && readahead != Readahead::Linux {
+        return ignored("the readahead in force", "set readahead_bytes_max".to_owned());
+    }
+    match needs.ignores.iter().find(|other| other.name == name) {
+        Some(IgnoredKnob { instead, .. }) => ignored(policy, format!("set {instead}")),
+        None => Ok(()),
+    }
 }
 
 impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
-        let (driver, readahead, eviction) = (Driver::default(), Readahead::default(), EvictionKind::default());
-        Self { policy: Arc::new(EqualParts), driver, readahead, eviction, reclaim: None }
+        let (readahead, eviction) = (Readahead::default(), EvictionKind::default());
+        Self { policy: Arc::new(EqualParts), readahead, eviction, old_kernel: None }
     }
 }
 
@@ -203,8 +230,8 @@ impl<P: Platform> Engine<P> {
         let in_force = ActivePolicy::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
-        let reclaim = Reclaim::new(base.clone(), policies.reclaim);
-        let writeback = Writeback::new(base.clone(), policies.driver);
+        let reclaim = Reclaim::new(base.clone(), policies.old_kernel.clone());
+        let writeback = Writeback::new(base.clone(), policies.old_kernel);
         let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));
         let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));
@@ -394,6 +421,16 @@ impl<P: Platform> Engine<P> {
         self.writeback.start(added);
         self.base.trace_device(Some(id), || Event::DeviceAdded);
         id
+    }
+
+    /// Refuses a knob that the policies in force ignore: [`Policies::refuse_ignored`].
+    ///
+    /// # Errors
+    /// [`KnobError::Ignored`].
+    pub fn refuse_ignored(&self, knob: impl WhichKnob) -> Result<(), KnobError> {
+        let (devices, settings) = (&self.base.devices, self.settings());
+        let policy = (devices.policy.name(), devices.policy.needs());
+        refuse_ignored(policy, devices.readahead(), settings, knob.id(settings))
     }
 
     /// Sets a knob for all devices; takes effect as the knob's row says.

@@ -1,13 +1,12 @@
 //! Readahead: reading pages of a file before anybody asks for them. The seam between the policies and `reading`.
 //!
 //! Owns: a policy's input about a file's readers and its device, its possible answers, the list of policies.
-//! Does not own: the policies' rules (`afflux`, `linux`); frames and requests (`reading`). Nor hits, which pass the
+//! Does not own: the policies' rules (`afflux`, `old_kernels`); frames and requests (`reading`). Nor hits, which pass the
 //! *trigger* of their file and are reported only beyond it.
 //! Invariants: pure arithmetic on pages. An answer is a wish. Pages that are cached are left out, and so are pages
 //! without a free frame or request; the policy is told how far its answer came.
 
 mod afflux;
-mod linux;
 pub(crate) mod prices;
 mod strides;
 pub(crate) mod window_sizes;
@@ -16,6 +15,7 @@ use std::ops::Range;
 
 use window_sizes::WindowSizes;
 
+use crate::old_kernels::Window as LinuxWindow;
 use crate::settings::did_you_mean;
 use crate::units::PAGE_BYTES;
 
@@ -146,7 +146,7 @@ pub(crate) enum ReadaheadEnd {
 #[derive(Clone, Debug)]
 pub(crate) enum Window {
     Afflux(afflux::Window),
-    Linux(linux::Window),
+    Linux(LinuxWindow),
 }
 
 /// Calls the policy of the file.
@@ -164,7 +164,7 @@ impl Window {
     pub(crate) fn new(policy: Readahead) -> Self {
         match policy {
             Readahead::Afflux => Self::Afflux(afflux::Window::default()),
-            Readahead::Linux => Self::Linux(linux::Window::default()),
+            Readahead::Linux => Self::Linux(LinuxWindow::default()),
         }
     }
 

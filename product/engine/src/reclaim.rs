@@ -1,15 +1,13 @@
 //! Reclaim: clean pages give up their frames. A task takes free frames, which are freed ahead of need (`background`),
 //! else those of clean pages, else the next frame that comes back.
 //!
-//! Owns: the order of attempts, the wait and its duration; how much a task frees itself, unless an external form
-//! decides that (`form`).
+//! Owns: the order of attempts, the wait and its duration; how much a task frees itself.
 //! Does not own: which page goes (`eviction`), readahead without frames; dirty pages, which are never evicted, only
 //! written (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses the flushers and
 //! waits; it ends when any task gives a frame back.
 
 mod background;
-mod form;
 mod spare;
 
 use std::sync::Arc;
@@ -22,16 +20,16 @@ use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::durations::{Durations, WaitTimes};
 use crate::eviction::{PageKey, Victim, is_claimed};
+use crate::old_kernels::OldKernel;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::wait::{either, lock};
 use background::Background;
-pub use form::{Passes, ReclaimForm};
 pub(crate) use spare::SpareFrames;
 
 /// Pages taken from the lists at a time.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 /// Pages that a reader or a writer recycles at a time.
 const RECYCLED: usize = 4;
 /// How long it recycles, once it has one frame.
@@ -44,10 +42,10 @@ const HELD: usize = 8;
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
 pub(crate) struct Reclaim<P: Platform> {
-    base: Base<P>,
+    pub(crate) base: Base<P>,
     background: Background,
-    /// `None` is the engine's own form.
-    form: Option<Arc<dyn ReclaimForm>>,
+    /// A kernel that reclaims in passes.
+    old_kernel: Option<Arc<dyn OldKernel>>,
     waits: Durations,
 }
 
@@ -133,8 +131,8 @@ pub(crate) fn may_go(file: &FileInner, state: &FileState, page: u64) -> bool {
 
 /// The result of a search for pages to evict.
 pub(crate) struct Evicted {
-    pages: usize,
-    scanned: u64,
+    pub(crate) pages: usize,
+    pub(crate) scanned: u64,
 }
 
 /// The result of dropping all clean pages.
@@ -151,9 +149,10 @@ pub struct Dropped {
 const LOOKS_FOR_NOTHING: u64 = 5;
 
 impl<P: Platform> Reclaim<P> {
-    pub(crate) fn new(base: Base<P>, form: Option<Arc<dyn ReclaimForm>>) -> Arc<Self> {
+    pub(crate) fn new(base: Base<P>, old_kernel: Option<Arc<dyn OldKernel>>) -> Arc<Self> {
         let background = Background::new(base.cache.frames.total());
-        Arc::new(Self { base, background, form, waits: Durations::default() })
+        let old_kernel = old_kernel.filter(|kernel| kernel.reclaims_in_passes());
+        Arc::new(Self { base, background, old_kernel, waits: Durations::default() })
     }
 
     /// Evicts every clean page that nobody holds.
@@ -224,8 +223,8 @@ impl<P: Platform> Reclaim<P> {
     /// Evicts until `spare` has `count` frames, or at least one if that takes long. If frames are freed in the
     /// background, too, it recycles a few at a time and for some microseconds only: the rest will be there soon.
     async fn recycle(&self, spare: &mut SpareFrames<'_>, count: usize) {
-        if let Some(form) = &self.form {
-            self.reclaim_by(&**form).await;
+        if let Some(kernel) = &self.old_kernel {
+            self.reclaim_in_passes(&**kernel).await;
             // Other tasks may have taken the freed frames, which belong to nobody.
             return spare.grow(count, Effort::Normal);
         }

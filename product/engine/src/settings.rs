@@ -24,37 +24,37 @@ crate::knobs! {
     Knob of "engine":
 
     DirtyRatio "dirty_ratio" 50 in 1..=90 "percent" Engine AtOnce
-        "Share of the cache that may be dirty, all devices together. Each device gets an equal part of it; a writer waits when its own device's part is used up.";
+        "Share of the cache that may be dirty, on all devices together. Each device gets an equal part; a writer waits when its device's part is used up.";
     BackgroundRatio "dirty_background_ratio" 10 in 0..=100 "percent" Device AtOnce
-        "Share of a device's part of the dirty limit at which its flusher starts to write. Under a kernel's law: of the memory that may be dirty, and refused unless below dirty_ratio; Linux takes it and uses half the limit without saying so.";
+        "Share of a device's part of the dirty limit at which its flusher starts to write. Under a kernel's law it is a share of the memory that may be dirty. A share that is not below dirty_ratio is refused; Linux accepts it, and silently uses half the limit.";
     DirtyBytes "dirty_bytes" 0 in 0..=1099511627776 "bytes" Engine AtOnce
-        "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
+        "The dirty limit of all devices together in bytes, in place of dirty_ratio. A kernel's law reads less than two pages as two. 0: the ratio decides.";
     BackgroundBytes "dirty_background_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
-        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
+        "Dirty bytes of a device above which its flusher starts to write, in place of dirty_background_ratio. Under a kernel's law they are those of all devices together. A threshold that is not below the dirty limit is refused; Linux accepts it, and silently uses half the limit. 0: the ratio decides.";
     BackgroundCentisecs "dirty_background_centisecs" 0 in 0..=360000 "centiseconds" Device AtOnce
-        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By the flush budget: no more than writers may dirty without a pause. By a kernel's law: in linux-3.6 alone. 0 is off.";
+        "The background threshold of a device in time: its flusher starts to write above measured bandwidth x centiseconds / 100, or above another threshold. It starts at once while no bandwidth has been measured. The flush budget uses at most the amount that writers may dirty without a pause. Of the kernels' laws, only linux-3.6 reads this knob. 0: off.";
     ExpireCentisecs "dirty_expire_centisecs" 3000 in 1..=360000 "centiseconds" Device AtOnce
-        "Age at which dirty data is written whatever its amount.";
+        "Age at which the flusher writes dirty data, however little there is.";
     WritebackCentisecs "dirty_writeback_centisecs" 500 in 0..=360000 "centiseconds" Engine AtOnce
-        "How often a flusher looks for data that has expired, and for files that nobody syncs. 0 is off: nothing is written because of its age.";
+        "How often a flusher looks for expired data, and for written files without a sync. 0: off, so that age alone causes no write.";
     SliceBytes "writeback_slice_bytes" 67108864 in 4096..=1099511627776 "bytes" Device NextUse
-        "Most that a flusher writes of one file before it turns to the next.";
+        "The most that a flusher writes of one file before it turns to the next.";
     WriteDepth "writeback_depth" also "nr_requests" 16 in 1..=65536 "requests" Device NextUse
-        "Most write requests in flight; a device's own limit applies too.";
+        "The most write requests in flight. The device's own limit applies, too.";
     RequestBatch "writeback_request_batch" 1 in 1..=1024 "requests" Device NextUse
-        "Write requests that a flusher, or a writer that writes back itself, takes in a row once it had to wait for one, as far as there are no more than half as many again as writeback_depth. Linux: 32.";
+        "The number of write requests that a flusher takes in a row after it had to wait for one. So a writer does that writes back itself. At most half as many again as writeback_depth are in flight. Linux: 32.";
     ReadaheadBytes "readahead_bytes_max" 134217728 in 0..=134217728 "bytes" Device NextUse
-        "Most that is read ahead of a reader at once. How much is follows from what the device's reads cost and what the reader has used; together it is at most a quarter of the cache. 0 turns readahead off.";
+        "The most that is read ahead of one reader. The amount follows from the cost of the device's reads and from the pages that the reader has used. All unread pages together hold at most a quarter of the cache. 0: no readahead.";
     ReadAheadKb "read_ahead_kb" 128 in 0..=131072 "KiB" Device NextUse
-        "The largest window of --readahead linux, by the kernel's name; of no other.";
+        "The largest window of --readahead linux. No other readahead reads this knob.";
     RetryMinMs "write_retry_ms_min" 100 in 1..=60000 "milliseconds" Device NextUse
-        "Pause before a failed write is tried again; doubles with each failure in a row.";
+        "Pause before a failed write is tried again. It doubles with each failure in a row.";
     RetryMaxMs "write_retry_ms_max" 30000 in 1..=3600000 "milliseconds" Device NextUse
-        "Longest pause before a failed write is tried again.";
+        "The longest pause before a failed write is tried again.";
     ReserveBytes "reserve_below_bytes" 67108864 in 0..=1099511627776 "bytes" Device NextUse
-        "Free space of a device below which writers reserve what they write before it is accepted.";
+        "Free space of a device below which a write first reserves its space.";
     PinnedRatio "pinned_ratio" 25 in 1..=50 "percent" Engine NextUse
-        "Share of the cache that replies on their way to clients may hold; above it (by an eighth at most, and less than 4 MiB) they are copied.";
+        "Share of the cache that replies on their way to clients may hold. Further replies are copied; the excess is at most an eighth, and less than 4 MiB.";
 }
 
 #[cfg(test)]

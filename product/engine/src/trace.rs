@@ -14,40 +14,12 @@ use crate::devices::DeviceId;
 use crate::devices::file::FileInner;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
-use crate::policy::PauseCause;
+use crate::policy::{PauseCause, Turn};
 use crate::request::{Backing, Operation};
 use crate::wait::lock;
 
 /// The most events kept for followers.
 pub const EVENTS_KEPT: usize = 16_384;
-
-/// Why a file had its turn to be written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TurnReason {
-    /// A sync waits for it.
-    Sync,
-    /// Its last write failed, or it was busy, and the pause is over.
-    Retry,
-    /// The device has too many dirty pages, or a task needs the room.
-    Background,
-    /// It has been dirty for too long.
-    Expired,
-    /// The device would have idled, and the file had been left alone.
-    Idle,
-}
-
-impl TurnReason {
-    /// The reason in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::Retry => "retry",
-            Self::Background => "background",
-            Self::Expired => "expired",
-            Self::Idle => "idle",
-        }
-    }
-}
 
 /// An event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -87,8 +59,8 @@ pub enum Event {
     },
     /// A file had its turn to be written.
     Turn {
-        /// The reason.
-        reason: TurnReason,
+        /// The turn.
+        turn: Turn,
         /// Pages submitted to the device.
         pages: u64,
         /// How long the turn lasted.

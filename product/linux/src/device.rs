@@ -14,11 +14,11 @@ mod probe;
 mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
+use afflux_engine::{Device, DeviceError, Limits, Nanos, Operation, Recycler, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
@@ -85,8 +85,7 @@ struct Core {
     free_asked: AtomicU64,
     free_asking: AtomicBool,
     /// Flights that have ended, with their memory. A write that relieves a shortage of memory must not allocate.
-    #[expect(clippy::vec_box, reason = "flights live in boxes")]
-    spare_flights: Mutex<Vec<Box<Flight>>>,
+    spare_flights: Recycler<Box<Flight>>,
 }
 
 impl HostDevice {
@@ -147,7 +146,7 @@ impl HostDevice {
             free_bytes: AtomicU64::new(place.free_bytes),
             free_asked: AtomicU64::new(clock::monotonic().0),
             free_asking: AtomicBool::new(false),
-            spare_flights: Mutex::default(),
+            spare_flights: Recycler::new(DEPTH as usize),
         };
         Arc::new(Self { core: Arc::new(core) })
     }
@@ -220,18 +219,6 @@ impl Core {
 
     fn refuse_uncached(&self) {
         self.takes_uncached.store(false, Ordering::Relaxed);
-    }
-
-    fn spare_flight(&self) -> Option<Box<Flight>> {
-        self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    /// Keeps an ended flight for the next request; keeps at most as many as can be in flight.
-    fn keep_flight(&self, flight: Box<Flight>) {
-        let mut spare = self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < DEPTH as usize {
-            spare.push(flight);
-        }
     }
 
     /// Asks the host for its free space in the background, if the last answer is older than `age_ns`.

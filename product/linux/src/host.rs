@@ -48,7 +48,7 @@ use self::marks::Marks;
 use self::node::HostNode;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::{DevicePools, KeptCalls, Lane, Piece, PoolTask};
+use crate::pool::{DevicePools, KeptCalls, Lane, Piece, PoolCall, PoolTask};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -285,7 +285,7 @@ impl Directory for HostTree {
         let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
-        self.sets.run_on(&pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
+        PoolCall::run_kept(&self.sets, &pool, lane, SetAttributesCall { core, node, acting, change, durable }).into()
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {

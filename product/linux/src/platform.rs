@@ -25,7 +25,7 @@ use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
 use crate::foreign_wakers::{self, DeferredWakes, WakeThread};
-use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep, SpareRings};
+use crate::reactor::{Mail, RINGS_KEPT, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, local, watch};
 
 /// Most reactor threads: more than any machine can use.
@@ -161,7 +161,7 @@ impl Reactors {
             reactors: (0..count).map(|_| Remote::new()).collect(),
             ahead: Remote::new(),
             next_reactor: AtomicUsize::new(0),
-            spare_rings: Arc::new(SpareRings::new()),
+            spare_rings: Arc::new(SpareRings::new(RINGS_KEPT)),
             on_panic,
         });
         let (lives, ended) = channel();

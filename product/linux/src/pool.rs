@@ -25,8 +25,7 @@ use std::time::Duration;
 use afflux_volume::Called;
 
 pub(crate) use self::by_device::DevicePools;
-use self::call::PoolCall;
-pub(crate) use self::call::{KeptCalls, Piece};
+pub(crate) use self::call::{CALLS_KEPT, KeptCalls, Piece, PoolCall};
 pub(crate) use self::queue::Lane;
 use self::queue::Queue;
 use crate::clock;

@@ -11,7 +11,6 @@ mod poller;
 mod remote;
 mod ring;
 mod slots;
-mod spare;
 mod timers;
 
 use std::cell::{Cell, RefCell};
@@ -25,7 +24,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use afflux_engine::Nanos;
+use afflux_engine::{Nanos, Recycler};
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::io::{Io, Owner};
@@ -40,7 +39,6 @@ use crate::watch::ReportedLook;
 
 pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
-pub(crate) use self::spare::SpareRings;
 pub(crate) use self::timers::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
@@ -48,6 +46,14 @@ const POLLS_A_TURN: usize = 256;
 /// Completions reported in one turn. The woken tasks mostly submit more. With a larger number, a disk that completes
 /// many requests at once would be idle until the last of them was reported.
 const TOLD_A_TURN: usize = 8;
+
+/// Most idle rings of ended threads: enough for a server with a thread for each request, few enough to leave idle.
+pub(crate) const RINGS_KEPT: usize = 32;
+
+/// Rings of ended threads, for threads that wait later. Nothing is in flight in such a ring, and it hears no doorbell. A
+/// program may start a new thread for each request. The setup and removal of a ring cost the host more than several
+/// reads of 4 KiB.
+pub(crate) type SpareRings = Recycler<Ring>;
 
 type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -462,8 +468,9 @@ impl Drop for Reactor {
         while !self.is_idle() {
             self.drive(None);
         }
-        if let (Some(spare), Some(Driver::Ring(ring))) = (self.spare(), self.driver.get_mut().take()) {
-            spare.give(*ring);
+        if let (Some(spare), Some(Driver::Ring(mut ring))) = (self.spare(), self.driver.get_mut().take()) {
+            ring.stop_listening();
+            spare.keep(*ring);
         }
         // A late wake and its `Remote` would keep each other alive for ever.
         drop(self.remote.close());

@@ -1,34 +1,73 @@
 //! Manual pages and completions from a command's own description.
 //!
-//! Owns: how a description becomes a manual page.
+//! Owns: how a description becomes a manual page; the subcommands for both.
 //! Does not own: the description (`args` of each command), the places of the files (`cargo xtask deb`).
 //! Invariants: each shown command has a page, and its `--help` stands on it.
 #![forbid(unsafe_code)]
 
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use afflux_report::failure::{Failure, Outcome};
-use clap::Command;
-pub use clap_complete::Shell;
+use clap::{Command, Subcommand};
+use clap_complete::Shell;
 use clap_mangen::Man;
 use roff::{Roff, bold, roman};
 
-/// Prints the completions of a command for a shell.
-pub fn print_completions(mut described: Command, shell: Shell) -> Outcome {
+/// The subcommands that each of our commands has.
+#[derive(Debug, Subcommand)]
+pub enum ManualCommand {
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        #[arg(value_name = "SHELL", value_enum)]
+        shell: Shell,
+    },
+    /// Print or write the manual pages
+    Man {
+        /// Write the page of each command to this directory [default: print the page of the command itself]
+        #[arg(value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
+}
+
+impl ManualCommand {
+    /// Carries out the subcommand for a command with this description.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written.
+    pub fn run(&self, described: Command) -> Outcome {
+        match self {
+            Self::Completions { shell } => {
+                print_completions(described, *shell);
+                Ok(())
+            }
+            Self::Man { directory } => manual(described, directory.as_deref()),
+        }
+    }
+}
+
+/// Adds examples to the help of [`ManualCommand`] in a command's description.
+pub fn with_examples(described: Command) -> Command {
+    let name = described.get_name().to_owned();
+    let completions =
+        format!("Example:\n  {name} completions bash > ~/.local/share/bash-completion/completions/{name}");
+    let man = format!("Examples:\n  {name} man | man -l -\n  {name} man ~/.local/share/man/man1");
+    described
+        .mut_subcommand("completions", |it| it.after_help(completions))
+        .mut_subcommand("man", |it| it.after_help(man))
+}
+
+fn print_completions(mut described: Command, shell: Shell) {
     let name = described.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut described, name, &mut script);
     print(&script);
-    Ok(())
 }
 
 /// Prints a command's manual page. With a directory, writes it there with the pages of all subcommands.
-///
-/// # Errors
-/// If the directory cannot be made or written.
-pub fn manual(mut described: Command, directory: Option<&Path>) -> Outcome {
+fn manual(mut described: Command, directory: Option<&Path>) -> Outcome {
     described.build();
     let name = described.get_name().to_owned();
     let Some(directory) = directory else {

@@ -10,13 +10,13 @@ afflux_volume::knobs! {
     NfsKnob of "frontend-nfs":
 
     InflightBytes "nfs_inflight_bytes_max" 16777216 in 1048576..=1073741824 "bytes" Engine NextUse
-        "Most request and reply bytes in progress on one connection before it is read no further.";
+        "Most request and reply bytes in progress on one connection. Above it, the server reads no more from the connection.";
     ClientBytes "nfs_client_inflight_bytes_max" 67108864 in 1048576..=1099511627776 "bytes" Engine NextUse
-        "Most request and reply bytes in progress on all connections of one party together before they are read no further. A party is a user of this machine, whichever address it comes by, or another machine: its address, of IPv6 its network of 64 bits. A connection with none in progress is still read for one call.";
+        "Most request and reply bytes in progress on all connections of one party together. Above it, the server reads no more from them; a connection without a call in progress may still send one. A party is a user of this machine at any address, or another machine: its IPv4 address, or its IPv6 network of 64 bits.";
     RequestBytes "nfs_request_bytes_max" 268435456 in 134217728..=1099511627776 "bytes" Engine NextUse
-        "Most bytes of requests and replies, of all connections together: records being received or that wait, data of calls in progress, replies not sent yet. 64 KiB of it are kept for each of the 1,024 connections that there can be; beyond that a connection may take at most as much as it leaves free. One that gets no more waits, and others go on; one that waits for its peer with more than its own while others wait for memory is closed after a few seconds.";
+        "Most bytes of requests and replies on all connections together. They are records being received or waiting, data of calls in progress, and replies not sent yet. Each of the 1,024 possible connections keeps 64 KiB of it; beyond that, a connection takes at most as many bytes as it leaves free. A connection that gets no more waits, and others go on. The server closes a connection after some seconds if it holds more than its own part and waits for its client while others wait for memory.";
     IdleCentisecs "nfs_idle_centisecs" 36000 in 0..=360000 "centiseconds" Engine NextUse
-        "How long a connection without calls in progress may be silent before it is closed. 0 is for ever. Clients connect again by themselves.";
+        "Time that a connection without calls in progress may be silent before the server closes it. 0: for ever. Clients connect again by themselves.";
     PeerConnections "nfs_peer_connections_max" 768 in 1..=1024 "connections" Engine NextUse
-        "Most connections of one party, which is a user of this machine, whichever address it comes by, or another machine: its address, of IPv6 its network of 64 bits. Of all together there are at most 1,024, a sixteenth of which is for this machine's root alone. For a further one the party with the most makes room: by an idle connection, or by one whose client does not read, or, for a party that has fewer, by any. If none can, the further one is refused.";
+        "Most connections of one party: a user of this machine at any address, or another machine (its IPv4 address, or its IPv6 network of 64 bits). There are at most 1,024 connections in all, and a sixteenth of them is for this machine's root alone. For a new connection beyond that, the party with the most connections gives one up: an idle one, one whose client does not read, or any one if the new party has fewer. If none can go, the new connection is refused.";
 }

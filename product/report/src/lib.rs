@@ -2,7 +2,7 @@
 //!
 //! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`), self-contained
 //! HTML pages (`html`). Also owns: the abilities of a terminal (`terminal`), printing (`output`), exit codes
-//! (`failure`), files that are read whole (`bounded_file`).
+//! (`failure`), files that are read whole (`bounded_file`), times and sizes that people write (`quantity`).
 //! Does not own: the figures and the words about them; callers bring both.
 //! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML and SVG, and on its
 //! way to a terminal. A page loads nothing. The same figures give the same text.
@@ -13,7 +13,6 @@ mod axis;
 mod bars;
 pub mod bounded_file;
 pub mod command_line;
-pub mod duration;
 mod entries;
 pub mod failure;
 mod html;
@@ -22,6 +21,7 @@ mod listing;
 mod markup;
 pub mod output;
 mod plot;
+pub mod quantity;
 mod row;
 mod scale;
 mod sheet;

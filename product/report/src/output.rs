@@ -14,7 +14,7 @@ use std::fmt::{Display, Write as _};
 use std::io::{Write, stderr, stdout};
 
 /// The sequences with which `terminal` highlights text; no others may pass.
-const PAINTS: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
+pub const PAINTS: [&str; 3] = ["\x1b[0m", "\x1b[1m", "\x1b[2m"];
 
 /// Writes lines to standard output. A reader that is gone is no error.
 pub fn say(lines: impl Display) {

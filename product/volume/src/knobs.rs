@@ -8,5 +8,5 @@ afflux_engine::knobs! {
     VolumeKnob of "volume":
 
     AttributesIdleCentisecs "attributes_idle_centisecs" 100 in 0..=360000 "centiseconds" Engine NextUse
-        "How long a file must be unused before a lookup asks the host whether it was changed there, and how long a name that was looked up is remembered.";
+        "Time that a file must be unused before a lookup asks the host for changes. A looked-up name is remembered for the same time.";
 }

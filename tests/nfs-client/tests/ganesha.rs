@@ -51,8 +51,8 @@ EXPORT { Export_Id = 79; Path = $1/small; Pseudo = /small; Access_Type = RW; Squ
   Protocols = 3; PrivilegedPort = false; FSAL { Name = VFS; } }
 LOG { Default_Log_Level = EVENT; }
 END
-rpcbind -f 2> "$1/rpcbind.log" &
-sleep 1
+# It goes to the background once it listens.
+rpcbind 2> "$1/rpcbind.log"
 ganesha.nfsd -F -f "$1/ganesha.conf" -L "$1/ganesha.log" -p "$1/ganesha.pid" > "$1/ganesha.out" 2>&1 &
 server=$!
 tries=0; code=2

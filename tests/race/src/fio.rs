@@ -99,7 +99,7 @@ fn ablation(quick: bool) -> Vec<(Job, Vec<(&'static str, Engine)>)> {
             ("system calls", afflux(&["--afflux_io=syscalls"])),
             ("host cache", afflux(&["--afflux_host_caching=buffered"])),
             ("base pages", Engine::Afflux { options: &[], huge_pages: false }),
-            ("one in flight", afflux(&["--afflux_knobs=writeback_depth=1"])),
+            ("10 ms in flight", afflux(&["--afflux_knobs=writeback_in_flight_ms=10"])),
         ]
     };
     let hit = Job::cached("random reads, in memory".to_owned(), "randread", large);

@@ -1,7 +1,7 @@
-//! Directories that a process makes for itself, a shell that takes down what the process leaves behind, and the list of
-//! skipped tests.
+//! Directories that a process makes for itself, a shell that takes down what the process leaves behind, the list of
+//! skipped tests, and waits for conditions without an event.
 //!
-//! Owns: making such a directory, removing it, the shell, the list.
+//! Owns: making such a directory, removing it, the shell, the list, the waits.
 //! Does not own: the files in a directory.
 //! Invariants: each directory is new, of mode 0700 and owned by this process's user. A name that exists already is never
 //! used. Nothing outside the directory is removed, and nothing behind a mount in it.
@@ -11,7 +11,9 @@
 mod directory;
 mod guard;
 mod skipped;
+mod waiting;
 
 pub use directory::Scratch;
 pub use guard::{Guard, script};
 pub use skipped::{SKIPPED, record_skipped};
+pub use waiting::{eventually, within};

@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) discarded: AtomicBool,
     /// The number of the file's failed requests on the disk that no longer explain an error (`excuses`).
     pub(crate) failures_settled: AtomicU64,
+    /// The same of its failed syncs.
+    pub(crate) sync_failures_settled: AtomicU64,
 }
 
 #[derive(Default)]
@@ -145,6 +147,7 @@ impl ScenarioBench {
             model: Arc::new(Mutex::new(FileModel::new(size, version))),
             discarded: AtomicBool::new(false),
             failures_settled: AtomicU64::new(0),
+            sync_failures_settled: AtomicU64::new(0),
         }
     }
 

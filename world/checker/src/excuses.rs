@@ -53,33 +53,46 @@ impl Causes {
     }
 }
 
-/// The failures of a file and its disk when an operation began.
-pub(crate) struct FailureCounts {
-    /// Failed requests of the file.
-    pub(crate) failures: u64,
-    /// The part of these failures that no longer explains an error.
-    settled: u64,
-    disk: WriteFailures,
-    lately: bool,
+/// Failed requests of a file so far.
+#[derive(Clone, Copy)]
+pub(crate) struct FileFailures {
+    all: u64,
+    syncs: u64,
 }
 
-/// Failed requests of the file so far.
-fn failures(bench: &ScenarioBench, shared: &Shared) -> u64 {
-    bench.disks[shared.device].failures(shared.disk_file)
+impl FileFailures {
+    fn of(bench: &ScenarioBench, shared: &Shared) -> Self {
+        let disk = &bench.disks[shared.device];
+        Self { all: disk.failures(shared.disk_file), syncs: disk.sync_failures(shared.disk_file) }
+    }
+
+    /// Records that these failures explain no error any more: the file is clean, or a successful sync of the whole file
+    /// began after them.
+    pub(crate) fn settle(self, shared: &Shared) {
+        shared.failures_settled.fetch_max(self.all, Ordering::Relaxed);
+        shared.sync_failures_settled.fetch_max(self.syncs, Ordering::Relaxed);
+    }
 }
 
 /// The number of failed requests that no longer explain an error: the file has been clean since, or was synced as a
-/// whole.
+/// whole. A failed flush makes a clean file dirty again, so such a failure counts until a flush succeeds.
 fn settled(bench: &ScenarioBench, shared: &Shared) -> u64 {
-    if shared.file.is_clean() {
-        note_settled(shared, failures(bench, shared));
+    let failures = FileFailures::of(bench, shared);
+    let flush_failed = failures.syncs > shared.sync_failures_settled.load(Ordering::Relaxed);
+    if shared.file.is_clean() && !(flush_failed && shared.file.awaits_flush()) {
+        failures.settle(shared);
     }
     shared.failures_settled.load(Ordering::Relaxed)
 }
 
-/// Records that a successful sync of the whole file began after `failures`, which therefore no longer count.
-pub(crate) fn note_settled(shared: &Shared, failures: u64) {
-    shared.failures_settled.fetch_max(failures, Ordering::Relaxed);
+/// The failures of a file and its disk when an operation began.
+pub(crate) struct FailureCounts {
+    /// Failed requests of the file.
+    pub(crate) failures: FileFailures,
+    /// The part of these failures that no longer explains an error.
+    settled: u64,
+    disk: WriteFailures,
+    lately: bool,
 }
 
 impl FailureCounts {
@@ -87,21 +100,21 @@ impl FailureCounts {
     pub(crate) fn now(bench: &ScenarioBench, shared: &Shared) -> Self {
         let disk = bench.disks[shared.device].write_failures();
         let lately = disk.last_ns.is_some_and(|last| bench.platform.now().0.saturating_sub(last) < LATELY_NS);
-        Self { failures: failures(bench, shared), settled: settled(bench, shared), disk, lately }
+        Self { failures: FileFailures::of(bench, shared), settled: settled(bench, shared), disk, lately }
     }
 
     /// The failures on the file's disk that may explain an error.
     pub(crate) fn causes(&self, bench: &ScenarioBench, shared: &Arc<Shared>) -> Causes {
-        let (now, disk) = (failures(bench, shared), bench.disks[shared.device].write_failures());
+        let (now, disk) = (FileFailures::of(bench, shared).all, bench.disks[shared.device].write_failures());
         let disk_fails = self.disk.in_row > 0 || self.lately || disk.all > self.disk.all;
         let other_fails = || {
             bench.slots.iter().map(|slot| Arc::clone(&lock(slot))).any(|other| {
                 let is_other = other.device == shared.device && !Arc::ptr_eq(&other, shared);
-                is_other && failures(bench, &other) > settled(bench, &other)
+                is_other && FileFailures::of(bench, &other).all > settled(bench, &other)
             })
         };
         Causes {
-            since_begun: now > self.failures,
+            since_begun: now > self.failures.all,
             while_dirty: now > self.settled,
             no_room: disk_fails || other_fails(),
         }

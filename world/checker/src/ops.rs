@@ -15,7 +15,7 @@ use afflux_reference::{Ending, Mismatch, Stamp, pattern};
 use afflux_simulator::{Disk, Fault, FaultTarget};
 
 use crate::bench::{ScenarioBench, Shared};
-use crate::excuses::{ErrorSource, FailureCounts, note_settled};
+use crate::excuses::{ErrorSource, FailureCounts};
 use crate::locking::lock;
 use crate::quiesce::quiesce;
 use crate::text::{Op, fault_what};
@@ -266,7 +266,7 @@ async fn sync(bench: &ScenarioBench, file: u64, offset: u64, len: u64, after_us:
     match result {
         Some(Ok(())) if !own.discarded() => {
             if range == (0..u64::MAX) {
-                note_settled(&own.shared, own.before.failures);
+                own.before.failures.settle(&own.shared);
             }
             check_durable(&own, since, range);
         }
@@ -404,6 +404,7 @@ async fn reopen(bench: &ScenarioBench, file: u64) {
             model: Arc::clone(&shared.model),
             discarded: false.into(),
             failures_settled: 0.into(),
+            sync_failures_settled: 0.into(),
         };
         *lock(&bench.slots[slot]) = Arc::new(fresh);
     }

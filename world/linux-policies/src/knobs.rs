@@ -5,7 +5,7 @@
 
 afflux_engine::knobs! {
     /// A knob of the kernels' policies.
-    KernelKnob of "linux-policies":
+    KernelKnob of policy "linux-policies":
 
     MinRatio "min_ratio" 0 in 0..=99 "percent" Device AtOnce
         "Share of the dirty limit that the device has whatever it wrote lately.";

@@ -1,6 +1,6 @@
 //! The decisions of Linux kernels about dirty pages, writeback and reclaim, as laws behind seams.
 //!
-//! Owns: the laws and drivers by name, each in prose with its source above the code.
+//! Owns: the laws by name, each in prose with its source above the code.
 //! Does not own: the mechanism (`engine`), experiments with it (`lab`).
 //! Invariants: integers only; a decision depends on its view and memory alone.
 

@@ -4,7 +4,8 @@
 //! Invariants: background is below the limit whatever the knobs say, since the kernel silently takes half of the limit
 //! instead. (Here such knobs are refused before, with both values.)
 
-use afflux_engine::policy::{Global, KnobValues, View};
+use afflux_engine::old_kernels::Global;
+use afflux_engine::policy::{KnobValues, View};
 
 pub(crate) const PAGE_BYTES: u64 = 4096;
 

@@ -4,7 +4,7 @@
 //! Does not own: the decisions.
 //! Invariants: the engine's memory guard stands above the policies, as no kernel's law is trusted to leave free frames.
 
-use afflux_engine::policy::{DecisionTiming, Needs};
+use afflux_engine::policy::{DecisionTiming, IgnoredKnob, Needs};
 use afflux_engine::settings::BackgroundShare;
 
 use crate::knobs::KNOBS;
@@ -18,3 +18,17 @@ pub(crate) const NEEDS: Needs = Needs {
     knobs: Some(&KNOBS),
     ..Needs::NONE
 };
+
+const SLICE: IgnoredKnob =
+    IgnoredKnob { name: "writeback_slice_bytes", instead: "none: the kernel's law has its slices" };
+const MIN_BYTES: IgnoredKnob = IgnoredKnob { name: "min_bytes", instead: "min_ratio" };
+const MAX_BYTES: IgnoredKnob = IgnoredKnob { name: "max_bytes", instead: "max_ratio" };
+const STRICT_LIMIT: IgnoredKnob = IgnoredKnob { name: "strict_limit", instead: "max_ratio" };
+const CENTISECS: IgnoredKnob = IgnoredKnob { name: "dirty_background_centisecs", instead: "dirty_background_bytes" };
+
+/// The knobs that kernels until 2.6.32 lack.
+pub(crate) const LACKING_UNTIL_2_6_32: &[IgnoredKnob] = &[SLICE, CENTISECS, MIN_BYTES, MAX_BYTES, STRICT_LIMIT];
+/// The knobs that 3.6 lacks.
+pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT];
+/// The knobs that 6.1 lacks.
+pub(crate) const LACKING_IN_6_1: &[IgnoredKnob] = &[SLICE, CENTISECS];

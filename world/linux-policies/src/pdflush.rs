@@ -24,8 +24,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_engine::policy::Global;
-use afflux_engine::{DeviceId, FileTurn, Flush, FlushDriver, Nanos, PutBack, RunEnd};
+use afflux_engine::old_kernels::{Flush, Global, OldKernel, PutBack, RunEnd};
+use afflux_engine::{DeviceId, FileTurn, Nanos};
 
 use crate::balance::SLICE_PAGES;
 
@@ -37,7 +37,7 @@ const RESIZE_NS: u64 = Nanos::SECOND;
 const WAIT_NS: u64 = 100 * Nanos::MILLISECOND;
 const PERIODIC_PAUSE_NS: u64 = Nanos::SECOND;
 
-/// The driver.
+/// The pool of threads.
 pub(crate) struct Pdflush {
     pool: Arc<Pool>,
 }
@@ -74,7 +74,11 @@ impl Pdflush {
     }
 }
 
-impl FlushDriver for Pdflush {
+impl OldKernel for Pdflush {
+    fn has_own_threads(&self) -> bool {
+        true
+    }
+
     fn start(&self, flush: Arc<dyn Flush>) {
         let (pool, within) = (Arc::clone(&self.pool), Arc::clone(&flush));
         flush.spawn("pdflush timer", Box::pin(async move { pool.periodic(&*within).await }));

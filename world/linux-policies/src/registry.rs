@@ -8,14 +8,14 @@
 use std::sync::Arc;
 
 use afflux_engine::eviction::EvictionKind;
-use afflux_engine::policy::{AnyPolicy, WokenBy};
-use afflux_engine::settings::{Knob, KnobError, KnobInfo, Settings, TableKnob};
-use afflux_engine::{Driver, Policies, Readahead};
+use afflux_engine::old_kernels::WokenBy;
+use afflux_engine::policy::AnyPolicy;
+use afflux_engine::settings::{Knob, KnobError, Settings};
+use afflux_engine::{Policies, Readahead};
 
 use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era, Learns};
 use crate::jiffies::TickRate;
-use crate::knobs::KernelKnob;
 use crate::pdflush::Pdflush;
 
 /// All names.
@@ -75,17 +75,6 @@ const DEFAULTS: &[(Knob, u64)] = &[
 ];
 
 impl Policy {
-    /// Whether this kernel lacks the knob. Setting the knob then changes nothing.
-    pub fn ignores(&self, knob: &KnobInfo) -> bool {
-        let since_6_1 = [KernelKnob::MinBytes, KernelKnob::MaxBytes, KernelKnob::StrictLimit];
-        if since_6_1.iter().any(|own| own.info() == knob) {
-            return self.name != "linux-6.1";
-        }
-        // A kernel's law determines its slices.
-        knob == Knob::SliceBytes.info()
-            || knob == Knob::BackgroundCentisecs.info() && !self.name.starts_with("linux-3.6")
-    }
-
     /// Sets the knobs to the kernel's initial values: 20 and 10 percent, 30 and 5 seconds, 128 requests.
     pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
         DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
@@ -117,19 +106,15 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
     let woken_on_clear = waits == CongestionWaits::WokenOnClear;
     let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
     let balance = |form| Balance::new(form, woken_by).changed(parts);
-    let pool = |form| Policies {
-        policy: Arc::new(balance(form)),
-        driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
-        readahead: Readahead::Linux,
-        eviction: EvictionKind::TwoList,
-        reclaim: None,
-    };
     let flushers = |policy: Arc<dyn AnyPolicy>| Policies {
         policy,
-        driver: Driver::FlusherEach,
         readahead: Readahead::Linux,
         eviction: EvictionKind::TwoList,
-        reclaim: None,
+        old_kernel: None,
+    };
+    let pool = |form| Policies {
+        old_kernel: Some(Arc::new(Pdflush::new(woken_on_clear))),
+        ..flushers(Arc::new(balance(form)))
     };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {

@@ -53,9 +53,9 @@ impl Conservation {
             return wrong(format!("{} bytes describe the cache, at most {metadata_max}", status.metadata_bytes));
         }
         for device in &status.devices {
-            let latest = device.pauses.iter().max_by_key(|pauses| pauses.latest_ns);
+            let latest = device.pauses.iter().max_by_key(|pauses| pauses.late_ns_max);
             if let (Some(pauses), Some(max)) = (latest, self.pause_late_ns_max)
-                && pauses.latest_ns > max
+                && pauses.late_ns_max > max
             {
                 return wrong(format!("device {}: pauses that ended later than {max} ns: {pauses:?}", device.name));
             }

@@ -1,14 +1,15 @@
-use super::{end, listed, not_excused};
+use super::ability::Ability;
+use super::{EXCUSED, end, excuse, listed, not_excused};
 
 const LIST: &str = "a\tt\tfio is not installed\na\tt\tfio is not installed\nb\tu\tfio is not installed\n\
                     a\tv\troot reads every directory\n";
 
 #[test]
 fn each_reason_is_said_once_with_its_tests_and_its_excuse() {
-    assert_eq!(listed(""), "");
+    assert_eq!(listed("", &|_| false), "");
     let expected = "Skipped: fio is not installed\n  a: t\n  b: u\n\
                     Skipped: root reads every directory (excused: the other tests need root)\n  a: v\n";
-    assert_eq!(listed(LIST), expected);
+    assert_eq!(listed(LIST, &|_| false), expected);
 }
 
 #[test]
@@ -24,5 +25,23 @@ fn a_gate_fails_for_a_skipped_test_unless_its_reason_is_excused() {
     assert!(!outcome(LIST, true));
     assert!(!outcome("half a line", true));
     assert!(end(&scratch.path().join("none"), true).is_ok());
-    assert_eq!(not_excused(LIST), 3);
+    assert_eq!(not_excused(LIST, &|_| false), 3);
+}
+
+#[test]
+fn a_machine_that_has_the_ability_has_no_excuse() {
+    let reasons = [
+        ("no btrfs can be mounted here (not root, or no mkfs)", Ability::Mounts),
+        ("losetup -f --show /x: Permission denied", Ability::Mounts),
+        ("only root can act as others", Ability::Root),
+        ("no throttled disk can be made here", Ability::Throttle),
+        ("no control groups that bound memory", Ability::MemoryGroups),
+    ];
+    for (reason, needs) in reasons {
+        assert!(excuse(reason, &|_| false).is_some(), "{reason}");
+        assert!(excuse(reason, &|ability| ability == needs).is_none(), "{reason}");
+    }
+    assert!(excuse("fio is not installed", &|_| false).is_none());
+    let varying = |row: &&super::Excused| row.needs == Ability::Varying;
+    assert!(EXCUSED.iter().filter(varying).all(|row| row.because != super::MOUNTS && row.because != super::ROOT));
 }

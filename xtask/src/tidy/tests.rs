@@ -103,6 +103,18 @@ fn unsafe_stands_in_its_places_alone() {
 }
 
 #[test]
+fn a_test_sleeps_only_where_real_time_is_under_test() {
+    for text in ["fn f() { std::thread::sleep(d) }", "use std::thread::{self, sleep};", "fn f() { thread::sleep(d) }"] {
+        assert_eq!(rules("product/command/tests/a.rs", text)[0].0, "no-sleep", "{text}");
+        assert_eq!(rules("product/linux/src/net/tests.rs", text)[0].0, "no-sleep", "{text}");
+        assert!(rules("product/afflux/tests/kills.rs", text).is_empty());
+        assert!(rules("product/linux/benches/a.rs", text).is_empty());
+    }
+    assert!(rules("product/command/tests/a.rs", "fn f() { platform.sleep(d); lab.thread.sleep(1) }").is_empty());
+    assert_eq!(rules("product/afflux/tests/kills.rs", "fn f() {}")[0].0, "no-sleep", "a stale exception");
+}
+
+#[test]
 fn a_root_without_unsafe_forbids_it() {
     assert_eq!(rules("product/volume/src/lib.rs", "")[0].0, "unsafe");
     assert!(rules("product/volume/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());

@@ -22,9 +22,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use afflux_engine::old_kernels::{Flush, OldKernel};
 use afflux_engine::policy::{AnyPolicy, Remembered};
 use afflux_engine::settings::Settings;
-use afflux_engine::{Backing, Device, Driver, Engine, File, Flush, FlushDriver, Limits, Policies, Request};
+use afflux_engine::{Backing, Device, Engine, File, Limits, Policies, Request};
 use afflux_frames::Frames;
 use afflux_linux::{IoChoice, LinuxPlatform, Reactors};
 use afflux_linux_policies::policy;
@@ -74,16 +75,18 @@ impl Device for AtOnce {
     }
 }
 
-/// A driver that writes nothing, and keeps the handle for snapshots.
+/// A kernel that writes nothing, and keeps the handle for snapshots.
 #[derive(Default)]
 struct Snapshots(OnceLock<Arc<dyn Flush>>);
 
-impl FlushDriver for Snapshots {
+impl OldKernel for Snapshots {
+    fn has_own_threads(&self) -> bool {
+        true
+    }
+
     fn start(&self, flush: Arc<dyn Flush>) {
         let _ = self.0.set(flush);
     }
-
-    fn kick(&self, _: Arc<dyn Flush>) {}
 }
 
 /// The threads beside: their stop flag and their progress.
@@ -215,8 +218,8 @@ pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Resul
     let reactors = Reactors::start(1, IoChoice::Syscalls).map_err(|error| failed(&error))?;
     let platform = reactors.platform();
     let snapshots = Arc::new(Snapshots::default());
-    let driver = Driver::Own(Arc::clone(&snapshots) as Arc<dyn FlushDriver>);
-    let policies = Policies { driver, ..Policies::default() };
+    let old_kernel = Some(Arc::clone(&snapshots) as Arc<dyn OldKernel>);
+    let policies = Policies { old_kernel, ..Policies::default() };
     let frames = Frames::new(64 << 20).map_err(|error| failed(&error))?;
     let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
     let limits =

@@ -15,9 +15,10 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use afflux_engine::old_kernels::{Reads, WriterDecision};
 use afflux_engine::policy::{
     Admission, AnyPolicy, Completed, DirtyFiles, Figure, Flight, HangLimits, IdleWriteRule, LimitPages, Needs, Next,
-    Pace, Reads, Remembered, Rewrites, Room, View,
+    Pace, Remembered, Rewrites, Room, View,
 };
 use afflux_linux_policies::Policy;
 
@@ -81,14 +82,14 @@ impl Tally {
 
     fn pass(&self, view: &View, pace: &Pace, decision: Admission) {
         let mut calls = self.lock();
-        if view.payer.pass == 0 {
+        if view.payer.call.pass == 0 {
             calls.open = Path::default();
         }
         let began_ns = calls.marks.began_ns;
-        if pace.start_background {
+        if pace.old_kernel.start_background {
             calls.marks.background_ns.get_or_insert(view.now.0 - began_ns);
         }
-        if let Admission::Pause(_) = decision {
+        if let Admission::OldKernel(WriterDecision::Pause(_)) = decision {
             let device = view.device();
             calls.marks.pause_pages.get_or_insert(device.reclaimable + device.writeback);
         }
@@ -98,8 +99,8 @@ impl Tally {
         }
         calls.open.0.push(match decision {
             Admission::Enter => 'C',
-            Admission::WriteBack { .. } => 'W',
-            Admission::Pause(_) | Admission::Wait => 'P',
+            Admission::OldKernel(WriterDecision::WriteBack { .. }) => 'W',
+            Admission::OldKernel(WriterDecision::Pause(_)) | Admission::Pause(_) | Admission::Wait => 'P',
         });
         if decision == Admission::Enter {
             if view.device().flushing {

@@ -2,7 +2,7 @@
 //!
 //! The rival writes dirty pages of the disk in slices of 4 MiB and waits for each request it needs, as a direct writer
 //! or fsync does. Beside it, pages are written back by a pdflush pool, which leaves a congested queue, or by a flusher,
-//! which waits as well. All are made of the engine's own steps ([`afflux_engine::Flush`]).
+//! which waits as well. All are made of the engine's own steps ([`afflux_engine::old_kernels::Flush`]).
 //!
 //! Owns: the case, the rival, the flusher beside it. Does not own: the pool (`linux-policies`).
 //! Invariants: no writer is throttled: all pages are dirty before writing begins, and enough for all of it.
@@ -10,8 +10,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use afflux_engine::old_kernels::{Boxed, Flush, OldKernel, PutBack, RunEnd};
 use afflux_engine::settings::Knob;
-use afflux_engine::{Boxed, DeviceId, Driver, Flush, FlushDriver, Nanos, PutBack, RunEnd};
+use afflux_engine::{DeviceId, Nanos};
 use afflux_report::{Fields, Row};
 
 use super::machines::{Variant, submission_costs};
@@ -36,9 +37,9 @@ enum RivalWriteback {
     BlockingFlusher,
 }
 
-/// A driver with the rival in it.
+/// A kernel with the rival in it.
 struct WithRival {
-    pool: Option<Arc<dyn FlushDriver>>,
+    pool: Option<Arc<dyn OldKernel>>,
     started: Arc<AtomicBool>,
 }
 
@@ -70,7 +71,11 @@ async fn write_slice(flush: &dyn Flush, device: DeviceId) -> u64 {
     written
 }
 
-impl FlushDriver for WithRival {
+impl OldKernel for WithRival {
+    fn has_own_threads(&self) -> bool {
+        true
+    }
+
     fn start(&self, flush: Arc<dyn Flush>) {
         let task = |name| {
             let writing: Boxed<'static, ()> = Box::pin(write_blocking(Arc::clone(&flush), Arc::clone(&self.started)));
@@ -96,11 +101,8 @@ fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Resu
     let variant = &Variant::PDFLUSH;
     let mut setup = variant.setup()?;
     let started = Arc::new(AtomicBool::new(false));
-    let pool = match setup.policies.driver {
-        Driver::Own(pool) if beside == RivalWriteback::Pool => Some(pool),
-        _ => None,
-    };
-    setup.policies.driver = Driver::Own(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
+    let pool = setup.policies.old_kernel.filter(|_| beside == RivalWriteback::Pool);
+    setup.policies.old_kernel = Some(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
     let machine = ExperimentMachine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use afflux_engine::counters::Counter;
-use afflux_engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Policies, ReclaimForm, Request};
+use afflux_engine::old_kernels::OldKernel;
+use afflux_engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Policies, Request};
 use afflux_frames::{FRAME_BYTES, Frames};
 use afflux_linux_policies::reclaim::ReclaimPolicy;
 use afflux_simulator::{Cost, CostOf, CostTable, CpuOptions, SimPlatform, Slice, World, WorldOptions};
@@ -60,8 +61,8 @@ impl HoleMachine {
         let bytes = u64::from(page_frames(load.memory_bytes)) * FRAME_BYTES as u64;
         let frames = Frames::new_stamped(bytes).map_err(|error| error.to_string())?;
         let platform = Arc::clone(world.platform());
-        let reclaim = form.map(|form| Arc::new(form) as Arc<dyn ReclaimForm>);
-        let policies = Policies { reclaim, ..Policies::default() };
+        let old_kernel = form.map(|form| Arc::new(form) as Arc<dyn OldKernel>);
+        let policies = Policies { old_kernel, ..Policies::default() };
         let engine =
             Engine::with_policies(Arc::clone(&platform), afflux_engine::settings::Settings::new(), frames, policies);
         let limits = Limits { request_bytes_max: 1 << 20, depth: 1024, volatile_cache: false, ..Limits::default() };

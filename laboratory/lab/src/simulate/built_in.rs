@@ -13,11 +13,9 @@ use afflux_engine::settings::did_you_mean;
 use afflux_simulator::LinkOptions;
 use afflux_workloads::nfs_client::NfsClientOptions;
 use afflux_workloads::{NfsStream, Readers, Workload};
-use bytesize::ByteSize;
 
-use afflux_report::duration;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::units;
+use afflux_report::{quantity, units};
 
 /// The keys of each workload.
 const READERS_KEYS: &str = "directory, count, size, block and over";
@@ -75,11 +73,12 @@ impl Keys<'_> {
     }
 
     fn bytes(&self, key: &str, value: &str, max: u64) -> Outcome<u64> {
-        let bytes = value.parse::<ByteSize>().ok().map(|size| size.as_u64()).filter(|bytes| (1..=max).contains(bytes));
-        bytes.ok_or_else(|| {
-            let most = units::memory(max);
-            self.wrong(format!("{key}: '{value}' is not a size such as 64KiB or 1GB, 1 byte to {most}"))
-        })
+        let range = format!("1 byte to {}", units::memory(max));
+        match quantity::bytes(value) {
+            Ok(bytes) if (1..=max).contains(&bytes) => Ok(bytes),
+            Ok(_) => Err(self.wrong(format!("{key}: '{value}' is out of range ({range})"))),
+            Err(why) => Err(self.wrong(format!("{key}: '{value}' is {why} ({range})"))),
+        }
     }
 
     fn count(&self, key: &str, value: &str, max: u64) -> Outcome<u64> {
@@ -103,9 +102,10 @@ fn readers(keys: &Keys<'_>) -> Outcome<Workload> {
             "count" => readers.count = keys.count(key, value, 100_000)?,
             "size" => readers.file_bytes = keys.bytes(key, value, SIZE_BYTES_MAX)?,
             "block" => readers.block_bytes = keys.bytes(key, value, CALL_BYTES_MAX)?,
+            "over" if value == "0" => readers.start_over_ns = 0,
             "over" => {
-                readers.start_over_ns =
-                    duration::nanoseconds(value).map_err(|why| keys.wrong(format!("{key}: {why}")))?
+                let ns = quantity::nanoseconds(value);
+                readers.start_over_ns = ns.map_err(|why| keys.wrong(format!("{key}: '{value}' is {why}")))?;
             }
             _ => return Ok(false),
         }

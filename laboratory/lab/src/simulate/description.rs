@@ -28,7 +28,7 @@ use crate::trace_file;
 use afflux_engine::Readahead;
 use afflux_report::bounded_file;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{duration, output, units};
+use afflux_report::{output, units};
 
 /// Most names in a directory that are compared with a missing file's name.
 const FILES_BESIDE_MAX: usize = 1000;
@@ -54,7 +54,7 @@ pub(super) fn read(work: &NamedInputs<'_>, args: &args::MachineArguments) -> Out
     let mut simulation = Simulation::new(args.seed, first);
     simulation.devices.extend(devices);
     simulation.cpus = args.cpus;
-    simulation.until_ns = args.until.as_deref().map(until).transpose()?;
+    simulation.until_ns = args.until_ns;
     simulation.knobs.clone_from(&args.knobs);
     let readahead = args.readahead.as_deref().map(Readahead::from_name).transpose();
     simulation.readahead = readahead.map_err(|why| Failure::wrong_use(format!("--readahead: {why}")))?;
@@ -228,10 +228,6 @@ impl Surroundings for Host {
 
 fn eviction(name: &str) -> Outcome<EvictionKind> {
     EvictionKind::from_name(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
-}
-
-fn until(text: &str) -> Outcome<u64> {
-    duration::nanoseconds(text).map_err(|why| Failure::wrong_use(format!("--until: {why}")))
 }
 
 /// A built-in table, or one from a file.

@@ -8,12 +8,11 @@
 mod tests;
 
 use afflux_workloads::simulation::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES, Simulation};
-use bytesize::ByteSize;
 use rustix::process::{Resource, getrlimit};
 
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::units;
+use afflux_report::{quantity, units};
 
 /// The smallest cache that a run can have, and the largest.
 const BYTES_MIN: u64 = 1 << 20;
@@ -43,11 +42,7 @@ pub(super) fn bytes(text: &str, simulation: &Simulation, own_bytes_max: u64) -> 
     let fits = simulation.memory_bytes_max(own_bytes_max).clamp(BYTES_MIN, BYTES_MAX);
     let range = format!("{} to {}", units::memory(BYTES_MIN), units::memory(fits));
     let wrong = |what: String| Failure::wrong_use(format!("--memory: '{text}' {what}"));
-    let bytes = text
-        .trim()
-        .parse::<ByteSize>()
-        .map_err(|_| wrong(format!("is not a size such as 512MiB or 2GiB ({range})")))?
-        .as_u64();
+    let bytes = quantity::bytes(text).map_err(|why| wrong(format!("is {why} ({range})")))?;
     if (BYTES_MIN..=fits).contains(&bytes) {
         return Ok(bytes - bytes % 4096);
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use afflux_budget::Budget;
+use afflux_engine::policy::{DevicePolicy, IgnoredKnob};
 use afflux_engine::settings::{Acts, KnobInfo, KnobTable, Scope};
 
 /// The owners of knobs: the table, the file that declares it, and a sentence on where its knobs exist.
@@ -12,12 +14,12 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (
         &afflux_budget::KNOBS,
         "product/budget/src/knobs.rs",
-        "Of the policy `budget`. Under another policy they change nothing.",
+        "Of the policy `afflux`. Under another policy they are refused.",
     ),
     (
         &afflux_linux_policies::KNOBS,
         "world/linux-policies/src/knobs.rs",
-        "Of the policies `linux-*` and `s0-*`: in simulations. Under another policy they change nothing.",
+        "Of the policies `linux-*` and `s0-*`: in simulations. Under another policy they change nothing, and the simulator says so.",
     ),
 ];
 
@@ -43,6 +45,12 @@ pub(crate) fn text() -> String {
         );
         table.rows.iter().for_each(|knob| text.push_str(&row(knob)));
     }
+    text.push_str("\n## Refused knobs\n\nThe default policy, `afflux`, does not read these knobs. `serve` and `afflux set` refuse them under it.\n\n");
+    text.push_str("| knob | set instead |\n|-|-|\n");
+    for IgnoredKnob { name, instead } in DevicePolicy::needs(&Budget).ignores {
+        let _ = writeln!(text, "| `{name}` | {instead} |");
+    }
+    text.push_str("| `read_ahead_kb`, unless `--readahead linux` | readahead_bytes_max |\n");
     text
 }
 

@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-/// A guard against hangs, far above what anything here takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) use afflux_scratch::eventually;
 
 /// A directory that is removed at the end of its test.
 pub(crate) struct Scratch(afflux_scratch::Scratch);
@@ -51,13 +49,4 @@ pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
 /// All that a command printed.
 pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-/// Waits until something holds; fails where it does not within two minutes.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

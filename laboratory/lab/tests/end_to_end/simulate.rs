@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::command::{Scratch, afflux_lab, run, text};
+use crate::command::{Scratch, afflux_lab, eventually, run, text};
 
 /// 32 MiB written in order, with syncs between its quarters, and some reads of it.
 const JOB: &str = "\
@@ -144,7 +144,7 @@ fn what_makes_no_sense_is_wrong_use_and_is_named() {
         (with_disk(&["--cpus", "0"]), 2, "0 is not in 1..=1024"),
         (with_disk(&["--runs", "0"]), 2, "0 is not in 1..=100"),
         (with_disk(&["--runs", "2", "--trace", "-"]), 2, "--trace: the events are of one run"),
-        (with_disk(&["--until", "soon"]), 2, "--until: 'soon' is not a time"),
+        (with_disk(&["--until", "soon"]), 2, "'soon' for '--until <TIME>': not a time"),
         (with_disk(&["--set", "speed=1"]), 2, "--set: there is no knob 'speed'"),
         (with_disk(&["--set", "dirty_ratio=91"]), 2, "1 to 90 percent"),
         (with_disk(&["--html", "/none/run.html"]), 1, "there is no directory /none"),
@@ -411,15 +411,11 @@ fn endless(scratch: &Scratch, arguments: &[&str]) -> Child {
 
 /// Waits until Ctrl-C's bit is set in a mask of `/proc/PID/status`, or no longer set.
 fn wait_for_mask(child: &Child, name: &str, set: bool) {
-    for _ in 0..60_000 {
+    eventually(name, || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("it runs");
-        if (u64::from_str_radix(mask.trim(), 16).unwrap() >> 1 & 1 == 1) == set {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-    panic!("{name} stays as it is");
+        (u64::from_str_radix(mask.trim(), 16).unwrap() >> 1 & 1 == 1) == set
+    });
 }
 
 fn press_ctrl_c(child: &Child) {

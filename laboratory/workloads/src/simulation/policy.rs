@@ -4,8 +4,8 @@
 //! Does not own: policies by name (`afflux_simulator::Setup`), the policies.
 //! Invariants: each run has its own setup, so that estimates begin afresh.
 
-use afflux_engine::settings::KnobInfo;
-use afflux_simulator::{POLICY_KNOBS, Setup};
+use afflux_engine::settings::KnobId;
+use afflux_simulator::Setup;
 
 use super::description::{Simulation, SimulationError};
 
@@ -33,12 +33,8 @@ impl Simulation {
         let Ok(setup) = self.setup() else {
             return Vec::new();
         };
-        let own = setup.policies.policy.needs().knobs;
-        let of_others = POLICY_KNOBS.iter().filter(|table| own != Some(**table)).flat_map(|table| table.rows);
-        let of_others: Vec<_> = of_others.collect();
-        let kernel = afflux_linux_policies::policy(&self.policy).ok();
-        let ignored = |knob: &&KnobInfo| of_others.contains(knob) || kernel.as_ref().is_some_and(|it| it.ignores(knob));
         let knobs = self.knobs.iter().filter_map(|text| setup.settings.parse(text).ok());
-        knobs.map(|(knob, _)| setup.settings.info(knob)).filter(ignored).map(|knob| knob.name).collect()
+        let ignored = |knob: &KnobId| setup.policies.refuse_ignored(&setup.settings, *knob).is_err();
+        knobs.map(|(knob, _)| knob).filter(ignored).map(|knob| setup.settings.info(knob).name).collect()
     }
 }

@@ -1,8 +1,13 @@
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use afflux_engine::Platform;
 
+use crate::core::Core;
 use crate::{Cache, Error, Unwritten};
 
 /// A panic in a task poisons the cache; the process goes on, and the dirty bytes are reported.
@@ -36,6 +41,39 @@ fn a_panic_in_a_task_puts_the_cache_out_of_use() {
     let [unwritten] = told.as_slice() else { panic!("told {} times", told.len()) };
     assert_eq!(unwritten.files.len(), 1);
     assert!(unwritten.panic.as_deref().is_some_and(|panic| panic.contains("a test of panics")));
+}
+
+struct Ends(Arc<Core>);
+
+impl Wake for Ends {
+    fn wake(self: Arc<Self>) {
+        self.0.end_with_report();
+    }
+}
+
+/// A call waits while the cache ends. Its waker ends the cache, too, before the first end has begun to write.
+#[test]
+fn of_two_that_end_a_cache_one_reports() {
+    let place = tempfile::tempdir().unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let hears = Arc::clone(&told);
+    let cache = Cache::builder()
+        .memory(8 << 20)
+        .drain_time(Duration::ZERO)
+        .on_unwritten(move |_| {
+            hears.fetch_add(1, Ordering::SeqCst);
+        })
+        .build()
+        .unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[1; 1 << 20], 0).unwrap();
+    let core = Arc::clone(file.core_of_tests());
+    let waker = Waker::from(Arc::new(Ends(Arc::clone(&core))));
+    let mut waits = pin!(core.pass(0, pending::<Result<(), Error>>()));
+    assert!(waits.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    core.end_with_report();
+    // The device may have been so fast that nothing is lost.
+    assert!(told.load(Ordering::SeqCst) <= 1, "{} reports", told.load(Ordering::SeqCst));
 }
 
 /// On a thread that cannot wait for itself, the drop begins the end, which then comes by itself.

@@ -19,7 +19,6 @@ impl File {
     /// # Errors
     /// The device's; a size above the largest. Nothing has changed then.
     pub fn set_len(&self, len: u64) -> io::Result<()> {
-        self.may_write()?;
         self.block(self.set_len_work(len))
     }
 
@@ -28,11 +27,11 @@ impl File {
     /// # Errors
     /// As [`File::set_len`].
     pub async fn set_len_async(&self, len: u64) -> io::Result<()> {
-        self.may_write()?;
         self.pass(self.set_len_work(len)).await
     }
 
     pub(crate) async fn set_len_work(&self, len: u64) -> Result<(), Error> {
+        self.may_write()?;
         self.0.file.note_written();
         self.can_be_cut(len).await?;
         self.0.engine.set_size(&self.0.pages, len).await.map_err(|error| self.said(error))?;
@@ -50,8 +49,6 @@ impl File {
     /// # Errors
     /// The device's.
     pub fn punch_hole(&self, range: Range<u64>) -> io::Result<()> {
-        self.may_write()?;
-        self.range(&range)?;
         self.block(self.punch_work(range))
     }
 
@@ -61,12 +58,12 @@ impl File {
     /// # Errors
     /// As [`File::punch_hole`].
     pub async fn punch_hole_async(&self, range: Range<u64>) -> io::Result<()> {
-        self.may_write()?;
-        self.range(&range)?;
         self.pass(self.punch_work(range)).await
     }
 
     async fn punch_work(&self, range: Range<u64>) -> Result<(), Error> {
+        self.may_write()?;
+        self.range(&range)?;
         let (core, file) = (self.core(), &self.0.file);
         file.note_written();
         // Partial pages at the ends of the range are written as zeros.

@@ -16,17 +16,8 @@ impl File {
     /// # Errors
     /// As [`File::read_at`].
     pub fn read_vectored_at(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
-        self.may_read()?;
-        self.end_of(offset, total(into.iter().map(|slice| slice.len()))?)?;
-        let mut done = 0;
-        for slice in into {
-            let count = self.read_at(slice, offset + done as u64)?;
-            done += count;
-            if count < slice.len() {
-                break;
-            }
-        }
-        Ok(done)
+        let (done, left) = self.read_hits(into, offset)?;
+        if left.is_empty() { Ok(done) } else { Ok(done + self.block(self.read_slices(left, offset + done as u64))?) }
     }
 
     /// [`File::read_vectored_at`], awaited. If it is dropped, the effect is that of [`File::read_at_async`].
@@ -34,11 +25,40 @@ impl File {
     /// # Errors
     /// As [`File::read_at`].
     pub async fn read_vectored_at_async(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        let (done, left) = self.read_hits(into, offset)?;
+        if left.is_empty() {
+            Ok(done)
+        } else {
+            Ok(done + self.pass(self.read_slices(left, offset + done as u64)).await?)
+        }
+    }
+
+    /// Fills buffers from the cache. Returns the number of bytes, and the buffers from the first one on that has to
+    /// wait.
+    fn read_hits<'a, 'b>(
+        &self,
+        into: &'a mut [IoSliceMut<'b>],
+        offset: u64,
+    ) -> Result<(usize, &'a mut [IoSliceMut<'b>]), Error> {
         self.may_read()?;
         self.end_of(offset, total(into.iter().map(|slice| slice.len()))?)?;
         let mut done = 0;
+        for at in 0..into.len() {
+            let Some(count) = self.0.engine.try_read(&self.0.pages, offset + done as u64, &mut into[at]) else {
+                return Ok((done, &mut into[at..]));
+            };
+            done += count;
+            if count < into[at].len() {
+                break;
+            }
+        }
+        Ok((done, &mut []))
+    }
+
+    async fn read_slices(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize, Error> {
+        let mut done = 0;
         for slice in into {
-            let count = self.read_at_async(slice, offset + done as u64).await?;
+            let count = self.read_work(slice, offset + done as u64).await?;
             done += count;
             if count < slice.len() {
                 break;
@@ -52,14 +72,8 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub fn write_vectored_at(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
-        self.may_write()?;
-        self.end_of(offset, total(from.iter().map(|slice| slice.len()))?)?;
-        let mut at = offset;
-        for slice in from {
-            self.write_at(slice, at)?;
-            at += slice.len() as u64;
-        }
-        Ok(())
+        let (done, left) = self.write_hits(from, offset)?;
+        if left.is_empty() { Ok(()) } else { self.block(self.write_slices(left, offset + done)) }
     }
 
     /// [`File::write_vectored_at`], awaited. If it is dropped, the effect is that of [`File::write_at_async`].
@@ -67,12 +81,30 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub async fn write_vectored_at_async(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
+        let (done, left) = self.write_hits(from, offset)?;
+        if left.is_empty() { Ok(()) } else { self.pass(self.write_slices(left, offset + done)).await }
+    }
+
+    /// Overwrites dirty bytes in the cache. Returns the number of bytes, and the buffers from the first one on that has
+    /// to wait.
+    fn write_hits<'a, 'b>(&self, from: &'a [IoSlice<'b>], offset: u64) -> Result<(u64, &'a [IoSlice<'b>]), Error> {
         self.may_write()?;
         self.end_of(offset, total(from.iter().map(|slice| slice.len()))?)?;
-        let mut at = offset;
+        let mut done = 0;
+        for (at, slice) in from.iter().enumerate() {
+            if self.0.engine.overwrite(&self.0.pages, offset + done, slice) < slice.len() {
+                return Ok((done, &from[at..]));
+            }
+            done += slice.len() as u64;
+        }
+        Ok((done, &[]))
+    }
+
+    async fn write_slices(&self, from: &[IoSlice<'_>], mut offset: u64) -> Result<(), Error> {
         for slice in from {
-            self.write_at_async(slice, at).await?;
-            at += slice.len() as u64;
+            self.end_of(offset, slice.len())?;
+            self.write_work(slice, offset).await?;
+            offset += slice.len() as u64;
         }
         Ok(())
     }
@@ -82,8 +114,7 @@ impl File {
     /// # Errors
     /// As [`File::append`].
     pub fn append_vectored(&self, from: &[IoSlice<'_>]) -> io::Result<u64> {
-        self.may_write()?;
-        self.block(self.append_all(from))
+        self.block(self.append_work(from))
     }
 
     /// [`File::append_vectored`], awaited. If it is dropped, the effect is that of [`File::append_async`].
@@ -91,26 +122,21 @@ impl File {
     /// # Errors
     /// As [`File::append`].
     pub async fn append_vectored_async(&self, from: &[IoSlice<'_>]) -> io::Result<u64> {
-        self.may_write()?;
-        self.pass(self.append_all(from)).await
+        self.pass(self.append_work(from)).await
     }
 
-    async fn append_all(&self, from: &[IoSlice<'_>]) -> Result<u64, Error> {
+    pub(super) async fn append_work(&self, from: &[IoSlice<'_>]) -> Result<u64, Error> {
+        self.may_write()?;
         let _turn = self.0.file.tail.turn().await;
         let offset = self.len();
-        let mut at = offset;
-        for slice in from {
-            self.end_of(at, slice.len())?;
-            self.write_work(slice, at).await?;
-            at += slice.len() as u64;
-        }
+        self.write_slices(from, offset).await?;
         Ok(offset)
     }
 }
 
 /// The sum of the lengths; an error if it overflows.
-fn total(lens: impl Iterator<Item = usize>) -> io::Result<usize> {
+fn total(lens: impl Iterator<Item = usize>) -> Result<usize, Error> {
     let what = "the buffers together are longer than any file";
     let sum = lens.into_iter().try_fold(0_usize, usize::checked_add);
-    sum.ok_or_else(|| Error::Setting { what: what.to_owned() }.into())
+    sum.ok_or_else(|| Error::Setting { what: what.to_owned() })
 }

@@ -2,7 +2,9 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use afflux::{Cache, File, OpenOptions};
@@ -46,15 +48,26 @@ impl Rig {
     }
 }
 
-/// Polls up to `polls` times, now and then with a pause in which something may complete, and then drops the future.
+/// Wakes a thread that is parked.
+struct Unparks(Thread);
+
+impl Wake for Unparks {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Polls up to `polls` times and then drops the future. Before every other poll it waits a little for a completion. A
+/// future behind one that nobody polls is never woken, so the wait has an end.
 fn give_up_after<T>(polls: u32, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
+    let waker = Waker::from(Arc::new(Unparks(thread::current())));
     for poll in 0..polls {
-        if let std::task::Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        if let std::task::Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(&waker)) {
             return Some(done);
         }
         if poll % 2 == 1 {
-            std::thread::sleep(Duration::from_micros(200));
+            thread::park_timeout(Duration::from_micros(200));
         }
     }
     None

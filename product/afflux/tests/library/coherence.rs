@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use afflux::{Cache, Error, File, Knob, OpenOptions};
+use afflux_scratch::eventually;
 
 fn cache() -> Cache {
     Cache::builder().memory(8 << 20).build().unwrap()
@@ -18,23 +19,28 @@ fn read(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// Waits until `is_so` returns true; the cache looks about once a second.
-fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
+/// Waits until a change of the file has another time than its last one. Two changes within the granularity of the host's
+/// times have the same time.
+fn a_tick_later(path: &Path) {
+    let changed = || fs::metadata(path.with_extension("probe")).unwrap().modified().unwrap();
+    let last = fs::metadata(path).unwrap().modified().unwrap();
+    eventually("the host's clock has ticked", || {
+        fs::write(path.with_extension("probe"), b"").unwrap();
+        changed() > last
+    });
+}
+
+/// Waits until the cache has looked at all of its open files. It looks about once a second, and notices another change of
+/// a file of its own.
+fn a_look_later(cache: &Cache, place: &Path) {
+    let path = place.join("looked at");
+    fs::write(&path, b"").unwrap();
+    let file = cache.open_read(&path).unwrap();
+    // The first change may be noticed in the middle of a look, before other files.
+    for len in 1..=2 {
+        fs::write(&path, vec![0; len]).unwrap();
+        eventually("the cache has looked", || file.len() == len as u64);
     }
-}
-
-/// Longer than the granularity of the host's times: two changes within it have the same time.
-fn a_tick_later() {
-    std::thread::sleep(Duration::from_millis(50));
-}
-
-/// Long enough for the cache to look at its open files, and to write idle ones.
-fn a_look_later() {
-    std::thread::sleep(Duration::from_millis(1_200));
 }
 
 #[test]
@@ -122,12 +128,12 @@ fn a_file_that_others_changed_is_noticed_when_it_is_opened_again() {
     let cache = cache();
     let handle = cache.open_read(&path).unwrap();
     assert_eq!(read(&handle), b"before");
-    a_tick_later();
+    a_tick_later(&path);
     fs::write(&path, b"after!").unwrap();
     assert_eq!(read(&cache.open_read(&path).unwrap()), b"after!", "it was open");
     assert_eq!(read(&handle), b"after!", "the other handle is of the same file");
     drop(handle);
-    a_tick_later();
+    a_tick_later(&path);
     fs::write(&path, b"longer than before").unwrap();
     assert_eq!(read(&cache.open_read(&path).unwrap()), b"longer than before", "nobody had it open");
 }
@@ -140,15 +146,15 @@ fn an_open_file_that_others_change_is_noticed_by_itself() {
     let cache = cache();
     let file = cache.open_read(&path).unwrap();
     assert_eq!(read(&file), [b'a'; 20_000]);
-    a_tick_later();
+    a_tick_later(&path);
     fs::File::options().write(true).open(&path).unwrap().write_at(b"b", 9_000).unwrap();
-    soon("the byte is seen", || read(&file)[9_000] == b'b');
-    a_tick_later();
+    eventually("the byte is seen", || read(&file)[9_000] == b'b');
+    a_tick_later(&path);
     // It shrinks behind our back.
     fs::File::options().write(true).open(&path).unwrap().set_len(5).unwrap();
-    soon("the size is seen", || file.len() == 5);
+    eventually("the size is seen", || file.len() == 5);
     assert_eq!(read(&file), b"aaaaa");
-    a_tick_later();
+    a_tick_later(&path);
     fs::write(&path, b"cc").unwrap();
     assert_eq!(file.metadata().unwrap().len(), 2, "asked, it looks at once");
     assert_eq!(read(&file), b"cc");
@@ -164,9 +170,9 @@ fn what_is_not_written_yet_outlives_what_others_do() {
     let cache = built.knob(Knob::BackgroundCentisecs, 100).build().unwrap();
     let file = cache.create(&path).unwrap();
     file.write_at(&[1; 8192], 0).unwrap();
-    a_look_later();
+    a_look_later(&cache, place.path());
     fs::write(&path, b"").unwrap();
-    a_look_later();
+    a_look_later(&cache, place.path());
     assert_eq!(file.dirty_bytes(), 8192);
     assert_eq!(file.metadata().unwrap().len(), 8192);
     file.sync_data().unwrap();

@@ -4,11 +4,13 @@ use std::future::Future;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use afflux::{Cache, Error, OpenOptions, Unwritten};
+use afflux_scratch::eventually;
 
 fn cache() -> Cache {
     Cache::builder().memory(8 << 20).build().unwrap()
@@ -50,7 +52,7 @@ impl Mounted {
     /// As if its disk had been pulled out: from now on every call to it fails, and nothing more is written.
     fn pull_out(&self) -> bool {
         // EXT4_IOC_SHUTDOWN without the log; not every system has a program for it.
-        let script = r#"open(my $place, "<", $ARGV[0]) or exit 1; ioctl($place, 0x8004587D, pack("L", 2)) or exit 1"#;
+        let script = r#"open(my $place, "<", $ARGV[0]) or exit 1; my $how = pack("L", 2); ioctl($place, 0x8004587D, $how) or exit 1"#;
         let output = Command::new("perl").args(["-e", script]).arg(&self.0).output();
         output.is_ok_and(|output| output.status.success())
     }
@@ -89,6 +91,13 @@ fn dropping_the_last_handle_writes_everything() {
     }
 }
 
+/// Whether this process has a descriptor of the file.
+fn is_open(path: &Path) -> bool {
+    let path = path.canonicalize().unwrap();
+    let mut descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    descriptors.any(|fd| std::fs::read_link(fd.unwrap().path()).is_ok_and(|open| open == path))
+}
+
 #[test]
 fn nothing_is_written_after_the_last_drop() {
     let place = tempfile::tempdir().unwrap();
@@ -101,7 +110,8 @@ fn nothing_is_written_after_the_last_drop() {
     }
     drop((file, cache));
     std::fs::write(&path, b"mine").unwrap();
-    std::thread::sleep(Duration::from_millis(200));
+    // Only a descriptor of the file could still write there.
+    eventually("the file is closed", || !is_open(&path));
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
@@ -211,7 +221,9 @@ fn closing_in_the_middle_of_calls_strands_nobody() {
         let path = place.path().join(format!("file-{round}"));
         let cache = cache();
         let file = cache.create(&path).unwrap();
+        let calls = AtomicU64::new(0);
         let acknowledged = std::thread::scope(|scope| {
+            let calls = &calls;
             let threads: Vec<_> = (0..4_u64)
                 .map(|thread| {
                     let file = file.clone();
@@ -220,7 +232,10 @@ fn closing_in_the_middle_of_calls_strands_nobody() {
                         loop {
                             let at = (thread << 32) + acknowledged * 10_000;
                             match file.write_at(&[round + 1; 10_000], at) {
-                                Ok(()) => acknowledged += 1,
+                                Ok(()) => {
+                                    acknowledged += 1;
+                                    calls.fetch_add(1, Ordering::Relaxed);
+                                }
                                 Err(error) => {
                                     assert!(matches!(Error::of(&error), Some(Error::Closed)), "{error}");
                                     return acknowledged;
@@ -233,7 +248,7 @@ fn closing_in_the_middle_of_calls_strands_nobody() {
                     })
                 })
                 .collect();
-            std::thread::sleep(Duration::from_millis(30));
+            eventually("many calls have returned", || calls.load(Ordering::Relaxed) > 500);
             cache.clone().close().unwrap();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
@@ -307,11 +322,7 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
     // the cache's thread.
     drop(waker);
     assert!(end.recv().is_err());
-    let began = Instant::now();
-    while std::fs::read(&path).unwrap() != [7; 2 << 20] {
-        assert!(began.elapsed() < Duration::from_secs(60), "it was never written");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("it is written", || std::fs::read(&path).unwrap() == [7; 2 << 20]);
 }
 
 /// A thread is not one of the cache's because of its name. A close on a user's thread has written everything on return.
@@ -371,6 +382,13 @@ impl Drop for Frozen<'_> {
     }
 }
 
+/// Threads of this process that wait in the kernel and take no signals, as for a frozen file system.
+fn waiting_in_kernel() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let states = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    states.filter(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" D"))).count()
+}
+
 /// Longer than any step here may take.
 const FROZEN_MAX: Duration = Duration::from_secs(40);
 
@@ -412,7 +430,7 @@ fn a_writer_that_waits_for_space_on_a_device_that_hangs_leaves_when_the_cache_is
     let Some(frozen) = Frozen::new(&mounted) else { return };
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| file.write_at(&[8; 100_000], 0));
-        std::thread::sleep(Duration::from_millis(300));
+        eventually("the writer waits in the kernel", || waiting_in_kernel() > 0);
         assert!(!writer.is_finished(), "it would have to wait for the reservation");
         let closed = cache.clone().close();
         let error = writer.join().unwrap().unwrap_err();
@@ -435,7 +453,7 @@ fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobod
     let Some(frozen) = Frozen::new(&mounted) else { return };
     std::thread::scope(|scope| {
         let writers: Vec<_> = files.iter().map(|file| scope.spawn(|| file.write_at(&[8; 10_000], 0))).collect();
-        std::thread::sleep(Duration::from_millis(300));
+        eventually("writers wait in the kernel", || waiting_in_kernel() > 1);
         fine.write_at(&[9; 300_000], 0).unwrap();
         fine.sync_all().unwrap();
         assert!(writers.iter().all(|writer| !writer.is_finished()), "they would have to wait for the reservation");
@@ -447,11 +465,7 @@ fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobod
     });
     drop(frozen);
     // The refusal ends when the device completes a request.
-    let began = Instant::now();
-    while files[0].write_at(&[7; 10_000], 0).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it stays refused");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("a write is taken again", || files[0].write_at(&[7; 10_000], 0).is_ok());
     files[0].sync_data().unwrap();
     cache.close().unwrap();
 }
@@ -484,11 +498,7 @@ fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
         assert!(frozen.is_still(), "they waited for the thaw");
     });
     drop(frozen);
-    let began = Instant::now();
-    while files[0].set_len(30).is_err() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it stays refused");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("a change of size is taken again", || files[0].set_len(30).is_ok());
     assert_eq!(files[0].len(), 30);
     cache.close().unwrap();
 }
@@ -518,7 +528,7 @@ fn a_device_that_hangs_with_many_requests_does_not_keep_another() {
                 })
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(500));
+        eventually("requests wait in the kernel", || waiting_in_kernel() > 1);
         for round in 0..5 {
             for file in &fine {
                 file.append(&[round; 100_000]).unwrap();

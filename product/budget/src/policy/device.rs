@@ -41,19 +41,30 @@ struct Learned {
     parallelism: Parallelism,
 }
 
-/// The device's clocks and counts.
-fn facts(view: &View) -> Facts {
-    let (device, busy) = (view.device(), view.device().busy);
-    Facts {
-        now_ns: view.now.0,
-        transfers_ns: busy.transfers_ns,
-        reads_ns: busy.reads_ns,
-        writes_ns: busy.writes_ns,
-        calls_alone_ns: busy.calls_alone_ns,
-        held_up_ns: busy.held_up_ns,
-        oldest_ns: device.oldest_in_flight.map(|at| at.0),
-        write_bytes_in_flight: device.bytes_in_flight,
-        more_to_write: device.reclaimable > 0,
+impl From<&View> for Facts {
+    /// The device's clocks and counts.
+    fn from(view: &View) -> Self {
+        let (device, busy) = (view.device(), view.device().busy);
+        Self {
+            now_ns: view.now.0,
+            transfers_ns: busy.transfers_ns,
+            reads_ns: busy.reads_ns,
+            writes_ns: busy.writes_ns,
+            calls_alone_ns: busy.calls_alone_ns,
+            held_up_ns: busy.held_up_ns,
+            oldest_ns: device.oldest_in_flight.map(|at| at.0),
+            write_bytes_in_flight: device.bytes_in_flight,
+            more_to_write: device.reclaimable > 0,
+        }
+    }
+}
+
+impl Completion {
+    /// The request that the engine reports now.
+    pub fn reported(view: &View, done: &Completed) -> Self {
+        let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
+        let Completed { runs, bytes, latency_ns, unwatched_ns, .. } = *done;
+        Self { side, runs, bytes, submitted_ns: view.now.0.saturating_sub(latency_ns), unwatched_ns }
     }
 }
 
@@ -138,10 +149,6 @@ impl DeviceMemory {
             };
             self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }
-        let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
-        let submitted_ns = view.now.0.saturating_sub(done.latency_ns);
-        let Completed { runs, bytes, unwatched_ns, .. } = *done;
-        let completion = Completion { side, runs, bytes, submitted_ns, unwatched_ns };
-        self.learned(view).estimator.completed(&facts(view), completion);
+        self.learned(view).estimator.completed(&Facts::from(view), Completion::reported(view, done));
     }
 }

@@ -12,7 +12,7 @@
 //! the policy waits for the next. Hot files are not passed over if that would keep others from writing.
 
 use afflux_engine::Nanos;
-use afflux_engine::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, View};
+use afflux_engine::policy::{DirtyFiles, Idle, IdleWriteRule, Next, Rewrites, Turn, View};
 
 use super::Rates;
 use crate::{Cost, Knobs, MILLISECOND};
@@ -53,7 +53,7 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     match (waited_for, rests_until) {
         (true, _) => Next::WaitUntil(now.after(REST_NS)),
         (false, until) if until > now => Next::WaitUntil(until),
-        _ => Next::Idle,
+        _ => Next::Turn(Turn::Idle { now: view.now }),
     }
 }
 

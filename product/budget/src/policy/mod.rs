@@ -17,9 +17,9 @@ mod waiting_payers;
 
 use afflux_engine::Nanos;
 use afflux_engine::policy::{
-    Admission, AfterPause, Completed, Cost as Amount, DecisionTiming, DevicePolicy, DirtyFiles, Figure, Flight,
-    HangLimits, IdleWriteRule, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
-    Remembered, Rewrites, Room, View, WokenBy,
+    Admission, Completed, Cost as Amount, DecisionTiming, DevicePolicy, DirtyFiles, Figure, Flight, HangLimits,
+    IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices as PagePrices,
+    Remembered, Rewrites, Room, Turn, View,
 };
 
 use self::account::Pausing;
@@ -58,6 +58,14 @@ const QUEUED_BYTES_MAX: u64 = 256 << 10;
 const PORTION_PIECE_PAGES: u64 = 256;
 /// A file is worth staying on for the time of so many runs.
 const SLICE_RUNS: Cost = 4;
+
+/// Knobs in pages and requests: this law has device time in their place.
+const IGNORED: [IgnoredKnob; 4] = [
+    IgnoredKnob { name: "dirty_background_ratio", instead: "dirty_background_bytes or dirty_background_centisecs" },
+    IgnoredKnob { name: "writeback_slice_bytes", instead: "budget_ms" },
+    IgnoredKnob { name: "writeback_depth", instead: "writeback_in_flight_ms" },
+    IgnoredKnob { name: "writeback_request_batch", instead: "writeback_in_flight_ms" },
+];
 
 /// The policy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -189,9 +197,9 @@ impl DeviceView {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
         if files.dirty_since(hot).is_some_and(|since| since <= before) {
-            return Next::Oldest { before, hot };
+            return Next::Turn(Turn::Oldest { before, hot });
         }
-        Next::MostDirty { hot: hot && files.dirty_since(false).is_none() }
+        Next::Turn(Turn::Largest { hot: hot && files.dirty_since(false).is_none() })
     }
 
     /// Whether hot files have to be written: writers pause, or the user has said from when on the flusher writes.
@@ -214,6 +222,7 @@ impl DevicePolicy for Budget {
             decision_timing: DecisionTiming::Before,
             memory_guard: true,
             reads: true,
+            ignores: &IGNORED,
             knobs: Some(&KNOBS),
             ..Needs::NONE
         }
@@ -285,7 +294,7 @@ impl DevicePolicy for Budget {
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
                 let cause = PauseCause::DeviceTime;
-                Admission::Pause(Pause { ns, cause, woken_by: WokenBy::Time, then: AfterPause::Decide })
+                Admission::Pause(Pause { ns, cause })
             }
         }
     }
@@ -305,7 +314,7 @@ impl DevicePolicy for Budget {
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // Files half as old go with it, so that the device is not woken for each file.
-            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+            return Next::Turn(Turn::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true });
         }
         if standing.is_over_background(view, is_cold) {
             let hot = is_cold || standing.writes_hot_files();

@@ -5,42 +5,34 @@ use afflux_engine::eviction::EvictionKind;
 use afflux_nfs::Squash;
 use tracing::level_filters::LevelFilter;
 
-use super::{Configuration, Io, Layers, file_path};
-use crate::args::Serve;
+use afflux_linux::IoChoice;
+use clap::Parser;
+
+use super::{Configuration, Layers, file_path};
+use crate::args::{Arguments, Command, Serve};
 use crate::knobs;
+use crate::settings::{self, AtOnce};
 use afflux_linux::HostMemory;
 use afflux_report::failure::{Failure, Outcome};
 
 const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 << 30 };
 
-fn flags() -> Serve {
-    Serve {
-        directories: vec!["/srv".into()],
-        check: false,
-        listen: None,
-        cache: None,
-        control: None,
-        knobs: Vec::new(),
-        config: None,
-        io: None,
-        policy: None,
-        readahead: None,
-        eviction: None,
-        prefault: None,
-        lock_memory: None,
-        log: None,
-        metrics: None,
-        state: None,
-        shared: false,
-        subtree_check: false,
-        allow: Vec::new(),
-        squash: None,
-        anon: None,
-        any_port: false,
-        read_only: false,
-        async_metadata: false,
-        json: false,
+fn serve(words: &[&str]) -> Serve {
+    let words = ["afflux", "serve"].iter().chain(words);
+    match Arguments::try_parse_from(words).unwrap().command {
+        Command::Serve(serve) => serve,
+        other => panic!("{other:?}"),
     }
+}
+
+fn flags() -> Serve {
+    serve(&["/srv"])
+}
+
+/// Clap's error for a flag.
+fn refused(words: &[&str]) -> String {
+    let words = ["afflux", "serve", "/srv"].iter().chain(words);
+    Arguments::try_parse_from(words).unwrap_err().to_string()
 }
 
 fn layered(file: &str, variables: &[(&str, &str)], flags: &Serve) -> Outcome<Configuration> {
@@ -62,37 +54,38 @@ fn wrong(file: &str, variables: &[(&str, &str)], flags: &Serve) -> String {
 #[test]
 fn nothing_given_is_the_defaults() {
     let found = layered("", &[], &flags()).unwrap();
-    assert_eq!(found.listen.to_string(), "127.0.0.1:2049");
-    assert_eq!((found.cache_bytes, found.io, found.control), (2 << 30, Io::Auto, None));
+    let settings = found.settings;
+    assert_eq!(settings.listen.to_string(), "127.0.0.1:2049");
+    assert_eq!((found.cache_bytes, settings.io, settings.control), (2 << 30, IoChoice::Auto, None));
     assert!(found.knobs.is_empty());
-    assert_eq!(found.eviction, EvictionKind::S3Window);
+    assert_eq!(settings.eviction, EvictionKind::S3Window);
 }
 
 #[test]
 fn figures_are_given_where_it_is_said_and_nowhere_else() {
-    assert_eq!(layered("", &[], &flags()).unwrap().metrics, None);
+    assert_eq!(layered("", &[], &flags()).unwrap().settings.metrics, None);
     let found = layered("metrics = '127.0.0.1:9464'", &[("AFFLUX_METRICS", "[::1]:1")], &flags()).unwrap();
-    assert_eq!(found.metrics.map(|address| address.to_string()), Some("[::1]:1".to_owned()));
+    assert_eq!(found.settings.metrics.map(|address| address.to_string()), Some("[::1]:1".to_owned()));
     for nonsense in ["9464", "here", "127.0.0.1:70000", ""] {
-        let told = wrong("", &[], &Serve { metrics: Some(nonsense.to_owned()), ..flags() });
-        assert!(told.starts_with("--metrics") && told.contains("127.0.0.1:9464"), "{told}");
+        let told = refused(&["--metrics", nonsense]);
+        assert!(told.contains("--metrics") && told.contains("127.0.0.1:9464"), "{told}");
     }
 }
 
 #[test]
 fn the_log_has_a_level_by_name() {
-    assert_eq!(layered("", &[], &flags()).unwrap().log, LevelFilter::INFO);
-    assert_eq!(layered("log = 'warn'", &[], &flags()).unwrap().log, LevelFilter::WARN);
+    assert_eq!(layered("", &[], &flags()).unwrap().settings.log, LevelFilter::INFO);
+    assert_eq!(layered("log = 'warn'", &[], &flags()).unwrap().settings.log, LevelFilter::WARN);
     let told = wrong("", &[("AFFLUX_LOG", "7")], &flags());
     assert!(told.contains("AFFLUX_LOG") && told.contains("off, error, warn, info, debug, trace"), "{told}");
 }
 
 #[test]
 fn eviction_goes_by_name() {
-    let found = layered("eviction = 'sieve'", &[], &flags()).unwrap();
-    assert_eq!(found.eviction, EvictionKind::Sieve);
+    let found = layered("eviction = 'two-list'", &[], &flags()).unwrap();
+    assert_eq!(found.settings.eviction, EvictionKind::TwoList);
     let told = wrong("", &[("AFFLUX_EVICTION", "lru")], &flags());
-    assert!(told.contains("AFFLUX_EVICTION") && told.contains("two-list, s3-fifo, sieve, s3-window"), "{told}");
+    assert!(told.contains("AFFLUX_EVICTION") && told.contains("two-list, s3-window"), "{told}");
 }
 
 #[test]
@@ -105,27 +98,23 @@ fn flags_win_over_environment_over_file() {
         ("AFFLUX_DIRTY_RATIO", "22"),
         ("AFFLUX_WRITEBACK_DEPTH", "4"),
     ];
-    let flags = Serve {
-        listen: Some("[::1]:3".into()),
-        knobs: vec!["dirty_ratio=32".into(), "dirty_ratio = 33".into()],
-        ..flags()
-    };
+    let flags = serve(&["/srv", "--listen", "[::1]:3", "--set", "dirty_ratio=32", "--set", "dirty_ratio = 33"]);
     let found = layered(file, &environment, &flags).unwrap();
-    assert_eq!(found.listen.to_string(), "[::1]:3");
-    assert_eq!((found.cache_bytes, found.io), (64 << 20, Io::Uring));
+    assert_eq!(found.settings.listen.to_string(), "[::1]:3");
+    assert_eq!((found.cache_bytes, found.settings.io), (64 << 20, IoChoice::Uring));
     assert_eq!(found.knobs, ["dirty_ratio= 33", "readahead_bytes_max=2MiB", "writeback_depth=4"]);
 }
 
 #[test]
 fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
-    let text = wrong("cachee = 1", &[], &flags());
+    let text = wrong("\ncachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, allow, anon, any_port, async_metadata, control, directories, eviction, io, lock_memory, log, metrics, policy, prefault, read_only, readahead, shared, squash, state, subtree_check, knobs"
+        "/etc/afflux.toml:2: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, policy, readahead, eviction, io, prefault, lock_memory, allow, squash, anon, any_port, read_only, async_metadata, subtree_check, shared, state, control, metrics, log, directories, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
-    assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
-    let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
+    assert!(text.starts_with("/etc/afflux.toml:2: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
+    let text = wrong("", &[], &serve(&["/srv", "--set", "dirty=1"]));
     assert!(text.starts_with("--set: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
 }
 
@@ -151,52 +140,62 @@ fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checke
     for (name, value, range) in [("CACHE", "1MiB", "16.0 MiB to "), ("DIRTY_RATIO", "91", "1 to 90 percent")] {
         let name = format!("AFFLUX_{name}");
         let text = wrong("", &[(&name, value), ("AFFLUX_PORT", "1")], &flags());
-        assert!(text.starts_with(&name) && text.contains(value) && text.contains(range), "{text}");
+        assert!(text.contains(&name) && text.contains(value) && text.contains(range), "{text}");
     }
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
-    assert!(wrong("cache = true", &[], &flags()).starts_with("/etc/afflux.toml: cache: "));
+    assert!(wrong("\n\ncache = true", &[], &flags()).starts_with("/etc/afflux.toml:3: cache: a number or a string"));
+    assert!(
+        wrong("cache = 1", &[], &flags()).contains("'1' for '/etc/afflux.toml:1: cache': out of range (16.0 MiB to")
+    );
+    assert!(wrong("[knobs]\n\ndirty_ratio = []", &[], &flags()).starts_with("/etc/afflux.toml:3: knobs.dirty_ratio: "));
     assert!(wrong("knobs = 1", &[], &flags()).contains("'knobs' is not a table"));
     assert!(wrong("cache = ", &[], &flags()).starts_with("/etc/afflux.toml: TOML parse error at line 1"));
-    assert!(wrong("prefault = 'yes'", &[], &flags()).contains("prefault: 'yes' is neither on nor off"));
+    assert!(wrong("prefault = 'yes'", &[], &flags()).contains("[possible values: on, off]"));
     let off = layered("prefault = 'on'", &[("AFFLUX_PREFAULT", "off")], &flags()).unwrap();
-    assert!(!off.prefault && layered("", &[], &flags()).unwrap().prefault);
-    assert!(wrong("io = 'fast'", &[], &flags()).contains("'fast' is none of auto, uring, syscalls"));
-    assert!(wrong("", &[("AFFLUX_IO", "")], &flags()).starts_with("AFFLUX_IO: ''"));
-    let text = wrong("", &[], &Serve { knobs: vec!["dirty_ratio".into()], ..flags() });
+    assert!(!off.settings.prefault && layered("", &[], &flags()).unwrap().settings.prefault);
+    let text = wrong("io = 'fast'", &[], &flags());
+    assert!(text.contains("'fast' for '/etc/afflux.toml:1: io'") && text.contains("auto, uring, syscalls"), "{text}");
+    let text = wrong("", &[("AFFLUX_IO", "")], &flags());
+    assert!(text.contains("value is required for 'AFFLUX_IO'") && text.contains("auto, uring, syscalls"), "{text}");
+    assert!(refused(&["--io", "fast"]).contains("'fast' for '--io <HOW>'"));
+    let text = wrong("", &[], &serve(&["/srv", "--set", "dirty_ratio"]));
     assert_eq!(text, "--set: 'dirty_ratio' is not KNOB=VALUE");
 }
 
 #[test]
 fn who_is_answered_comes_from_all_sources() {
-    let none = layered("", &[], &flags()).unwrap();
-    assert_eq!((none.networks.len(), none.squash, none.anonymous), (0, Squash::Root, (65_534, 65_534)));
+    let at_once = |file: &str, variables: &[(&str, &str)], flags: &Serve| {
+        layered(file, variables, flags).unwrap().settings.at_once
+    };
+    let none = at_once("", &[], &flags());
+    assert_eq!((none.allow.len(), none.squash, none.anon), (0, Squash::Root, (65_534, 65_534)));
     let file = "allow = '192.0.2.0/24, 198.51.100.7=ro'\nsquash = 'all'\nanon = '7:8'";
-    let found = layered(file, &[("AFFLUX_SQUASH", "none")], &flags()).unwrap();
-    let shown: Vec<String> = found.networks.iter().map(ToString::to_string).collect();
+    let found = at_once(file, &[("AFFLUX_SQUASH", "none")], &flags());
+    let shown: Vec<String> = found.allow.iter().map(ToString::to_string).collect();
     assert_eq!((&shown[..], found.squash), (&["192.0.2.0/24".into(), "198.51.100.7/32=ro".into()][..], Squash::None));
-    assert_eq!(found.anonymous, (7, 8));
-    let flags = || Serve { allow: vec!["::/0".into(), "0.0.0.0/0=ro".into()], ..flags() };
-    let shown: Vec<String> = layered(file, &[], &flags()).unwrap().networks.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["::/0", "0.0.0.0/0=ro"]);
-    assert!(
-        wrong("allow = 'everybody'", &[], &Serve { allow: Vec::new(), ..flags() })
-            .contains("allow: 'everybody' is no address or network")
-    );
-    assert!(wrong("squash = 'some'", &[], &flags()).contains("squash: 'some' is none of root, all, none"));
+    assert_eq!(found.anon, (7, 8));
+    let list = at_once("allow = ['192.0.2.0/24', '198.51.100.7']", &[], &flags());
+    assert_eq!(list.allow.len(), 2);
+    assert_eq!(at_once(file, &[("AFFLUX_ALLOW", "::/0 10.0.0.0/8,10.1.0.0/16")], &flags()).allow.len(), 3);
+    let flag = serve(&["/srv", "--allow", "::/0", "--allow", "0.0.0.0/0=ro,10.0.0.0/8"]);
+    let shown: Vec<String> = at_once(file, &[], &flag).allow.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["::/0", "0.0.0.0/0=ro", "10.0.0.0/8"]);
+    assert!(wrong("allow = 'everybody'", &[], &flags()).contains("'everybody' is no address or network"));
+    assert!(wrong("squash = 'some'", &[], &flags()).contains("[possible values: root, all, none]"));
     for anon in ["7", "7:", ":", "x:8", "7:8:9", "4294967295:0", "-1:0"] {
         let text = wrong("", &[("AFFLUX_ANON", anon)], &flags());
-        assert!(text.starts_with(&format!("AFFLUX_ANON: '{anon}' is not a user's and a group's number")), "{text}");
+        assert!(text.contains(&format!("'{anon}' for 'AFFLUX_ANON': not a user's and a group's number")), "{text}");
     }
 }
 
 #[test]
 fn a_bad_address_is_told_with_the_value() {
     for listen in ["", "2049", "127.0.0.1", "127.0.0.1:65536", "localhost:x", "1.2.3:5", "::1:2049:"] {
-        let text = wrong("", &[], &Serve { listen: Some(listen.into()), ..flags() });
-        assert!(text.starts_with(&format!("--listen: '{listen}' is not an address")), "{text}");
+        let text = refused(&["--listen", listen]);
+        assert!(text.contains(&format!("'{listen}' for '--listen <ADDR:PORT>': not an address")), "{text}");
     }
 }
 
@@ -209,7 +208,7 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
         values.extend(below.as_deref());
         for value in values {
             let assignment = format!("{}={value}", info.name);
-            let text = wrong("", &[], &Serve { knobs: vec![assignment.clone()], ..flags() });
+            let text = wrong("", &[], &serve(&["/srv", "--set", &assignment]));
             assert!(text.starts_with(&format!("--set: {}: ", info.name)), "{assignment}: {text}");
             assert!(text.contains(&info.range()), "{assignment}: {text}");
             assert!(text.contains(value), "{assignment}: {text}");
@@ -221,21 +220,24 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
 #[test]
 fn the_example_that_is_installed_is_right() {
     let text = include_str!("../../../../packaging/config.toml");
-    let none = Serve { directories: Vec::new(), ..flags() };
+    let none = serve(&[]);
     let told = wrong(text, &[], &none);
     assert!(told.starts_with("no directory to serve: name one") && told.contains("'directories'"), "{told}");
     let is_setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ") && *line != "#";
     let lines: Vec<&str> = text.lines().map(|line| if is_setting(&line) { &line[1..] } else { line }).collect();
     let found = layered(&lines.join("\n"), &[], &none).unwrap();
-    assert_eq!(found.directories, [Path::new("/srv/share")]);
-    assert_eq!((found.networks.len(), found.cache_bytes), (2, 2 << 30));
+    assert_eq!(found.settings.directories, [Path::new("/srv/share")]);
+    assert_eq!((found.settings.at_once.allow.len(), found.cache_bytes), (2, 2 << 30));
     assert_eq!(found.knobs, ["budget_ms=1000", "hang_error_ms=0"]);
     let settings = text.lines().filter(is_setting).count();
-    assert_eq!(settings, found.given.len() + 1 + found.knobs.len(), "each line is read as a setting");
+    assert_eq!(settings, found.given.len() + found.knobs.len(), "each line is read as a setting");
     // The defaults in its comments are true.
     let plain = layered("", &[], &flags()).unwrap();
-    assert_eq!((found.listen, found.squash, found.anonymous), (plain.listen, plain.squash, plain.anonymous));
-    assert_eq!((found.any_port, found.read_only, found.async_metadata), (false, false, false));
+    assert_eq!((found.settings.listen, found.settings.policy), (plain.settings.listen, plain.settings.policy));
+    let (found_at_once, plain) = (found.settings.at_once, plain.settings.at_once);
+    assert_eq!((found_at_once.squash, found_at_once.anon), (plain.squash, plain.anon));
+    let switches = (found_at_once.any_port, found_at_once.read_only, found_at_once.async_metadata);
+    assert_eq!(switches, (false, false, false));
     for assignment in &found.knobs {
         let (knob, value) = assignment.split_once('=').unwrap();
         let settings = knobs::of_server();
@@ -245,30 +247,36 @@ fn the_example_that_is_installed_is_right() {
 
 #[test]
 fn directories_come_from_all_sources_and_are_whole_paths_in_the_file() {
-    let none = || Serve { directories: Vec::new(), ..flags() };
-    let of =
-        |file: &str, variables: &[(&str, &str)], flags: &Serve| layered(file, variables, flags).unwrap().directories;
+    let none = || serve(&[]);
+    let of = |file: &str, variables: &[(&str, &str)], flags: &Serve| {
+        layered(file, variables, flags).unwrap().settings.directories
+    };
     let file = "directories = ['/a b', '/c,d']";
     assert_eq!(of(file, &[], &none()), [Path::new("/a b"), Path::new("/c,d")]);
     assert_eq!(of("directories = '/a'", &[], &none()), [Path::new("/a")]);
     assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "e:/f")], &none()), [Path::new("e"), Path::new("/f")]);
     assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "/e")], &flags()), [Path::new("/srv")]);
     let told = wrong("directories = ['/a', 'b']", &[], &flags());
-    assert_eq!(told, "/etc/afflux.toml: directories: 'b' is not an absolute path");
-    assert!(wrong("directories = ['/a', 7]", &[], &flags()).contains("a list of texts is expected"), "{told}");
+    assert_eq!(told, "/etc/afflux.toml:1: directories: 'b' is not an absolute path");
+    assert!(wrong("directories = ['/a', 7]", &[], &flags()).contains("'7' is not an absolute path"));
+    assert!(wrong("directories = ['/a', []]", &[], &flags()).contains("not a value of type array"));
+    // The name of a directory may look like a flag.
+    let found = of("", &[("AFFLUX_DIRECTORIES", "--shared")], &none());
+    assert_eq!(found, [Path::new("--shared")]);
 }
 
 #[test]
 fn switches_are_on_or_off_and_in_the_file_true_or_false() {
     let of = |file: &str, flags: &Serve| {
         let found = layered(file, &[("AFFLUX_ASYNC_METADATA", "on")], flags).unwrap();
-        (found.any_port, found.read_only, found.subtree_check, found.async_metadata, found.prefault)
+        let settings::Settings { at_once: AtOnce { any_port, read_only, async_metadata, .. }, .. } = found.settings;
+        (any_port, read_only, found.settings.subtree_check, async_metadata, found.settings.prefault)
     };
     assert_eq!(of("", &flags()), (false, false, false, true, true));
     let file = "any_port = true\nread_only = 'on'\nsubtree_check = false\nprefault = false";
     assert_eq!(of(file, &flags()), (true, true, false, true, false));
-    assert_eq!(of(file, &Serve { subtree_check: true, ..flags() }), (true, true, true, true, false));
-    assert_eq!(wrong("read_only = 'yes'", &[], &flags()), "/etc/afflux.toml: read_only: 'yes' is neither on nor off");
+    assert_eq!(of(file, &serve(&["/srv", "--subtree-check"])), (true, true, true, true, false));
+    assert_eq!(wrong("read_only = 'yes'", &[], &flags()), "/etc/afflux.toml:1: read_only: 'yes' is neither on nor off");
 }
 
 #[test]
@@ -279,11 +287,64 @@ fn bytes_that_are_no_text_stay_in_a_path_and_are_refused_elsewhere() {
     let mut layers = Layers::default();
     layers.add_environment(&[("AFFLUX_DIRECTORIES".to_owned(), value.clone())]).unwrap();
     let first = PathBuf::from(OsString::from_vec(b"/srv/a\xff".to_vec()));
-    assert_eq!(layers.directories, [first, PathBuf::from("/srv/b")]);
+    let directories = layers.checked(HOST).unwrap().settings.directories;
+    assert_eq!(directories, [first, PathBuf::from("/srv/b")]);
     let named = file_path(None, &[("AFFLUX_CONFIG".to_owned(), value.clone())]).unwrap();
     assert_eq!(named, Some(PathBuf::from(value.clone())));
-    for name in ["AFFLUX_STATE", "AFFLUX_CONTROL", "AFFLUX_DIRTY_RATIO"] {
-        let error = Layers::default().add_environment(&[(name.to_owned(), value.clone())]).unwrap_err().to_string();
-        assert!(error.contains(name) && error.contains("not UTF-8"), "{error}");
+    let mut layers = Layers::default();
+    layers.add_environment(&[("AFFLUX_STATE".to_owned(), value.clone())]).unwrap();
+    layers.add_flags(&flags()).unwrap();
+    assert_eq!(layers.checked(HOST).unwrap().settings.state, Some(PathBuf::from(value.clone())));
+    for name in ["AFFLUX_CACHE", "AFFLUX_ALLOW", "AFFLUX_DIRTY_RATIO"] {
+        let mut layers = Layers::default();
+        let added = layers.add_environment(&[(name.to_owned(), value.clone())]);
+        let error = added.and_then(|()| layers.checked(HOST)).unwrap_err().to_string();
+        assert!(error.contains("UTF-8"), "{error}");
+    }
+}
+
+#[test]
+fn every_setting_is_a_flag_a_variable_and_a_key_of_the_file() {
+    for arg in settings::all().iter().filter(|arg| !arg.is_positional()) {
+        let id = arg.get_id().as_str();
+        assert_eq!(arg.get_long().unwrap().replace('-', "_"), id);
+        let value = match arg.get_possible_values().first() {
+            _ if settings::is_on_or_off(arg) => "on".to_owned(),
+            Some(value) => value.get_name().to_owned(),
+            None => arg.get_default_values().first().map_or("1GiB".into(), |text| text.to_string_lossy().into_owned()),
+        };
+        let value = match id {
+            "metrics" => "127.0.0.1:9464".to_owned(),
+            "allow" => "192.0.2.7/32".to_owned(),
+            _ => value,
+        };
+        let file = layered(&format!("{id} = '{value}'"), &[], &flags()).unwrap();
+        let variable = layered("", &[(&format!("AFFLUX_{}", id.to_uppercase()), &value)], &flags()).unwrap();
+        let long = format!("--{}", arg.get_long().unwrap());
+        let word = format!("{long}={value}");
+        let is_switch = matches!(arg.get_action(), clap::ArgAction::SetTrue);
+        let typed = layered("", &[], &serve(&["/srv", if is_switch { &long } else { &word }])).unwrap();
+        let shown = format!("{:?}", typed.settings);
+        assert_eq!(
+            [format!("{:?}", file.settings), format!("{:?}", variable.settings)],
+            [shown.clone(), shown],
+            "{id}"
+        );
+        assert_eq!(typed.given[arg.get_id()], [std::ffi::OsStr::new(&value)], "{id}");
+    }
+}
+
+#[test]
+fn the_page_about_the_service_has_each_setting_where_a_reload_has_it() {
+    let page = include_str!("../../../../docs/install.md");
+    let from = |head: &str| page.split_once(head).unwrap().1;
+    let (at_once, waiting) = (from("- At once"), from("- At the next restart"));
+    let named =
+        |text: &str, end: &str, setting: &str| text.split(end).next().unwrap().contains(&format!("`{setting}`"));
+    for arg in settings::all() {
+        let setting = arg.get_id().as_str();
+        let acts_at_once = settings::acts_at_once(arg.get_id());
+        assert_eq!(named(at_once, "- At the next", setting), acts_at_once, "{setting}");
+        assert_eq!(named(waiting, "- A file", setting), !acts_at_once, "{setting}");
     }
 }

@@ -176,6 +176,25 @@ pub(crate) struct Report {
     pub(crate) knobs: BTreeMap<String, u64>,
 }
 
+impl Report {
+    /// The device of that name.
+    pub(crate) fn device(&self, name: &str) -> Option<&DeviceGauges> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// Calls of all procedures; the rows for statuses and refusals are left out.
+    pub(crate) fn calls(&self) -> u64 {
+        let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
+        self.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
+    }
+
+    /// The growth of a counter since an earlier report.
+    pub(crate) fn counted_since(&self, before: &Self, counter: &str) -> u64 {
+        let value = |report: &Self| report.counters.get(counter).copied().unwrap_or(0);
+        value(self).saturating_sub(value(before))
+    }
+}
+
 /// An exported directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Served {
@@ -271,6 +290,16 @@ pub(crate) struct DeviceGauges {
     pub(crate) waiting_more: u64,
     /// Clients' waits since the start, of the 64 clients whose waits ended last.
     pub(crate) clients: Vec<DelayGauges>,
+}
+
+impl DeviceGauges {
+    /// A number among the policy's figures.
+    pub(crate) fn figure(&self, name: &str) -> Option<u64> {
+        match self.in_force.get(name)? {
+            Some(FigureGauge::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
 }
 
 /// A policy's figure.

@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::control::messages::{DeviceGauges, FigureGauge, Report, WaitGauges};
+use crate::control::messages::{DeviceGauges, Report, WaitGauges};
 use crate::stat;
 use afflux_report::{output, units};
 
@@ -74,7 +74,7 @@ struct Times<'a> {
 
 impl<'a> Times<'a> {
     fn of(seen: &'a Seen, now: &'a DeviceGauges, time_ns: u64) -> Self {
-        let before = seen.before.devices.iter().find(|other| other.name == now.name);
+        let before = seen.before.device(&now.name);
         let earlier = before.map(|before| before.waits.clone()).unwrap_or_default();
         let WaitGauges { throttle, read, sync, reclaim, .. } = &now.waits;
         let mut waited = Waited {
@@ -121,7 +121,7 @@ impl<'a> Times<'a> {
                 "The disk {name} is the cause: {waited}, since clients send more than it writes ({speed}, {busy})."
             );
         }
-        match (self.figure("owed_ns"), self.figure("budget_in_force_ns")) {
+        match (self.now.figure("owed_ns"), self.now.figure("budget_in_force_ns")) {
             (Some(owed), Some(budget)) => format!(
                 "The budget of {name} is the cause: {waited} while it owed {} of {} and was {busy}; a larger budget_ms lets \
                  them go on.",
@@ -160,19 +160,12 @@ impl<'a> Times<'a> {
         let lasting = || self.now.waiting.iter().map(|waiter| waiter.waits_for.as_str()).find(|cause| *cause != "sync");
         longest.or_else(lasting)
     }
-
-    fn figure(&self, name: &str) -> Option<u64> {
-        match self.now.in_force.get(name)? {
-            Some(FigureGauge::Number(number)) => Some(*number),
-            _ => None,
-        }
-    }
 }
 
 /// The cause if no call waited for a device.
 fn without_waits(seen: &Seen, time: Duration) -> String {
     let Seen { before, now, looks, on_their_way } = seen;
-    let calls = stat::calls(now).saturating_sub(stat::calls(before));
+    let calls = now.calls().saturating_sub(before.calls());
     let bytes = |report: &Report| {
         report.nfs.clients.values().fold((0, 0), |sum, of| (sum.0 + of.received_bytes, sum.1 + of.sent_bytes))
     };

@@ -4,9 +4,7 @@
 //! Does not own: the figures: a governor's journal and the host have them.
 //! Invariants: it only reads, and needs no governor; an unknown value is a dash.
 
-use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use afflux_govern::{Host, Journal, JournalEntry, Kind, MachineLimits, Values, running};
@@ -16,10 +14,10 @@ use serde_json::json;
 
 use super::words::values_text;
 use crate::args;
+use crate::watch::{self, Watch};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::{output, units};
 
-const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Fewest columns of a terminal for a table; a narrower one would break its lines.
 const TABLE_COLUMNS: usize = 90;
 const COLUMNS: [(&str, Align); 8] = [
@@ -49,25 +47,8 @@ pub(super) struct Line {
 }
 
 pub(super) fn run(args: &args::Govern, host: &Host, directory: &Path) -> Outcome {
-    let redraw = std::io::stdout().is_terminal() && !args.json;
-    let mut drawn = 0;
-    loop {
-        let text = text(args, host, directory)?;
-        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        if !print(&erase, &text) || !args.watch {
-            return Ok(());
-        }
-        drawn = text.lines().count();
-        thread::sleep(WATCH_INTERVAL);
-    }
-}
-
-/// Prints `text` after a control sequence for the terminal. False once the reader has closed its end.
-fn print(erase: &str, text: &str) -> bool {
-    let mut stdout = std::io::stdout().lock();
-    write!(stdout, "{erase}{}", output::harmless(text, &["\x1b[0m", "\x1b[1m", "\x1b[2m"]))
-        .and_then(|()| stdout.flush())
-        .is_ok()
+    let watch = Watch { again: args.watch, redraws: !args.json, pause: watch::EVERY };
+    watch.show(|| text(args, host, directory))
 }
 
 fn text(args: &args::Govern, host: &Host, directory: &Path) -> Outcome<String> {

@@ -25,10 +25,3 @@ fn every_line_has_its_level() {
 fn no_name_makes_a_line_or_a_priority_of_its_own() {
     assert_eq!(Form::Journal.lines(Level::INFO, "a\x1b[2J\r<0>b"), "<6>a\\u001b[2J\\r<0>b\n");
 }
-
-#[test]
-fn levels_go_by_name() {
-    assert_eq!(level("--log", "debug").unwrap(), LevelFilter::DEBUG);
-    let told = level("--log", "loud").unwrap_err().to_string();
-    assert!(told.contains("--log") && told.contains("'loud'") && told.contains("off, error, warn"), "{told}");
-}

@@ -1,6 +1,6 @@
 //! A running governor's figures.
 //!
-//! Owns: the rows that the governor's loop publishes, and the family of each.
+//! Owns: the rows that the governor's loop publishes.
 //! Does not own: the governor, which has its own thread and never waits for a scraper.
 //! Invariants: both sides hold the lock only to copy a few rows.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use afflux_govern::{Host, Row};
 use afflux_metrics::{Exposition, Value};
 
-use super::names::{GOVERN_BUDGET, GOVERN_DIRTY, GOVERN_DRAIN, GOVERN_EVENTS, GOVERN_LIMIT, GOVERN_SPEED};
+use super::names::{GOVERN_EVENTS, GOVERNED, add};
 use super::process::Process;
 
 /// The state that the loop publishes.
@@ -50,29 +50,15 @@ impl Publisher {
                 let told = told.lock();
                 (told.rows.clone(), told.events.clone())
             };
-            rows.iter().for_each(|row| disk(row, host.dirty_bytes(&row.bdi), &mut all));
+            for row in rows {
+                let disk = (row.clone(), host.dirty_bytes(&row.bdi));
+                let model = row.disk.model.as_deref().unwrap_or_default();
+                add(&mut all, GOVERNED, &disk, &[("device", &row.disk.name), ("model", model)]);
+            }
             for (what, count) in events {
                 all.add(&GOVERN_EVENTS, &[("event", what)], Value::Count(count));
             }
             all.text()
         }
-    }
-}
-
-fn disk(row: &Row, dirty_bytes: Option<u64>, all: &mut Exposition) {
-    let model = row.disk.model.as_deref().unwrap_or_default();
-    let labels = [("device", row.disk.name.as_str()), ("model", model)];
-    all.add(&GOVERN_BUDGET, &labels, Value::Number(row.budget_ns as f64 / 1e9));
-    if let Some(speed) = row.bytes_per_second {
-        all.add(&GOVERN_SPEED, &labels, Value::Count(speed));
-    }
-    if let Some(limit) = row.limit_bytes {
-        all.add(&GOVERN_LIMIT, &labels, Value::Count(limit));
-    }
-    if let Some(dirty) = dirty_bytes {
-        all.add(&GOVERN_DIRTY, &labels, Value::Count(dirty));
-    }
-    if let (Some(dirty), Some(speed)) = (dirty_bytes, row.bytes_per_second.filter(|speed| *speed > 0)) {
-        all.add(&GOVERN_DRAIN, &labels, Value::Number(dirty as f64 / speed as f64));
     }
 }

@@ -12,10 +12,10 @@ use afflux_linux::{acts_as_others, groups_of, peers_are_identified};
 use afflux_nfs::{Rules, Squash};
 use rustix::process::geteuid;
 
-use crate::configuration::Configuration;
+use crate::settings::AtOnce;
 
 /// Builds the rules; adds remarks about this machine to `notes`.
-pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
+pub(super) fn rules(settings: &AtOnce, notes: &mut Vec<String>) -> Rules {
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
             "this kernel does not tell whose a connection is (sock_diag, rtnetlink: {error}): calls of this machine's own \
@@ -32,13 +32,12 @@ pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> R
         }
         Rules::of_serving_user(geteuid().as_raw())
     };
-    let Configuration { networks, squash, anonymous, any_port, read_only, .. } = configuration;
     Rules {
-        squash: *squash,
-        anonymous: *anonymous,
-        networks: networks.clone(),
-        any_port: *any_port,
-        read_only: *read_only,
+        squash: settings.squash,
+        anonymous: settings.anon,
+        networks: settings.allow.clone(),
+        any_port: settings.any_port,
+        read_only: settings.read_only,
         ..rules
     }
 }

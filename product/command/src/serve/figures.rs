@@ -1,16 +1,15 @@
 //! A running server's figures.
 //!
-//! Owns: the family of each figure of the engine, the devices and the connections.
-//! Does not own: the figures; the names (`metrics::names`).
+//! Owns: asking the engine, the devices and the connections; figures with labels of their own.
+//! Does not own: the records; the families, and their values in a record (`metrics::names`).
 //! Invariants: nothing here waits for a device; no figure is for a single client or file.
 
 use std::sync::Arc;
 
 use afflux_engine::counters::COUNTERS;
-use afflux_engine::policy::FigureValue;
-use afflux_engine::{DeviceStatus, EngineStatus, Platform, WaitHistogram, WaitHistograms};
+use afflux_engine::{DeviceStatus, Platform, WaitHistogram, WaitHistograms};
 use afflux_linux::ServeCounts;
-use afflux_metrics::{Exposition, Family, Value};
+use afflux_metrics::{Exposition, Value};
 
 use super::running::Running;
 use crate::metrics::names::*;
@@ -33,9 +32,9 @@ pub(super) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'st
 fn figures(running: &Running, all: &mut Exposition) {
     let engine = &running.engine;
     let status = engine.status();
-    cache(&status, all);
+    add(all, CACHE, &status, &[]);
     for device in &status.devices {
-        of_device(device, all);
+        add(all, DEVICE, device, &[("device", &device.name)]);
         pauses(device, all);
         let listed = engine.listed_files(device.id).unwrap_or_default();
         for (list, files) in [("b_dirty", listed.dirty), ("b_io", listed.round), ("b_more_io", listed.more)] {
@@ -47,64 +46,11 @@ fn figures(running: &Running, all: &mut Exposition) {
         let value = if info.unit == "ns" { seconds(value) } else { Value::Count(value) };
         all.add(family, &[], value);
     }
-    connections(&running.handle.counts(), running.connections_max, all);
+    let counts = running.handle.counts();
+    add(all, CONNECTIONS, &counts, &[]);
+    all.add(&NFS_CONNECTIONS_MAX, &[], Value::Count(running.connections_max as u64));
+    closed_connections(&counts, all);
     calls(running, all);
-}
-
-fn seconds(ns: u64) -> Value {
-    Value::Number(ns as f64 / 1e9)
-}
-
-fn cache(status: &EngineStatus, all: &mut Exposition) {
-    for (family, value) in [
-        (&CACHE_SIZE, status.cache_bytes),
-        (&CACHE_FREE, status.free_bytes),
-        (&CACHE_DIRTY, status.dirty_bytes),
-        (&CACHE_WRITEBACK, status.writeback_bytes),
-        (&CACHE_LIMIT, status.dirty_limit_bytes),
-        (&CACHE_PINNED, status.pinned_bytes),
-        (&CACHE_METADATA, status.metadata_bytes),
-        (&CACHE_FILES, status.files),
-    ] {
-        all.add(family, &[], Value::Count(value));
-    }
-}
-
-fn of_device(device: &DeviceStatus, all: &mut Exposition) {
-    let mut add = |family: &Family, value| all.add(family, &[("device", &device.name)], value);
-    for (family, value) in [
-        (&DIRTY, device.dirty_bytes),
-        (&DIRTY_RUNS, device.dirty_runs),
-        (&WRITEBACK, device.writeback_bytes),
-        (&DIRTY_LIMIT, device.dirty_limit_bytes),
-        (&BACKGROUND, device.background_threshold_bytes),
-        (&DIRTIED, device.dirtied_bytes),
-        (&WRITTEN, device.written_bytes),
-        (&READ, device.read_bytes),
-        (&REQUESTS, device.in_flight.into()),
-        (&WRITERS, device.writers_waiting.into()),
-        (&FILES_DIRTY, device.files_dirty.into()),
-        (&FILES_FAILED, device.files_failed.into()),
-    ] {
-        add(family, Value::Count(value));
-    }
-    add(&BUSY, seconds(device.busy_ns));
-    add(&STALLED, seconds(device.stalled_ns.unwrap_or(0)));
-    if let Some(speed) = device.write_bandwidth_bytes_per_s {
-        add(&BANDWIDTH, Value::Count(speed));
-    }
-    let figures = [
-        ("owed_ns", &OWED),
-        ("budget_ns", &BUDGET),
-        ("budget_in_force_ns", &BUDGET_IN_FORCE),
-        ("unpaused_ns", &UNPAUSED),
-    ];
-    for (name, family) in figures {
-        let found = device.figures.iter().find(|figure| figure.info.name == name);
-        if let Some(FigureValue::Number(ns)) = found.map(|figure| figure.value) {
-            add(family, seconds(ns));
-        }
-    }
 }
 
 fn pauses(device: &DeviceStatus, all: &mut Exposition) {
@@ -139,20 +85,7 @@ fn in_seconds(of: &WaitHistogram) -> Value {
     Value::Histogram { buckets, sum: of.ns as f64 / 1e9 }
 }
 
-fn connections(counts: &ServeCounts, connections_max: usize, all: &mut Exposition) {
-    for (family, value) in [
-        (&NFS_CONNECTIONS, counts.connections as u64),
-        (&NFS_CONNECTIONS_MAX, connections_max as u64),
-        (&NFS_ACCEPTED, counts.accepted),
-        (&NFS_REFUSED, counts.refused),
-        (&NFS_IN, counts.bytes_in),
-        (&NFS_OUT, counts.bytes_out),
-        (&NFS_HELD, counts.request_bytes),
-        (&NFS_WAITING, counts.waiting_for_room as u64),
-        (&NFS_IN_PROGRESS, counts.calls_in_progress as u64),
-    ] {
-        all.add(family, &[], Value::Count(value));
-    }
+fn closed_connections(counts: &ServeCounts, all: &mut Exposition) {
     for (why, closed) in [
         ("silent", counts.closed_silent),
         ("room", counts.closed_for_room),

@@ -6,10 +6,10 @@
 
 use std::net::IpAddr;
 
-use afflux_engine::policy::{Figure, FigureValue, PauseStatus};
+use afflux_engine::policy::{Figure, FigureValue};
 use afflux_engine::trace::{Event, Traced};
 use afflux_engine::{
-    AccountOwner, Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, WaitTimes, Waiter,
+    AccountOwner, Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, PauseStatus, WaitTimes, Waiter,
 };
 use afflux_frontend::{RecordedCall, RecordedOperation};
 use afflux_linux::{HostFile, PeerCounts};
@@ -39,7 +39,7 @@ pub(super) fn figure(of: &Figure) -> (String, Option<FigureGauge>) {
 }
 
 pub(super) fn pause(of: &PauseStatus) -> PauseGauges {
-    let PauseStatus { cause, waiting, count, ns, longest_ns, latest_ns: _ } = *of;
+    let PauseStatus { cause, waiting, count, ns, longest_ns, late_ns_max: _ } = *of;
     PauseGauges { cause: cause.name().to_owned(), waiting, count, ns, longest_ns }
 }
 
@@ -131,7 +131,7 @@ fn happened(event: &Event) -> Happened {
         Event::SyncBegins { wait } => Happened::SyncBegins { wait },
         Event::SyncEnds { wait, ns } => Happened::SyncEnds { wait, ns },
         Event::Commit { ns } => Happened::Commit { ns },
-        Event::Turn { reason, pages, ns } => Happened::Turn { reason: reason.name().to_owned(), pages, ns },
+        Event::Turn { turn, pages, ns } => Happened::Turn { reason: turn.reason().to_owned(), pages, ns },
         Event::Submitted { operation } => {
             let (operation, offset, bytes) = operation_fields(operation);
             Happened::Submitted { operation, offset, bytes }

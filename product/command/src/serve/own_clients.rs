@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::configure_io_flusher_behavior;
 
-use crate::configuration::LockMemory;
+use crate::settings::LockMemory;
 use afflux_report::failure::{Failure, Outcome};
 
 /// Whether the server must be safe to mount on its own host.

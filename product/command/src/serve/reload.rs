@@ -1,6 +1,6 @@
 //! Reads the configuration again while the server runs.
 //!
-//! Owns: the list of settings that act at once, the report about the others.
+//! Owns: applying the settings that act at once, the report about the others.
 //! Does not own: reading and checking settings (`configuration`), the request for a reload (`signals`).
 //! Invariants: a configuration that cannot be read or makes no sense changes nothing. After a reload, a knob in the
 //! configuration has that value, and a knob that the configuration no longer names has its default. Other changes by
@@ -8,18 +8,16 @@
 
 use std::collections::BTreeSet;
 
+use clap::Id;
 use tracing::error;
 
 use super::admission;
 use super::running::Running;
 use crate::args;
 use crate::configuration::{self, Configuration};
-use crate::service;
+use crate::{service, settings};
 use afflux_linux::HostMemory;
 use afflux_report::{output, units};
-
-/// The settings that act at once, beside all knobs.
-const AT_ONCE: &[&str] = &["allow", "anon", "any_port", "async_metadata", "read_only", "squash"];
 
 /// A server's settings in force, and their source.
 pub(super) struct Reload<'a> {
@@ -54,10 +52,11 @@ impl Reload<'_> {
         wanted.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
         let (waiting, mut acting) = self.changed(&wanted);
         if !acting.is_empty() {
-            let rules = admission::rules(&wanted, &mut Vec::new());
+            let at_once = &wanted.settings.at_once;
+            let rules = admission::rules(at_once, &mut Vec::new());
             acting.push(format!("answers {}", admission::describe(&rules)));
             running.server.admit(rules.into());
-            running.volume.set_names_durable(!wanted.async_metadata);
+            running.volume.set_names_durable(!at_once.async_metadata);
         }
         let mut wrong = Vec::new();
         set_knobs(running, &self.in_force, &wanted, &mut acting, &mut wrong);
@@ -69,26 +68,21 @@ impl Reload<'_> {
             output::remark(format_args!("note: acts at the next start only: {}", waiting.join(", ")));
         }
         // The next reload reports waiting settings again.
-        let waits = |name: &&'static str| waiting.iter().any(|it| it == *name);
-        let mut given = wanted.given.clone();
-        given.retain(|name, _| !waits(name));
-        let old = self.in_force.given.iter().filter(|(name, _)| waits(name));
-        given.extend(old.map(|(name, text)| (*name, text.clone())));
-        let directories = std::mem::take(&mut self.in_force.directories);
-        self.in_force = Configuration { directories, given, ..wanted };
+        let mut given = std::mem::take(&mut self.in_force.given);
+        given.retain(|name, _| !settings::acts_at_once(name));
+        given.extend(wanted.given.into_iter().filter(|(name, _)| settings::acts_at_once(name)));
+        self.in_force = Configuration { given, ..wanted };
         wrong.is_empty()
     }
 
     /// The settings whose text differs from the start: those that wait for the next start, and those that act at once.
     fn changed(&self, wanted: &Configuration) -> (Vec<String>, Vec<String>) {
         let (old, new) = (&self.in_force.given, &wanted.given);
-        let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-        let changed = names.into_iter().filter(|name| old.get(name) != new.get(name)).map(str::to_owned);
-        let (acting, mut waiting): (Vec<_>, Vec<_>) = changed.partition(|name| AT_ONCE.contains(&name.as_str()));
-        if self.in_force.directories != wanted.directories {
-            waiting.insert(0, "directories".to_owned());
-        }
-        (waiting, acting)
+        let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        let changed = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+        let (acting, waiting): (Vec<_>, Vec<_>) = changed.partition(|name| settings::acts_at_once(name));
+        let names = |of: Vec<&Id>| of.into_iter().map(Id::to_string).collect();
+        (names(waiting), names(acting))
     }
 }
 
@@ -108,6 +102,8 @@ fn set_knobs(
     let known = dropped.filter_map(|knob| settings.named(&knob).ok());
     let defaults = known.map(|knob| (knob, settings.info(knob).default));
     let given = wanted.knobs.iter().filter_map(|assignment| settings.parse(assignment).ok());
+    let (given, ignored): (Vec<_>, Vec<_>) = given.partition(|(knob, _)| running.engine.refuse_ignored(*knob).is_ok());
+    wrong.extend(ignored.iter().filter_map(|(knob, _)| Some(running.engine.refuse_ignored(*knob).err()?.to_string())));
     let mut left: Vec<_> = defaults.chain(given).filter(|(knob, value)| settings.get(*knob) != *value).collect();
     // Two knobs that rise together, such as a threshold and a limit, are accepted in one of the two orders only.
     loop {

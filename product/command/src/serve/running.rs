@@ -197,6 +197,7 @@ impl Running {
             if changes.iter().any(|(other, _)| *other == knob) {
                 return Err(format!("{} has two values; name it once", settings.info(knob).name));
             }
+            self.engine.refuse_ignored(knob).map_err(say)?;
             changes.push((knob, value));
         }
         self.engine.set_knobs(found, &changes).map_err(say)?;

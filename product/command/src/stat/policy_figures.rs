@@ -21,13 +21,6 @@ const MIB: f64 = (1 << 20) as f64;
 struct Figures<'a>(&'a DeviceGauges);
 
 impl Figures<'_> {
-    fn number(&self, name: &str) -> Option<u64> {
-        match self.0.in_force.get(name)? {
-            Some(FigureGauge::Number(number)) => Some(*number),
-            _ => None,
-        }
-    }
-
     fn word(&self, name: &str) -> Option<&str> {
         match self.0.in_force.get(name)? {
             Some(FigureGauge::Word(word)) => Some(word),
@@ -36,18 +29,18 @@ impl Figures<'_> {
     }
 
     fn time(&self, name: &str) -> Option<String> {
-        self.number(name).map(units::latency)
+        self.0.figure(name).map(units::latency)
     }
 
     /// `owes 610 ms of 1.00 s (as requested), …`
     fn budget(&self) -> Option<String> {
-        let (asked_ns, in_force_ns) = (self.number("budget_ns")?, self.number("budget_in_force_ns")?);
-        let (owed_ns, counted_ns) = (self.number("owed_ns")?, self.number("counted_ns")?);
+        let (asked_ns, in_force_ns) = (self.0.figure("budget_ns")?, self.0.figure("budget_in_force_ns")?);
+        let (owed_ns, counted_ns) = (self.0.figure("owed_ns")?, self.0.figure("counted_ns")?);
         let [asked, in_force, owed] = [asked_ns, in_force_ns, owed_ns].map(units::latency);
         let why = match self.word("budget_because")? {
             "asked for" => "as requested".to_owned(),
             "many writers" => {
-                let writers = plural(self.number("payers_on_average")?, "writer");
+                let writers = plural(self.0.figure("payers_on_average")?, "writer");
                 format!("{asked} were requested; {writers} and their runs need more")
             }
             "memory guard" => format!("counted as {}: memory for dirty data runs short", units::latency(counted_ns)),
@@ -59,7 +52,7 @@ impl Figures<'_> {
 
     /// `writes 31.0 µs a run and 1.00 GB/s (40.0 ms ago)`
     fn prices(&self, of: &str, what: &str) -> Option<String> {
-        let figure = |name: &str| self.number(&format!("{of}_{name}"));
+        let figure = |name: &str| self.0.figure(&format!("{of}_{name}"));
         let (run, mib_ns) = (units::latency(figure("run_ns")?), figure("mib_ns")?);
         let speed = units::rate((MIB / (mib_ns.max(1) as f64 / 1e9)) as u64, Duration::from_secs(1));
         let age =
@@ -80,7 +73,7 @@ impl Figures<'_> {
     }
 
     fn flight(&self) -> Option<String> {
-        let (at_once, ns) = (self.number("parallel_requests")?, self.time("in_flight_max_ns")?);
+        let (at_once, ns) = (self.0.figure("parallel_requests")?, self.time("in_flight_max_ns")?);
         let alone = self.time("unloaded_latency_ns").map(|ns| format!("; one alone takes {ns}")).unwrap_or_default();
         let most = plural(at_once, "write");
         Some(format!("in flight: {most} at once, or as many as take {ns}{alone}"))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::follow::Sample;
 use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited};
-use crate::control::messages::{DeviceGauges, FigureGauge, Happened, PeerGauges, Report, TraceEvent};
+use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, TraceEvent};
 use crate::serve::running::CLIENTS_IN_REPORT;
 
 /// Reports behind the rates of clients and files.
@@ -114,7 +114,7 @@ impl Model {
         self.curves.retain(|name, _| report.devices.iter().any(|device| device.name == *name));
         for device in &report.devices {
             let curves = self.curves.entry(device.name.clone()).or_default();
-            let (owed, full) = match (number(device, "owed_ns"), number(device, "budget_in_force_ns")) {
+            let (owed, full) = match (device.figure("owed_ns"), device.figure("budget_in_force_ns")) {
                 (Some(owed), Some(budget)) => (owed, budget),
                 _ => (device.dirty_bytes, device.dirty_limit_bytes),
             };
@@ -136,17 +136,13 @@ impl Model {
     pub(super) fn rows(&self) -> Rows {
         let Some((now, _)) = self.reports.back() else { return Rows::default() };
         let before = self.reports.iter().rev().nth(1).map_or(now, |(before, _)| before);
-        let calls = |report: &Report| {
-            let is_call = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
-            report.nfs.calls.iter().filter(|(name, _)| is_call(name)).map(|(_, count)| count).sum::<u64>()
-        };
         let mut rows = Rows {
             listen: now.listen.clone(),
             uptime_ns: now.uptime_ns,
             policy: now.policy.clone(),
             cache: cache(before, now),
             connections: now.nfs.connections,
-            calls_per_s: rate(calls(now), calls(before), between(before, now)),
+            calls_per_s: rate(now.calls(), before.calls(), between(before, now)),
             devices: now.devices.iter().map(|device| self.device(before, now, device)).collect(),
             clients: self.clients(now),
             files: self.files(now),
@@ -164,8 +160,8 @@ impl Model {
         let curve = |of: fn(&Curves) -> &VecDeque<u64>| curves.map(|it| of(it).iter().copied().collect());
         DeviceRow {
             name: device.name.clone(),
-            owed_ns: number(device, "owed_ns"),
-            budget_ns: number(device, "budget_in_force_ns"),
+            owed_ns: device.figure("owed_ns"),
+            budget_ns: device.figure("budget_in_force_ns"),
             written_bytes_per_s: rate_of(|it| it.written_bytes),
             read_bytes_per_s: rate_of(|it| it.read_bytes),
             write_bandwidth_bytes_per_s: device.write_bandwidth_bytes_per_s,
@@ -305,27 +301,16 @@ fn share(part: u64, whole: u64) -> u64 {
 
 /// The value of the same device in an earlier report; for a new device, the current value.
 fn of_device(before: &Report, device: &DeviceGauges, value: impl Fn(&DeviceGauges) -> u64) -> u64 {
-    value(before.devices.iter().find(|other| other.name == device.name).unwrap_or(device))
-}
-
-fn number(device: &DeviceGauges, figure: &str) -> Option<u64> {
-    match device.in_force.get(figure)? {
-        Some(FigureGauge::Number(number)) => Some(*number),
-        _ => None,
-    }
+    value(before.device(&device.name).unwrap_or(device))
 }
 
 fn cache(before: &Report, now: &Report) -> CacheRow {
-    let moved = |counter: &str| {
-        let value = |report: &Report| report.counters.get(counter).copied().unwrap_or(0);
-        value(now).saturating_sub(value(before))
-    };
     CacheRow {
         cache_bytes: now.cache.cache_bytes,
         used_bytes: now.cache.cache_bytes.saturating_sub(now.cache.free_bytes),
         dirty_bytes: now.cache.dirty_bytes,
-        hit_pages: moved("read_hit_pages"),
-        miss_pages: moved("read_miss_pages"),
+        hit_pages: now.counted_since(before, "read_hit_pages"),
+        miss_pages: now.counted_since(before, "read_miss_pages"),
     }
 }
 

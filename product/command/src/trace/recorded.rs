@@ -16,13 +16,11 @@ use crate::args::{TraceRecord, TraceShow};
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
 use afflux_report::failure::{Failure, Outcome};
-use afflux_report::{bounded_file, duration, output, units};
+use afflux_report::{bounded_file, output, units};
 
 pub(super) fn record(args: &TraceRecord) -> Outcome {
-    let lasting = args.lasting.as_deref().map(duration::nanoseconds).transpose();
-    let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Record { lasting_ns })?;
+    client.ask(&Request::Record { lasting_ns: args.lasting_ns })?;
     let interrupted = interrupted()?;
     let wrong = |error: std::io::Error| Failure::failed(format!("{}: {error}", args.output.display()));
     let mut file = None;

@@ -106,9 +106,9 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
     let data = data.to_str().unwrap();
     for (arguments, parts) in [
         (vec!["serve"], vec!["no directory to serve: name one (afflux serve DIR)", "configuration file"]),
-        (vec!["serve", data, "--cache", "1MiB"], vec!["--cache: '1MiB'", "16.0 MiB to "]),
-        (vec!["serve", data, "--cache", "lots"], vec!["--cache: 'lots'", "16.0 MiB to "]),
-        (vec!["serve", data, "--listen", "here"], vec!["--listen: 'here'", "0 to 65535"]),
+        (vec!["serve", data, "--cache", "1MiB"], vec!["'1MiB' for '--cache <SIZE>'", "16.0 MiB to "]),
+        (vec!["serve", data, "--cache", "lots"], vec!["'lots' for '--cache <SIZE>'", "16.0 MiB to "]),
+        (vec!["serve", data, "--listen", "here"], vec!["'here' for '--listen <ADDR:PORT>'", "0 to 65535"]),
         (vec!["serve", data, "--io", "fast"], vec!["'fast'", "auto, uring, syscalls"]),
         (vec!["serve", data, "--set", "dirty_ratio=91"], vec!["dirty_ratio: 91", "1 to 90 percent"]),
         (vec!["serve", data, "--set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
@@ -143,19 +143,19 @@ fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
         path.to_str().unwrap().to_owned()
     };
     let knobs = file("knobs.toml", "[knobs]\ndirty_rato = 20\n");
-    let settings = file("settings.toml", "eviciton = 'sieve'\n");
+    let settings = file("settings.toml", "eviciton = 'two-list'\n");
     for (arguments, wanted) in [
         (vec!["serve", data, "--set", "dirty_rato=20"], "'dirty_ratio'"),
         (vec!["serve", data, "--config", &knobs], "'dirty_ratio'"),
         (vec!["serve", data, "--config", &settings], "'eviction'"),
         (vec!["serve", data, "--policy", "equal-part"], "'equal-parts'"),
-        (vec!["serve", data, "--eviction", "seive"], "'sieve'"),
+        (vec!["serve", data, "--eviction", "two-lits"], "'two-list'"),
         (vec!["serve", data, "--readahead", "linx"], "'linux'"),
     ] {
         let (code, said) = outcome(&scratch, &arguments);
         assert_ne!(code, 0, "{arguments:?}");
-        let question = said.split("(did you mean ").nth(1).and_then(|rest| rest.split("?)").next());
-        assert!(question.is_some_and(|names| names.contains(wanted)), "{arguments:?}: {said}");
+        let hint = said.split_once("(did you mean ").or_else(|| said.split_once("a similar value exists: "));
+        assert!(hint.is_some_and(|(_, names)| names.contains(wanted)), "{arguments:?}: {said}");
     }
     let server = Server::start(scratch.path(), &[std::path::Path::new(data)], &[]);
     let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
@@ -174,13 +174,13 @@ fn the_environment_and_the_file_are_checked_too() {
     let data = scratch.directory("data");
     let output = afflux(scratch.path()).arg("serve").arg(&data).env("AFFLUX_CACHE", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("AFFLUX_CACHE: '1' is out of range (16.0 MiB to "), "{}", text(&output));
+    assert!(text(&output).contains("'1' for 'AFFLUX_CACHE': out of range (16.0 MiB to "), "{}", text(&output));
     let file = scratch.directory("afflux").join("config.toml");
-    fs::write(&file, "cash = 1\n").unwrap();
+    fs::write(&file, "\ncash = 1\n").unwrap();
     let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap()]);
     assert_eq!(code, 2);
     assert!(said.contains("there is no setting 'cash'; allowed are listen, cache"), "{said}");
-    assert!(said.contains(file.to_str().unwrap()), "{said}");
+    assert!(said.contains(&format!("{}:2: ", file.display())), "{said}");
 }
 
 #[test]
@@ -188,10 +188,10 @@ fn file_environment_and_flags_reach_the_server() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let file = scratch.directory("afflux").join("config.toml");
-    fs::write(&file, "cache = '32MiB'\n[knobs]\ndirty_ratio = 11\nwriteback_depth = 3\n").unwrap();
+    fs::write(&file, "cache = '32MiB'\n[knobs]\ndirty_ratio = 11\nnfs_idle_centisecs = 3\n").unwrap();
     let control = scratch.path().join("control.sock");
     let mut command = afflux(scratch.path());
-    command.env("AFFLUX_WRITEBACK_DEPTH", "4").env("AFFLUX_LISTEN", "127.0.0.1:0");
+    command.env("AFFLUX_NFS_IDLE_CENTISECS", "4").env("AFFLUX_LISTEN", "127.0.0.1:0");
     // As Kubernetes sets it for a service of that name.
     command.env("AFFLUX_PORT_2049_TCP_ADDR", "10.0.0.1");
     command.arg("serve").arg(&data).arg("--json").arg("--control").arg(&control);
@@ -200,7 +200,7 @@ fn file_environment_and_flags_reach_the_server() {
     let stat = server.stat();
     assert_eq!(stat["cache"]["cache_bytes"], 32 << 20);
     assert_eq!(stat["knobs"]["dirty_ratio"], 11);
-    assert_eq!(stat["knobs"]["writeback_depth"], 4);
+    assert_eq!(stat["knobs"]["nfs_idle_centisecs"], 4);
     assert_eq!(stat["knobs"]["readahead_bytes_max"], 65_536);
     let ended = server.stop();
     let warned = "AFFLUX_PORT_2049_TCP_ADDR is not a setting and is ignored";

@@ -380,8 +380,8 @@ fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
     let addresses = addresses.map(IpAddr::from).chain([Ipv6Addr::LOCALHOST.into()]);
     for (at, address) in addresses.enumerate() {
         let name = format!("made {at}");
-        // A stopped server accepts nothing.
-        server.signal(Signal::STOP);
+        // A frozen server accepts nothing.
+        server.freeze();
         let mut forger = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
         let call = Call::Create { directory: root.clone(), name: name.clone().into() };
         forger.send(NFS, call.procedure().0, &call.arguments()).unwrap();

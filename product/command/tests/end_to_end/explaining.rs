@@ -219,8 +219,8 @@ fn nonsense_is_refused_with_what_would_make_sense() {
     let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
     for (arguments, parts) in [
         (&["trace", "--device", "sdz9"][..], ["there is no device 'sdz9'", name.as_str()]),
-        (&["trace", "--for", "never"], ["--for: 'never' is not a time", "30s"]),
-        (&["trace", "--for", "0s"], ["--for: '0s' is out of range", "above 0"]),
+        (&["trace", "--for", "never"], ["'never' for '--for <TIME>': not a time", "30s"]),
+        (&["trace", "--for", "0s"], ["'0s' for '--for <TIME>': out of range", "above 0"]),
         (&["trace", "everything"], ["unrecognized subcommand 'everything'", "Usage: afflux trace"]),
         (&["delays", "everybody"], ["unexpected argument 'everybody'", "Usage: afflux delays"]),
         (&["stat", "--device", "sdz9"], ["unexpected argument '--device'", "Usage: afflux stat"]),

@@ -6,14 +6,13 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
+use afflux_scratch::eventually;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use crate::scratch::{Scratch, can_be_several_users};
 
 const NOBODY: u32 = 65_534;
-const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// A made-up machine with one disk.
 pub(crate) struct Tree {
@@ -79,16 +78,8 @@ impl Tree {
         let mut line = String::new();
         BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("note: sdb: at most"), "{line}");
-        wait_until(|| self.values().0 == "1");
+        eventually("the kernel has the values", || self.values().0 == "1");
         child
-    }
-}
-
-fn wait_until(is: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !is() {
-        assert!(start.elapsed() < TOO_LONG, "it does not come");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -126,7 +117,7 @@ fn what_happens_to_a_governor_is_its_log_with_levels_and_json_is_for_programs() 
     let tree = Tree::new();
     let mut command = tree.command(&["--log", "warn"]);
     let mut governor = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_until(|| tree.values().0 == "1");
+    eventually("the kernel has the values", || tree.values().0 == "1");
     tree.bdi("1", "77");
     let mut line = String::new();
     BufReader::new(governor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();

@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -381,6 +383,11 @@ impl OnTerminal {
         });
     }
 
+    /// Presses a key without a meaning: a key that arrives together with a change of size waits for the next key.
+    fn nudge(&mut self) {
+        let _ = self.keys.write_all(b"z").and_then(|()| self.keys.flush());
+    }
+
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
@@ -388,13 +395,13 @@ impl OnTerminal {
 
     /// Waits for a word at this size, or at one more column. After a change of size all words are drawn again;
     /// otherwise only changed letters are. A key may also take effect after the change of size.
-    fn shows_at(&self, columns: u32, rows: u32, word: &str) {
+    fn shows_at(&mut self, columns: u32, rows: u32, word: &str) {
         let mut more = 0;
         eventually(word, || {
             more = 1 - more;
+            self.nudge();
             self.resize(columns + more, rows);
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            self.shown.lock().unwrap().contains(word)
+            within(Duration::from_millis(100), || self.shown.lock().unwrap().contains(word))
         });
         self.shown.lock().unwrap().clear();
     }
@@ -407,7 +414,10 @@ impl OnTerminal {
     }
 
     fn ends(mut self) {
-        self.shows("\x1b[?1049l");
+        eventually("the terminal is as before", || {
+            self.nudge();
+            within(Duration::from_millis(100), || self.shown.lock().unwrap().contains("\x1b[?1049l"))
+        });
         assert_eq!(self.script.wait().unwrap().code(), Some(0));
     }
 }

@@ -368,11 +368,8 @@ fn access_control_lists_and_changes_on_the_host_count() {
     }
     // Changes on the host are visible after a second at the latest.
     let until = |worlds: &mut Worlds, caller: &Caller, wanted: bool| {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while reads(worlds, caller) != wanted {
-            assert!(std::time::Instant::now() < deadline, "{} waits in vain for {wanted}", caller.name);
-            thread::sleep(std::time::Duration::from_millis(50));
-        }
+        let what = format!("{} may read: {wanted}", caller.name);
+        afflux_scratch::eventually(&what, || reads(worlds, caller) == wanted);
     };
     until(&mut worlds, other, true);
     assert!(!reads(&mut worlds, member), "its group's entry gives nothing, the mask is no right of anybody");

@@ -29,7 +29,7 @@ fn exercise(seed: u64, operations: u64, stopped: bool) {
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
             while stopped && !done.load(Ordering::Relaxed) {
-                server.signal(Signal::STOP);
+                server.freeze();
                 thread::sleep(Duration::from_millis(30));
                 server.signal(Signal::CONT);
                 thread::sleep(Duration::from_millis(30));

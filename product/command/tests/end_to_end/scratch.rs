@@ -123,13 +123,7 @@ impl Drop for Mount {
             let output = Command::new("umount").args(how).arg(&self.point).output();
             output.is_ok_and(|output| output.status.success())
         };
-        let unmounted = (0..100).any(|_| {
-            unmount(&[]) || {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-                false
-            }
-        });
-        if !unmounted {
+        if !afflux_scratch::within(std::time::Duration::from_secs(2), || unmount(&[])) {
             unmount(&["-l"]);
         }
         if let Some(device) = &self.device {

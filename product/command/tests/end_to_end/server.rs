@@ -1,18 +1,16 @@
 //! A server as a child process.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+pub(crate) use afflux_scratch::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-/// A guard against hangs, far above the duration of any step here.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The command, without settings from the tests' own environment.
 pub(crate) fn afflux(home: &Path) -> Command {
@@ -157,16 +155,26 @@ impl Server {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Stops it, and waits until each of its threads stands still: a signal alone stops them a little later.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.child.id());
+        eventually("the server stands still", || {
+            fs::read_dir(&tasks).unwrap().all(|task| {
+                let stat = fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+                stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'))
+            })
+        });
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Ended {
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the server did not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let mut status = None;
+        eventually("the server ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let status = status.unwrap();
         let mut stdout = String::new();
         if let Some(mut reader) = self.stdout.take() {
             reader.read_to_string(&mut stdout).unwrap();
@@ -194,15 +202,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Waits until `holds` returns true, with the guard against hangs.
-pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -100,7 +100,11 @@ fn the_service_manager_is_told_of_the_start_the_end_and_each_reload() {
 fn a_reload_sets_what_the_file_names_and_says_what_waits_for_a_restart() {
     let scratch = Scratch::new();
     let (data, supervisor) = (scratch.directory("data"), Supervisor::new(&scratch));
-    let server = start(&scratch, &data, "[knobs]\ndirty_ratio = 11\ndirty_background_ratio = 5\nwriteback_depth = 3\n");
+    let server = start(
+        &scratch,
+        &data,
+        "policy = 'equal-parts'\n[knobs]\ndirty_ratio = 11\ndirty_background_ratio = 5\nwriteback_depth = 3\n",
+    );
     supervisor.told_until("READY=1");
     assert!(server.ask(&["set", "writeback_request_batch=2"]).status.success());
     assert!(server.ask(&["set", "dirty_ratio=12"]).status.success());
@@ -152,7 +156,7 @@ fn a_file_that_makes_no_sense_changes_nothing() {
         ("= 11", "= 91", "dirty_ratio: 91 is out of range"),
         ("dirty_ratio", "dirty_rato", "(did you mean 'dirty_ratio'?)"),
         ("[knobs]", "[knobs", "TOML parse error"),
-        ("[knobs]", "squash = 'some'\n[knobs]", "squash: 'some' is none of"),
+        ("[knobs]", "squash = 'some'\n[knobs]", "invalid value 'some'"),
         ("directories", "#", "no directory to serve"),
     ] {
         let (said, status) = reload_with_status(&scratch, &supervisor, &server, |_| right.replace(from, to));

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
+use afflux_scratch::within;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
@@ -67,18 +67,15 @@ impl Drop for Group {
     fn drop(&mut self) {
         let left = || fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
         // The shells and the programs that they started. A shell may start another one meanwhile.
-        for _ in 0..1000 {
+        within(Duration::from_secs(5), || {
             let left = left();
-            if left.is_empty() {
-                break;
-            }
             for process in left.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)) {
                 let _ = kill_process(process, Signal::KILL);
             }
             // A wait for a shell that lives on would have no end.
             self.others.retain_mut(|other| !matches!(other.try_wait(), Ok(Some(_))));
-            sleep(Duration::from_millis(5));
-        }
+            left.is_empty()
+        });
         let _ = fs::remove_dir(&self.path);
     }
 }

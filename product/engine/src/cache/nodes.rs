@@ -31,8 +31,9 @@ pub(crate) const LEVEL_BITS: u32 = if cfg!(all(test, loom)) { 1 } else { 6 };
 const IN_FRAME: usize = if cfg!(all(test, loom)) { 4 } else { 12 };
 /// Low bits of a node's number: its place in its frame.
 const IN_FRAME_BITS: u32 = 4;
-/// Unused frames kept for the next nodes while other nodes are in use.
-const SPARE_FRAMES: usize = 1;
+/// Unused frames kept for the next nodes: as many as one page may need. So a reader that gets one frame at a time has
+/// its nodes after some tries.
+const SPARE_FRAMES: usize = TAKEN_MAX.div_ceil(IN_FRAME);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
@@ -251,13 +252,20 @@ impl Nodes {
         state.free += IN_FRAME;
     }
 
-    /// Takes back a node whose slots and tags are all empty.
+    /// Takes back a node whose slots and tags are all empty. With the last node all frames go back.
     pub(crate) fn free(&self, number: u32) {
         debug_assert_eq!(self.node(number).occupied(), 0);
         let mut state = lock(&self.state);
         state.put_back(number);
         let spare = if state.in_use > 0 { SPARE_FRAMES } else { 0 };
         self.give_back(&mut state, spare);
+    }
+
+    /// Takes back a node that was reserved and not used. The caller may lack a frame for its page, and try again.
+    fn free_reserved(&self, number: u32) {
+        let mut state = lock(&self.state);
+        state.put_back(number);
+        self.give_back(&mut state, SPARE_FRAMES);
     }
 
     /// Gives unused frames back to the arena.
@@ -342,7 +350,7 @@ impl Drop for ReservedNodes<'_> {
     fn drop(&mut self) {
         while self.len > 0 {
             let number = self.next();
-            self.nodes.free(number);
+            self.nodes.free_reserved(number);
         }
     }
 }

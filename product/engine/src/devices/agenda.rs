@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use super::lists::{FlushReason, Later, Lists, redirtied_at};
+use super::lists::{Later, Lists};
 use super::ready::{ListPosition, ListedFiles, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
-use crate::policy::DirtyFiles;
+use crate::policy::{DirtyFiles, Turn};
 use crate::wait::{Signal, lock};
 
 /// A flusher's view of its device.
@@ -90,36 +90,42 @@ impl<F> Agenda<F> {
         lock(&self.lists).unclean.len()
     }
 
-    /// A flush is owed to the file: the file is kept until then.
+    /// A flush is owed to the file: the file is kept until one succeeds.
     pub(super) fn keep_unflushed(&self, slot: u32, file: &Arc<F>, now: Nanos) {
         lock(&self.lists).unflushed.entry(slot).or_insert_with(|| (now, Arc::clone(file)));
     }
 
-    /// Whether a flush has to follow the device's changes to the file.
+    /// Whether no successful flush has followed the device's changes to the file. A flush may be in progress.
     pub(crate) fn awaits_flush(&self, slot: u32) -> bool {
-        lock(&self.lists).unflushed.contains_key(&slot)
+        let lists = lock(&self.lists);
+        lists.unflushed.contains_key(&slot) || lists.flushing.contains_key(&slot)
     }
 
     /// No flush is owed to the file any more. The caller has a reference to it.
     pub(crate) fn forget_unflushed(&self, slot: u32) {
-        lock(&self.lists).unflushed.remove(&slot);
+        let mut lists = lock(&self.lists);
+        lists.unflushed.remove(&slot);
+        lists.flushing.remove(&slot);
     }
 
     /// Files that a drain has to sync: with dirty pages, or with a flush owed.
     pub(crate) fn files_to_drain(&self) -> Vec<Arc<F>> {
         let lists = lock(&self.lists);
         let mut files = lists.unclean.clone();
+        files.extend(lists.flushing.iter().map(|(slot, file)| (*slot, Arc::clone(file))));
         files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
         files.into_values().collect()
     }
 
-    /// Up to `count` clean files with a flush owed since `before` or longer. They are not returned again until another
-    /// flush is owed.
+    /// Up to `count` clean files with a flush owed since `before` or longer. They are kept until a flush succeeds, but not
+    /// returned again until another flush is owed.
     pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<F>> {
         let mut lists = lock(&self.lists);
         let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<F>))| *since <= before && !lists.unclean.contains_key(slot);
         let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
-        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
+        let taken = slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect();
+        lists.flushing.extend(slots.into_iter().zip(Vec::clone(&taken)));
+        taken
     }
 }
 
@@ -136,15 +142,6 @@ impl<F> Agenda<F> {
             self.flusher.raise();
         }
         place
-    }
-
-    /// Lists a file behind the files that have had no turn (the kernel's `redirty_tail`). Returns the file's place and
-    /// its age, which may have changed.
-    pub(super) fn list_redirtied(&self, mut entry: ReadyEntry<F>, now: Nanos) -> (ReadyPosition, Nanos) {
-        let mut lists = lock(&self.lists);
-        let dirtied_at = redirtied_at(entry.dirtied_at, lists.ready.youngest_dirty(), now);
-        entry.dirtied_at = dirtied_at;
-        (lists.push(entry, ListPosition::Dirty), dirtied_at)
     }
 
     /// Lists a file that had its turn and has more.
@@ -181,13 +178,18 @@ impl<F> Agenda<F> {
 
     /// Takes the next file for a turn off its list; returns it with its size there, which is 0 for a sync or a retry.
     /// Dropped files are passed over.
-    pub(crate) fn next(&self, reason: FlushReason) -> Option<(Arc<F>, Size)> {
+    pub(crate) fn next(&self, turn: Turn) -> Option<(Arc<F>, Size)> {
         loop {
-            let (file, size) = lock(&self.lists).next(reason)?;
+            let (file, size) = lock(&self.lists).next(turn)?;
             if let Some(file) = file.upgrade() {
                 return Some((file, size));
             }
         }
+    }
+
+    /// When the youngest file without a turn became dirty.
+    pub(crate) fn youngest_dirty(&self) -> Option<Nanos> {
+        lock(&self.lists).ready.youngest_dirty()
     }
 
     /// The number of files in each list of turns.

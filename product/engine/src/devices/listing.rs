@@ -12,16 +12,6 @@ use super::ready::{ReadyEntry, Size};
 use crate::cache::nodes::Tag;
 use crate::platform::Nanos;
 
-/// Where a file with more to write goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PutBack {
-    /// Behind the other files that had a turn; the file's age stays (the kernel's `requeue_io`).
-    More,
-    /// Among the files that have had no turn, as the youngest. The file's age starts anew if the youngest file there
-    /// became dirty later; if no file is there, its age stays (the kernel's `redirty_tail`).
-    Redirty,
-}
-
 impl FileInner {
     /// A page has become dirty; it was charged. Few of many pages read the clock.
     pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
@@ -64,6 +54,12 @@ impl FileInner {
         state.marks.place = grown.unwrap_or(state.marks.place);
     }
 
+    /// Lists a file behind the files that have had no turn, as one that became dirty at `dirtied_at`.
+    pub(crate) fn queue_dirty(self: &Arc<Self>, state: &mut FileState, dirtied_at: Nanos) {
+        state.marks.dirtied_at = dirtied_at;
+        state.marks.place = self.device.agenda.list_dirty(self.entry(state));
+    }
+
     /// Lists a file that had its turn and has more.
     pub(crate) fn queue_more(self: &Arc<Self>, state: &mut FileState) {
         state.marks.place = self.device.agenda.list_more(self.entry(state));
@@ -85,33 +81,28 @@ impl FileInner {
 
     /// Puts a file with dirty pages back in a list, unless it is in one or held. The end of the hold does it then.
     pub(crate) fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
-        self.requeue_as(state, now, PutBack::More);
+        if self.returns_to_lists(state, now) {
+            self.queue_more(state);
+            self.device.flusher().raise();
+        }
     }
 
-    /// As [`FileInner::requeue`], with the place of a file that may be written at once.
-    pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
+    /// Whether the caller has to list the file among those that may be written.
+    pub(crate) fn returns_to_lists(self: &Arc<Self>, state: &mut FileState, now: Nanos) -> bool {
         if state.is_held() {
-            return;
+            return false;
         }
         if self.has_tagged(Tag::ToWrite) {
             self.queue_sync(state);
         }
         if !self.has_tagged(Tag::Dirty) {
-            return;
+            return false;
         }
         if let Some(until) = state.failures.backs_off(now) {
             self.wake_flusher_at(state, until);
-        } else if !state.marks.queued {
-            state.marks.queued = true;
-            match how {
-                PutBack::More => self.queue_more(state),
-                PutBack::Redirty => {
-                    (state.marks.place, state.marks.dirtied_at) =
-                        self.device.agenda.list_redirtied(self.entry(state), now);
-                }
-            }
-            self.device.flusher().raise();
+            return false;
         }
+        !std::mem::replace(&mut state.marks.queued, true)
     }
 
     /// Makes the flusher come back at `at`, unless it will come back anyway.

@@ -2,55 +2,17 @@
 //!
 //! Owns: the lists, their order. Does not own: the files, the lock around the lists (`agenda`), the orders of files
 //! that may be written (`ready`).
-//! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
+//! Invariants: `unclean`, `unflushed` and `flushing` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use super::ready::{ListPosition, Ready, ReadyEntry, ReadyPosition, Size};
 use crate::platform::Nanos;
+use crate::policy::Turn;
 
 /// The most files that return to their lists at one look.
 const BACK_TOGETHER: usize = 64;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FlushReason {
-    /// A sync waits for it.
-    Sync,
-    /// Its last write failed, or it was busy, and the pause is over.
-    Retry,
-    /// The device has too many dirty pages, or a task needs the room. It is the file's turn.
-    Background,
-    /// As `Background`, and no other file has twice as many dirty pages. Hot files are passed over unless `hot`.
-    Largest {
-        /// Whether to take hot files, too.
-        hot: bool,
-    },
-    /// The file has been dirty since `before`, which is too long. It is the first in the order of turns.
-    Expired {
-        /// The latest instant that is too long ago.
-        before: Nanos,
-    },
-    /// As `Expired`, and no other file has been dirty for longer. Hot files are passed over unless `hot`.
-    Oldest {
-        /// The latest instant that is too long ago.
-        before: Nanos,
-        /// Whether to take hot files, too.
-        hot: bool,
-    },
-    /// The device would idle, and the file has been left alone for long enough.
-    Idle {
-        /// The present instant.
-        now: Nanos,
-    },
-}
-
-impl FlushReason {
-    /// Whether the file is written in passes of its own, independent of the pages that a sync wrote meanwhile.
-    pub(crate) fn is_by_passes(self) -> bool {
-        matches!(self, Self::Largest { .. } | Self::Oldest { .. } | Self::Idle { .. })
-    }
-}
 
 pub(super) struct Lists<F> {
     /// Files that may be written.
@@ -66,6 +28,8 @@ pub(super) struct Lists<F> {
     pub(super) unclean: BTreeMap<u32, Arc<F>>,
     /// Files with a flush owed, and since when.
     pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<F>)>,
+    /// Files that the flusher took for a flush, until one succeeds.
+    pub(super) flushing: BTreeMap<u32, Arc<F>>,
     /// How often a file was put among the files that may be written.
     pub(super) listed: u64,
     /// Until when the flusher sleeps, if it wants to be woken for files to look at before that.
@@ -82,6 +46,7 @@ impl<F> Default for Lists<F> {
             put_off: 0,
             unclean: BTreeMap::new(),
             unflushed: BTreeMap::new(),
+            flushing: BTreeMap::new(),
             listed: 0,
             sleeps_until: None,
         }
@@ -90,16 +55,16 @@ impl<F> Default for Lists<F> {
 
 impl<F> Lists<F> {
     /// Takes the next file off its list; returns it with its size there, which is 0 for a sync or a retry.
-    pub(super) fn next(&mut self, reason: FlushReason) -> Option<(Weak<F>, Size)> {
+    pub(super) fn next(&mut self, turn: Turn) -> Option<(Weak<F>, Size)> {
         let asked = |file| (file, Size::default());
-        match reason {
-            FlushReason::Sync => return self.sync.pop_front().map(asked),
-            FlushReason::Retry => return self.retry.pop_front().map(asked),
-            FlushReason::Background => self.ready.next_in_turn(),
-            FlushReason::Largest { hot } => self.ready.next_largest(hot),
-            FlushReason::Expired { before } => self.ready.next_expired(before),
-            FlushReason::Oldest { before, hot } => self.ready.next_oldest(before, hot),
-            FlushReason::Idle { now } => self.ready.next_to_look_at(now),
+        match turn {
+            Turn::Sync => return self.sync.pop_front().map(asked),
+            Turn::Retry => return self.retry.pop_front().map(asked),
+            Turn::InTurn => self.ready.next_in_turn(),
+            Turn::Largest { hot } => self.ready.next_largest(hot),
+            Turn::Old { before } => self.ready.next_expired(before),
+            Turn::Oldest { before, hot } => self.ready.next_oldest(before, hot),
+            Turn::Idle { now } => self.ready.next_to_look_at(now),
         }
         .map(|entry| (entry.file, entry.size))
     }
@@ -140,12 +105,6 @@ impl<F> Lists<F> {
         }
         BACK_TOGETHER
     }
-}
-
-/// The age of a file that is put behind the youngest file without a turn. Unchanged, or `now` if that file is younger,
-/// so that the list stays in order (kernel-facts, section 2.2).
-pub(super) fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
-    if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }
 }
 
 #[cfg(test)]

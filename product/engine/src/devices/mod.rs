@@ -1,7 +1,7 @@
 //! The devices of an engine and the files on them: accounts, lists and states.
 //!
 //! Owns: the list of devices, the table of files, the knobs and the policy in force. Also the state that devices share:
-//! sums, and the end of congestion.
+//! sums.
 //! Does not own: the files' pages (`cache`), any step that waits or submits (`writeback`, `reading`, `reshape`).
 //! Invariants: devices are added and never removed. A device keeps its dirty files alive until they are written or the
 //! engine is gone.
@@ -11,7 +11,6 @@ pub(crate) mod agenda;
 mod bandwidth;
 mod busy;
 mod charges;
-mod congestion;
 pub(crate) mod delays;
 mod failures;
 mod figures;
@@ -40,21 +39,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
+use crate::old_kernels::{GlobalCounts, OldKernelState};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    ActivePolicy, AnyPolicy, Completed, DeviceCounts, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs,
-    Remembered, View,
+    ActivePolicy, AnyPolicy, Completed, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered, View,
 };
 use crate::readahead::Readahead;
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
-use crate::sync::OwnLines;
-use crate::wait::{WaitQueue, lock};
+use crate::wait::lock;
 pub(crate) use busy::Kind;
 use file::FileInner;
 pub use id::DeviceId;
-pub use listing::PutBack;
-pub(crate) use lists::FlushReason;
 pub use ready::ListedFiles;
 pub(crate) use ready::Size;
 use table::FileTable;
@@ -84,9 +80,7 @@ pub(crate) struct Devices {
     /// Held while knobs are shown: if two knobs change at once, the second change sees both.
     showing: Mutex<()>,
     lost_epoch: AtomicU64,
-    /// How often a congested queue has cleared.
-    congestion_ends: OwnLines<AtomicU64>,
-    congestion_queue: WaitQueue,
+    pub(crate) old_kernel: OldKernelState,
 }
 
 /// A view's facts about the world.
@@ -116,8 +110,7 @@ impl Devices {
             policy_knob_sums: Default::default(),
             showing: Mutex::default(),
             lost_epoch: AtomicU64::new(0),
-            congestion_ends: OwnLines(AtomicU64::new(0)),
-            congestion_queue: WaitQueue::new(),
+            old_kernel: OldKernelState::new(),
         }
     }
 
@@ -152,17 +145,6 @@ impl Devices {
             let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
             FileInner::new(pages, tables, device, backing, self.readahead)
         })
-    }
-
-    /// Waits until a device's queue next stops being congested.
-    pub(crate) async fn congestion_clears(&self) {
-        let ends = self.congestion_ends.load(Ordering::Acquire);
-        self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
-    }
-
-    pub(crate) fn congestion_cleared(&self) {
-        self.congestion_ends.fetch_add(1, Ordering::AcqRel);
-        self.congestion_queue.wake_all();
     }
 
     /// Data that was accepted and not synced may be lost.
@@ -244,11 +226,15 @@ impl Devices {
 
     #[inline]
     fn view_without_knobs(&self, moment: Moment, shared: GlobalCounts, counts: DeviceCounts) -> View {
-        let mut view = View::new(moment.now, shared, counts);
+        let mut view = View::new(moment.now, counts).with_shared(shared);
         view.cpus = moment.cpus.max(1);
         view.memory_pages = self.cache.total_pages();
         view.part_pages = self.totals.part_pages();
         view
+    }
+
+    pub(crate) fn readahead(&self) -> Readahead {
+        self.readahead
     }
 
     /// How often expired data is looked for; `None` if that is off.
@@ -304,7 +290,7 @@ impl Devices {
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let mut view = self.view_of(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
-        view.forget_global();
+        view.forget_shared();
         self.set_room(device, &view);
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::congestion::Congestion;
+use crate::old_kernels::Congestion;
 use crate::wait::{Permits, WaitQueue};
 
 pub(crate) struct Requests {

@@ -24,7 +24,6 @@ use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
-use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
@@ -51,7 +50,6 @@ pub(crate) struct DeviceState<F> {
     pub(super) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
-    pub(super) pauses: PauseTally,
     /// The waiters, and how long such waits take.
     pub(super) waits: Waits<F>,
     /// Debts of clients for new files.
@@ -84,7 +82,6 @@ impl<F> DeviceState<F> {
             failures: Failures::default(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
-            pauses: PauseTally::default(),
             waits: Waits::default(),
             purses: Purses::default(),
             placing: Placing::default(),
@@ -149,11 +146,6 @@ impl<F> DeviceState<F> {
     /// Failed writes and flushes.
     pub(crate) fn failures(&self) -> &Failures {
         &self.failures
-    }
-
-    /// The tally of writers' pauses by cause.
-    pub(crate) fn pauses(&self) -> &PauseTally {
-        &self.pauses
     }
 
     /// The waiters, and how long such waits take.

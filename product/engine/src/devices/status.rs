@@ -5,9 +5,10 @@
 
 use super::id::DeviceId;
 use super::state::DeviceState;
+use super::waits::PauseStatus;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
-use crate::policy::{DeviceCounts, Figure, LimitPages, PauseStatus};
+use crate::policy::{DeviceCounts, Figure, LimitPages};
 use crate::units::Pages;
 
 impl<F> DeviceState<F> {
@@ -39,7 +40,7 @@ impl<F> DeviceState<F> {
     /// The device's status; `limits` and `figures` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission().pages(), self.agenda.unclean_count() as u32);
-        let last_error = self.failures.last_error();
+        let (last_error, pauses) = (self.failures.last_error(), self.waits.pauses());
         let mut usage = self.figures.usage();
         DeviceStatus {
             id: self.id(),
@@ -53,7 +54,7 @@ impl<F> DeviceState<F> {
             read_bytes: usage.read_bytes,
             busy_ns: usage.clocks.any_ns(now),
             in_flight: usage.clocks.in_flight(),
-            writers_waiting: self.pauses.waiting() as u32,
+            writers_waiting: pauses.iter().map(|row| row.waiting as u32).sum(),
             files_dirty,
             files_failed: self.failures.files() as u32,
             last_error,
@@ -62,7 +63,7 @@ impl<F> DeviceState<F> {
                 .bandwidth
                 .map(|pages| Pages(pages).bytes())
                 .or(usage.bandwidth.bytes_per_second()),
-            pauses: self.pauses.status(),
+            pauses,
             figures,
             stalled_ns: usage
                 .clocks

@@ -1,8 +1,8 @@
-//! The waits for a device: the waiters, their reasons and times, and the duration of waits.
+//! The ledger of waits for a device. Each wait is recorded once, and every figure about waits derives from the records.
 //!
-//! Owns: the present waiters, the number of their clients, histograms of single pauses and of COMMITs.
-//! Does not own: the waiting (`throttle`, `writeback::sync`), the sum of each client's waits (`delays`), the tally by
-//! cause (`policy::pauses`).
+//! Owns: the present waits, the number of their clients and payers, pauses by cause, histograms of single pauses and of
+//! COMMITs.
+//! Does not own: the waiting (`throttle`, `writeback::sync`), the sum of each client's waits (`delays`).
 //! Invariants: each wait that begins ends once. The lock is a leaf, taken at the two ends of a pause or a sync and
 //! never on a hit.
 
@@ -37,6 +37,49 @@ impl WaitsFor {
             Self::Pause(cause) => cause.name(),
             Self::Sync => "sync",
         }
+    }
+
+    /// The account that takes its time.
+    pub(crate) fn delay(self) -> Delay {
+        match self {
+            Self::Pause(_) => Delay::Throttle,
+            Self::Sync => Delay::Sync,
+        }
+    }
+}
+
+/// The number of causes of pauses.
+const CAUSES: usize = PauseCause::ALL.len();
+
+/// Writers' pauses for one cause on one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseStatus {
+    /// The cause.
+    pub cause: PauseCause,
+    /// Writers that now wait for this cause.
+    pub waiting: u64,
+    /// Pauses that ended.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub ns: u64,
+    /// The longest in nanoseconds.
+    pub longest_ns: u64,
+    /// The longest time by which a pause outlasted the policy's request; 0 for waits without a requested time.
+    pub late_ns_max: u64,
+}
+
+impl PauseStatus {
+    fn none(cause: PauseCause) -> Self {
+        Self { cause, waiting: 0, count: 0, ns: 0, longest_ns: 0, late_ns_max: 0 }
+    }
+
+    /// A pause lasted `ns`, of at most `asked_ns` requested.
+    fn ends(&mut self, ns: u64, asked_ns: u64) {
+        self.waiting -= 1;
+        self.count += 1;
+        self.ns = self.ns.saturating_add(ns);
+        self.longest_ns = self.longest_ns.max(ns);
+        self.late_ns_max = self.late_ns_max.max(ns.saturating_sub(asked_ns));
     }
 }
 
@@ -110,31 +153,27 @@ pub(crate) struct Waits<F> {
 /// The identity of a payer: the address of its account.
 pub(crate) type PayerId = usize;
 
-/// The owner of a wait.
-pub(crate) struct WaitOwner<'a, F> {
+/// A wait that has begun.
+pub(crate) struct Wait<F> {
     pub(crate) file: Weak<F>,
-    pub(crate) client: Option<&'a Client>,
+    pub(crate) client: Option<Client>,
     /// `None` for a sync, which nobody pays for.
     pub(crate) payer: Option<PayerId>,
+    pub(crate) waits_for: WaitsFor,
+    /// When the call began to wait, earlier pauses included.
+    pub(crate) since: Nanos,
+    /// The longest time that a policy requested; no bound for other waits.
+    pub(crate) asked_ns: u64,
 }
 
 struct Present<F> {
     next: u64,
-    waiting: BTreeMap<u64, WaitRecord<F>>,
-    /// By client: calls that wait.
-    clients: BTreeMap<Client, u64>,
-    /// By client: payers that wait, and the number of their waiting calls.
-    payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
-    /// The sum over all clients.
-    payers_count: u64,
-}
-
-struct WaitRecord<F> {
-    file: Weak<F>,
-    client: Option<Client>,
-    payer: Option<PayerId>,
-    waits_for: WaitsFor,
-    since: Nanos,
+    waiting: BTreeMap<u64, Wait<F>>,
+    /// By payer and its client: calls that wait.
+    payers: BTreeMap<(Option<Client>, PayerId), u64>,
+    /// By client: payers that wait.
+    clients: BTreeMap<Option<Client>, u64>,
+    pauses: [PauseStatus; CAUSES],
 }
 
 impl<F> Default for Waits<F> {
@@ -152,31 +191,46 @@ impl<F> Default for Waits<F> {
 
 impl<F> Default for Present<F> {
     fn default() -> Self {
-        Self { next: 0, waiting: BTreeMap::new(), clients: BTreeMap::new(), payers: BTreeMap::new(), payers_count: 0 }
+        let pauses = PauseCause::ALL.map(PauseStatus::none);
+        Self { next: 0, waiting: BTreeMap::new(), payers: BTreeMap::new(), clients: BTreeMap::new(), pauses }
     }
 }
 
 impl<F> Waits<F> {
     /// A call begins to wait; returns the number of the wait.
-    pub(crate) fn begins(&self, whose: WaitOwner<'_, F>, waits_for: WaitsFor, since: Nanos) -> u64 {
-        let WaitOwner { file, client, payer } = whose;
+    pub(crate) fn begins(&self, wait: Wait<F>) -> u64 {
         let mut present = lock(&self.present);
-        let number = present.next;
-        present.next += 1;
-        if let Some(client) = client {
-            *present.clients.entry(client.clone()).or_default() += 1;
-        }
-        if let Some(payer) = payer {
-            present.pays(client.and_then(Client::payer).as_ref(), payer);
+        if let Some(payer) = wait.payer_of_client() {
+            present.pays(payer);
             self.note_present(&present);
         }
-        present.waiting.insert(number, WaitRecord { file, client: client.cloned(), payer, waits_for, since });
+        if let WaitsFor::Pause(cause) = wait.waits_for {
+            present.pauses[cause as usize].waiting += 1;
+        }
+        let number = present.next;
+        present.next += 1;
+        present.waiting.insert(number, wait);
         number
     }
 
+    /// The wait with this number has ended, after `ns`.
+    pub(crate) fn ends(&self, number: u64, ns: u64) {
+        let mut present = lock(&self.present);
+        let Some(wait) = present.waiting.remove(&number) else { return };
+        if let Some(payer) = wait.payer_of_client() {
+            present.pays_no_more(payer);
+            self.note_present(&present);
+        }
+        if let WaitsFor::Pause(cause) = wait.waits_for {
+            present.pauses[cause as usize].ends(ns, wait.asked_ns);
+            self.pause.note(ns);
+        }
+    }
+
     fn note_present(&self, present: &Present<F>) {
-        self.clients_waiting.store(present.named(), Ordering::Relaxed);
-        self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
+        let named = present.clients.len() - usize::from(present.clients.contains_key(&None));
+        self.clients_waiting.store(named, Ordering::Relaxed);
+        self.payers_waiting.store(present.payers.len() as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn payers_waiting(&self) -> u64 {
@@ -191,26 +245,16 @@ impl<F> Waits<F> {
             return (1, 0);
         }
         let present = lock(&self.present);
-        let own = present.payers.get(&client);
-        let others_of_client = own.map_or(0, |payers| payers.len() - usize::from(payers.contains_key(&payer)));
-        let clients = present.payers.len() + usize::from(own.is_none());
-        (clients as u64, others_of_client as u64 + 1)
+        let payers = present.clients.get(&client).copied().unwrap_or(0);
+        let clients = present.clients.len() as u64 + u64::from(payers == 0);
+        let others = payers - u64::from(present.payers.contains_key(&(client, payer)));
+        (clients, others + 1)
     }
 
-    /// The wait with this number has ended, after `ns`.
-    pub(crate) fn ends(&self, number: u64, ns: u64) {
-        let mut present = lock(&self.present);
-        let Some(WaitRecord { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
-        if let Some(payer) = payer {
-            present.end_payer_wait(&client.as_ref().and_then(Client::payer), payer);
-            self.note_present(&present);
-        }
-        if matches!(waits_for, WaitsFor::Pause(_)) {
-            self.pause.note(ns);
-        }
-        if let Some(client) = client {
-            present.end_client_wait(&client);
-        }
+    /// Pauses by cause, for causes that have occurred.
+    pub(crate) fn pauses(&self) -> Vec<PauseStatus> {
+        let occurred = |row: &PauseStatus| row.count > 0 || row.waiting > 0;
+        lock(&self.present).pauses.into_iter().filter(occurred).collect()
     }
 
     /// A call that waited has ended.
@@ -243,7 +287,7 @@ impl<F> Waits<F> {
         let payers = present.payers();
         // Not dropped under the lock: each may be the last reference to its file.
         let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
-        let waiter = |((payer, calls), file): (&(&WaitRecord<F>, u64), &Option<Arc<F>>)| {
+        let waiter = |((payer, calls), file): (&(&Wait<F>, u64), &Option<Arc<F>>)| {
             let (file, client) = (backing(file.as_ref()?), payer.client.clone());
             let waits_for = match payer.waits_for {
                 WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
@@ -253,7 +297,7 @@ impl<F> Waits<F> {
         };
         let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
         let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
-        let clients = present.clients.clone();
+        let clients = present.calls_by_client();
         drop(payers);
         drop(present);
         drop(files);
@@ -272,50 +316,47 @@ impl<F> Waits<F> {
     }
 }
 
+impl<F> Wait<F> {
+    /// The payer, with its client as policies count clients.
+    fn payer_of_client(&self) -> Option<(Option<Client>, PayerId)> {
+        self.payer.map(|payer| (self.client.as_ref().and_then(Client::payer), payer))
+    }
+}
+
 impl<F> Present<F> {
-    /// A call of the client no longer waits.
-    fn end_client_wait(&mut self, client: &Client) {
-        let Some(calls) = self.clients.get_mut(client) else { return };
-        *calls -= 1;
-        if *calls == 0 {
-            self.clients.remove(client);
-        }
-    }
-
-    /// Named clients with a waiting payer.
-    fn named(&self) -> usize {
-        self.payers.len() - usize::from(self.payers.contains_key(&None))
-    }
-
     /// A call of the payer waits.
-    fn pays(&mut self, client: Option<&Client>, payer: PayerId) {
-        let calls = self.payers.entry(client.cloned()).or_default().entry(payer).or_default();
-        self.payers_count += u64::from(*calls == 0);
+    fn pays(&mut self, payer: (Option<Client>, PayerId)) {
+        let client = payer.0.clone();
+        let calls = self.payers.entry(payer).or_default();
         *calls += 1;
+        if *calls == 1 {
+            *self.clients.entry(client).or_default() += 1;
+        }
     }
 
     /// A call of the payer no longer waits.
-    fn end_payer_wait(&mut self, client: &Option<Client>, payer: PayerId) {
-        let Some(payers) = self.payers.get_mut(client) else { return };
-        if let Some(calls) = payers.get_mut(&payer) {
-            *calls -= 1;
-            if *calls == 0 {
-                payers.remove(&payer);
-                self.payers_count -= 1;
-            }
+    fn pays_no_more(&mut self, payer: (Option<Client>, PayerId)) {
+        if one_less(&mut self.payers, &payer) {
+            one_less(&mut self.clients, &payer.0);
         }
-        if payers.is_empty() {
-            self.payers.remove(client);
+    }
+
+    /// The number of waiting calls of each client.
+    fn calls_by_client(&self) -> BTreeMap<Client, u64> {
+        let mut calls = BTreeMap::new();
+        for client in self.waiting.values().filter_map(|wait| wait.client.clone()) {
+            *calls.entry(client).or_default() += 1;
         }
+        calls
     }
 
     /// Each payer, by its longest waiting call, with the number of its calls that wait for the same reason; longest
     /// first.
-    fn payers(&self) -> Vec<(&WaitRecord<F>, u64)> {
-        let mut calls: Vec<&WaitRecord<F>> = self.waiting.values().collect();
+    fn payers(&self) -> Vec<(&Wait<F>, u64)> {
+        let mut calls: Vec<&Wait<F>> = self.waiting.values().collect();
         // Among calls of the same instant, the first stays first.
         calls.sort_by_key(|call| call.since);
-        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&WaitRecord<F>, u64)>::new());
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Wait<F>, u64)>::new());
         for call in calls {
             let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
             let place = *places.entry(payer).or_insert_with(|| {
@@ -326,6 +367,17 @@ impl<F> Present<F> {
         }
         payers
     }
+}
+
+/// Counts one less under the key; returns whether none is left.
+fn one_less<K: Ord>(counts: &mut BTreeMap<K, u64>, key: &K) -> bool {
+    let Some(count) = counts.get_mut(key) else { return false };
+    *count -= 1;
+    let last = *count == 0;
+    if last {
+        counts.remove(key);
+    }
+    last
 }
 
 #[cfg(test)]

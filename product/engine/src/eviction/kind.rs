@@ -4,10 +4,8 @@
 //! Invariants: each engine has its own policy.
 
 use super::Eviction;
-use super::s3_fifo::S3Fifo;
 use super::s3_window::S3Window;
-use super::sieve::Sieve;
-use super::two_lists::TwoLists;
+use crate::old_kernels::TwoLists;
 use crate::settings::did_you_mean;
 
 /// Which pages are evicted.
@@ -15,10 +13,6 @@ use crate::settings::did_you_mean;
 pub enum EvictionKind {
     /// Inactive and active lists, like the kernel's.
     TwoList,
-    /// S3-FIFO as published.
-    S3Fifo,
-    /// SIEVE as published.
-    Sieve,
     /// S3-FIFO with a correlation window, a separate budget for unread pages, and dirty pages out of its queues.
     #[default]
     S3Window,
@@ -26,14 +20,12 @@ pub enum EvictionKind {
 
 impl EvictionKind {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::TwoList, Self::S3Fifo, Self::Sieve, Self::S3Window];
+    pub const ALL: [Self; 2] = [Self::TwoList, Self::S3Window];
 
     /// The name, as for `--eviction`.
     pub fn name(self) -> &'static str {
         match self {
             Self::TwoList => "two-list",
-            Self::S3Fifo => "s3-fifo",
-            Self::Sieve => "sieve",
             Self::S3Window => "s3-window",
         }
     }
@@ -42,8 +34,6 @@ impl EvictionKind {
     pub fn about(self) -> &'static str {
         match self {
             Self::TwoList => "inactive and active pages, as the kernel's two lists",
-            Self::S3Fifo => "a small queue, a main one and a ghost, as published",
-            Self::Sieve => "one queue and a hand that passes over pages used since, as published",
             Self::S3Window => {
                 "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used"
             }
@@ -58,7 +48,7 @@ impl EvictionKind {
         let unknown = || {
             let names = Self::ALL.map(Self::name);
             let near = did_you_mean(name, names.into_iter());
-            format!("there is no eviction policy '{name}'{near}; there are {}", names.join(", "))
+            format!("there is no eviction policy '{name}'{near}; there are {}", names.join(" and "))
         };
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
     }
@@ -67,8 +57,6 @@ impl EvictionKind {
     pub(crate) fn make(self, frames: u32) -> Box<dyn Eviction> {
         match self {
             Self::TwoList => Box::new(TwoLists::new()),
-            Self::S3Fifo => Box::new(S3Fifo::new(frames)),
-            Self::Sieve => Box::new(Sieve::new()),
             Self::S3Window => Box::new(S3Window::new(frames)),
         }
     }

@@ -8,11 +8,8 @@
 mod ghost;
 mod kind;
 mod offline;
-mod queue;
-mod s3_fifo;
+pub(crate) mod queue;
 mod s3_window;
-mod sieve;
-mod two_lists;
 
 use afflux_frames::FrameId;
 
@@ -22,7 +19,7 @@ pub use offline::Offline;
 pub(crate) use queue::is_claimed;
 
 /// States in which a page cannot go, even if nobody holds it. When they end, the policy learns that the page is clean.
-const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
+pub(crate) const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 
 /// A page of a file, for ever: file numbers are never reused, unlike slots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,7 +49,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    fn is_written(&self) -> bool {
+    pub(crate) fn is_written(&self) -> bool {
         self.why == Admitted::Written
     }
 }
@@ -72,34 +69,34 @@ pub(crate) struct Scan {
     /// For each page that could not go because it is dirty and not being written, the slot of its file.
     pub(crate) waiting_to_be_written: Vec<u32>,
     /// How many victims are wanted, and how many pages may be looked at for them.
-    wanted: (usize, u64),
+    pub(crate) wanted: (usize, u64),
 }
 
 impl Scan {
-    fn new(count: usize, scan_max: u64) -> Self {
+    pub(crate) fn new(count: usize, scan_max: u64) -> Self {
         let victims = Vec::with_capacity(count.min(scan_max as usize));
         Self { victims, scanned: 0, waiting_to_be_written: Vec::new(), wanted: (count, scan_max) }
     }
 
-    fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
     }
 
     /// The page in this frame cannot go, and has left its queue.
-    fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
+    pub(crate) fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
         if word.any(DIRTY) && !word.any(WRITEBACK) {
             self.waiting_to_be_written.push(pages.identity(frame).file);
         }
     }
 
-    fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
+    pub(crate) fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
         queue::claim(pages, frame);
         self.victims.push(Victim { frame, identity: pages.identity(frame), remember });
     }
 }
 
 /// Whether a page that the policy is told of is clean, so that it may be put on a queue.
-fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
+pub(crate) fn is_clean(pages: &PageTable, frame: FrameId) -> bool {
     let word = pages.word(frame);
     // Once a page is out of the index, a late reader may free its frame, and the frame may hold another file's page. A queue
     // would then have a page whose file's lock nobody holds.

@@ -13,13 +13,13 @@ use crate::page::PageTable;
 const NONE: u32 = u32::MAX;
 
 /// The number of a frame on no queue, unknown to its policy.
-pub(super) const UNLISTED: u8 = 0;
+pub(crate) const UNLISTED: u8 = 0;
 
 /// The number of a victim until it is put on a queue again.
 const CLAIMED: u8 = u8::MAX;
 
 /// The queue number of a frame; a victim is on no queue.
-pub(super) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
+pub(crate) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
     match pages.list(frame) {
         CLAIMED => UNLISTED,
         number => number,
@@ -27,7 +27,7 @@ pub(super) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
 }
 
 /// A frame that is on no queue becomes a victim.
-pub(super) fn claim(pages: &PageTable, frame: FrameId) {
+pub(crate) fn claim(pages: &PageTable, frame: FrameId) {
     debug_assert_eq!(pages.list(frame), UNLISTED);
     pages.set_list(frame, CLAIMED);
 }
@@ -39,7 +39,7 @@ pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
 }
 
 /// Frames in order: they enter at the head, and are looked at from the tail.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     number: u8,
     head: u32,
     tail: u32,
@@ -47,25 +47,26 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(number: u8) -> Self {
+    pub(crate) fn new(number: u8) -> Self {
         debug_assert!(number != UNLISTED);
         Self { number, head: NONE, tail: NONE, len: 0 }
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         u64::from(self.len)
     }
 
-    pub(super) fn tail(&self) -> Option<FrameId> {
+    pub(crate) fn tail(&self) -> Option<FrameId> {
         frame(self.tail)
     }
 
     /// The neighbour on the way to the head.
-    pub(super) fn newer(pages: &PageTable, than: FrameId) -> Option<FrameId> {
+    #[cfg(test)]
+    pub(crate) fn newer(pages: &PageTable, than: FrameId) -> Option<FrameId> {
         frame(pages.links(than).0)
     }
 
-    pub(super) fn push_head(&mut self, pages: &PageTable, frame: FrameId) {
+    pub(crate) fn push_head(&mut self, pages: &PageTable, frame: FrameId) {
         pages.set_prev(frame, NONE);
         pages.set_next(frame, self.head);
         match self.head {
@@ -76,7 +77,7 @@ impl Queue {
         self.note_pushed(pages, frame);
     }
 
-    pub(super) fn push_tail(&mut self, pages: &PageTable, frame: FrameId) {
+    pub(crate) fn push_tail(&mut self, pages: &PageTable, frame: FrameId) {
         pages.set_prev(frame, self.tail);
         pages.set_next(frame, NONE);
         match self.tail {
@@ -93,7 +94,7 @@ impl Queue {
     }
 
     /// Takes out a frame of this queue, and sets its number to `now`.
-    pub(super) fn unlink(&mut self, pages: &PageTable, frame: FrameId, now: u8) {
+    pub(crate) fn unlink(&mut self, pages: &PageTable, frame: FrameId, now: u8) {
         debug_assert_eq!(pages.list(frame), self.number);
         let (prev, next) = pages.links(frame);
         match prev {
@@ -110,7 +111,7 @@ impl Queue {
 }
 
 /// Takes a frame off its queue, if any: the policy knows nothing of the frame afterwards.
-pub(super) fn forget(queue: Option<&mut Queue>, pages: &PageTable, frame: FrameId) {
+pub(crate) fn forget(queue: Option<&mut Queue>, pages: &PageTable, frame: FrameId) {
     match queue {
         Some(queue) => queue.unlink(pages, frame, UNLISTED),
         None => pages.set_list(frame, UNLISTED),

@@ -338,11 +338,12 @@ impl PageTable {
     }
 
     /// The number of uses besides the one that the page was brought in for, three meaning many.
+    #[cfg(test)]
     pub(crate) fn hits(&self, frame: FrameId) -> u8 {
         self.record(frame).uses.load(Ordering::Relaxed) & HITS
     }
 
-    /// As [`PageTable::hits`], and resets them.
+    /// The number of uses besides the one that the page was brought in for, three meaning many; resets it.
     pub(crate) fn take_hits(&self, frame: FrameId) -> u8 {
         self.record(frame).uses.fetch_and(!HITS, Ordering::Relaxed) & HITS
     }

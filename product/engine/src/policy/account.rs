@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use super::erased::PolicyMemory;
-use super::seam::{Admission, DecisionTiming, EXCEEDED_PAGES, Pace};
+use super::seam::{Admission, Pace};
 use super::view::{PayerCounts, View};
 use super::{ActivePolicy, DeviceMemory};
+use crate::old_kernels::WriterPace;
 use crate::wait::{Permits, lock};
 
 /// Pages after which a file is no longer new. Small files stay below it. It is a part of a larger file's last piece,
@@ -54,20 +55,18 @@ pub(crate) struct MachineSize {
     pub(crate) cpus: u64,
 }
 
-struct Account {
-    unpaid_pages: u64,
+pub(crate) struct Account {
+    pub(crate) unpaid_pages: u64,
     unpaid_runs: u64,
-    payer_pages: u64,
+    /// Pages that the payer may dirty before the next decision.
+    pub(crate) payer_pages: u64,
     payer_runs: u64,
     memory: PolicyMemory,
 }
 
 impl Account {
     fn new(in_force: &ActivePolicy, machine: MachineSize) -> Self {
-        let start = in_force.policy.start(machine.memory_pages, machine.cpus);
-        if in_force.cpu_pages() == 0 {
-            in_force.set_cpu_pages(start.cpu_pages);
-        }
+        let start = in_force.start(machine.memory_pages, machine.cpus);
         Self {
             unpaid_pages: 0,
             unpaid_runs: 0,
@@ -75,17 +74,6 @@ impl Account {
             payer_runs: start.payer_runs,
             memory: in_force.policy.new_payer(),
         }
-    }
-
-    fn allowance(&self, exceeded: bool) -> u64 {
-        if exceeded { self.payer_pages.min(EXCEEDED_PAGES) } else { self.payer_pages }
-    }
-
-    /// Pages that all payers of a CPU may dirty. If that is the only account, it also reflects devices over their
-    /// limit.
-    fn cpu_allowance(&self, in_force: &ActivePolicy, exceeded: bool) -> u64 {
-        let alone = self.payer_pages == u64::MAX;
-        if alone { in_force.cpu_pages().min(self.allowance(exceeded)) } else { in_force.cpu_pages() }
     }
 }
 
@@ -113,7 +101,13 @@ impl Payer {
         Question(question)
     }
 
-    fn with<T>(&self, in_force: &ActivePolicy, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
+    /// The account, opened if there is none.
+    pub(crate) fn with<T>(
+        &self,
+        in_force: &ActivePolicy,
+        machine: MachineSize,
+        look: impl FnOnce(&mut Account) -> T,
+    ) -> T {
         look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
     }
 
@@ -128,31 +122,11 @@ impl Payer {
     }
 
     /// How many pages the payer may dirty before a question is due.
-    pub(crate) fn allowance_pages(&self, in_force: &ActivePolicy, machine: MachineSize, exceeded: bool) -> u64 {
-        self.with(in_force, machine, |account| {
-            let left = account.allowance(exceeded).saturating_sub(account.unpaid_pages);
-            // A payer that asks before it dirties more has no account with its CPU.
-            let of_cpu = account.cpu_allowance(in_force, exceeded);
-            if in_force.needs.decision_timing == DecisionTiming::Before { left } else { left.min(of_cpu) }
-        })
+    pub(crate) fn allowance_pages(&self, in_force: &ActivePolicy, machine: MachineSize) -> u64 {
+        self.with(in_force, machine, |account| account.payer_pages.saturating_sub(account.unpaid_pages))
     }
 
-    /// Adds pages to the account; returns whether a question is due now. `of_cpu` are the pages of all payers of this
-    /// CPU.
-    pub(crate) fn is_due(
-        &self,
-        in_force: &ActivePolicy,
-        machine: MachineSize,
-        exceeded: bool,
-        (pages, of_cpu): (u64, u64),
-    ) -> bool {
-        self.with(in_force, machine, |account| {
-            account.unpaid_pages = account.unpaid_pages.saturating_add(pages);
-            account.unpaid_pages >= account.allowance(exceeded) || of_cpu >= account.cpu_allowance(in_force, exceeded)
-        })
-    }
-
-    /// Adds dirtied pages to the account, for a payer that asks before it dirties more.
+    /// Adds dirtied pages to the account.
     pub(crate) fn owes(&self, in_force: &ActivePolicy, machine: MachineSize, dirtied: &Dirtied) {
         self.with(in_force, machine, |account| {
             account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
@@ -172,28 +146,24 @@ impl Payer {
         &self,
         in_force: &ActivePolicy,
         machine: MachineSize,
-        device: (&DeviceMemory, bool),
+        (device, old_kernel): (&DeviceMemory, WriterPace),
         view: &mut View,
         so_far: &PayerCounts,
     ) -> (Admission, Pace) {
-        let (device, exceeded) = device;
         self.with(in_force, machine, |account| {
             view.payer = PayerCounts { dirtied: account.unpaid_pages, runs: account.unpaid_runs, ..*so_far };
             let mut pace = Pace {
                 payer_pages: account.payer_pages,
                 payer_runs: account.payer_runs,
-                cpu_pages: in_force.cpu_pages(),
-                dirty_exceeded: exceeded,
                 unpaid_pages: account.unpaid_pages,
                 unpaid_runs: account.unpaid_runs,
-                start_background: false,
+                old_kernel,
             };
             let payer = &mut *account.memory;
             let admission =
                 in_force.ask(device, |policy, device, shared| policy.admit(view, payer, device, shared, &mut pace));
             (account.payer_pages, account.payer_runs) = (pace.payer_pages, pace.payer_runs);
             (account.unpaid_pages, account.unpaid_runs) = (pace.unpaid_pages, pace.unpaid_runs);
-            in_force.set_cpu_pages(pace.cpu_pages);
             (admission, pace)
         })
     }

@@ -8,9 +8,8 @@
 //! Invariants: looks only at its device, the knobs and the number of devices.
 
 use super::figures::{Figure, FigureInfo};
-use super::seam::{
-    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
-};
+use super::pause_cause::PauseCause;
+use super::seam::{Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, Prices, Room};
 use super::view::View;
 use crate::units::Pages;
 

@@ -1,7 +1,6 @@
 //! Policies: decisions about a device's writers and its flusher, behind one seam.
 //!
-//! Owns: the seam, the view for decisions, the policy in force with its memory of all devices, the engine's own policy,
-//! the tally of pauses.
+//! Owns: the seam, the view for decisions, the policy in force with its memory of all devices, the engine's own policy.
 //! Does not own: carrying decisions out (`throttle`, `writeback`); kernels' policies (`linux-policies`).
 //! Invariants: a policy is asked when a payer's allowance is used up, never on a hit. Its memory of a device is locked
 //! before its memory of all.
@@ -10,31 +9,29 @@ mod account;
 mod equal_parts;
 mod erased;
 mod figures;
-pub(crate) mod pauses;
+mod pause_cause;
 mod seam;
+mod turn;
 mod view;
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::rare::SharedLooks;
 use crate::sync::OwnLines;
 use crate::wait::lock;
-pub(crate) use account::{Dirtied, MachineSize, Payer};
+pub(crate) use account::{Account, Dirtied, MachineSize, Payer};
 pub use equal_parts::{EQUAL_PARTS_FIGURES, EQUAL_PARTS_POLICY, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::PolicyMemory;
 pub use figures::{Figure, FigureInfo, FigureValue, Remembered};
-pub use pauses::PauseStatus;
+pub use pause_cause::PauseCause;
 pub use seam::{
-    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES,
-    Flight, HangLimits, Idle, IdleWriteRule, LimitPages, Memory, Needs, Next, Pace, Pause, PauseCause, Prices,
-    Rewrites, Room, WokenBy,
+    Admission, Completed, Cost, DecisionTiming, DevicePolicy, Direction, DirtyFiles, Flight, HangLimits, Idle,
+    IdleWriteRule, IgnoredKnob, LimitPages, Memory, Needs, Next, Pace, Pause, Prices, Rewrites, Room,
 };
-pub use view::{
-    BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
-};
+pub use turn::Turn;
+pub use view::{BusyTimes, DeviceCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, View};
 
 /// The policy in force, with its memory of all devices together.
 pub(crate) struct ActivePolicy {
@@ -42,8 +39,6 @@ pub(crate) struct ActivePolicy {
     needs: Needs,
     /// On its own cache lines, apart from the fields that every write reads. `None` if the policy has no such memory.
     shared: Option<OwnLines<Mutex<PolicyMemory>>>,
-    /// [`Pace::cpu_pages`].
-    cpu_pages: AtomicU64,
     pub(crate) looks: SharedLooks,
 }
 
@@ -51,8 +46,7 @@ impl ActivePolicy {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
         let (needs, shared) = (policy.needs(), policy.new_shared());
         let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
-        // Until the machine is known, the first pages of a CPU cause a question.
-        Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: SharedLooks::new() }
+        Self { policy, needs, shared, looks: SharedLooks::new() }
     }
 
     pub(crate) fn needs(&self) -> &Needs {
@@ -94,14 +88,9 @@ impl ActivePolicy {
         self.policy.idle_write_rule(view, before, seen)
     }
 
-    fn cpu_pages(&self) -> u64 {
-        self.cpu_pages.load(Ordering::Relaxed)
-    }
-
-    fn set_cpu_pages(&self, pages: u64) {
-        if pages != self.cpu_pages() {
-            self.cpu_pages.store(pages, Ordering::Relaxed);
-        }
+    /// The pace before the first decision.
+    pub(crate) fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        self.policy.start(memory_pages, cpus)
     }
 }
 

@@ -5,87 +5,18 @@
 //! flusher's next write, or when it looks again. The *limits*, and their explanation: figures to show. The policy is
 //! told of every write request that ends, and of reads if it wants that.
 //!
-//! Owns: the trait, questions, answers and their causes.
+//! Owns: the trait, questions and answers.
 //! Does not own: any policy; asking (`throttle`, `writeback`); the admission queue (`dirty`).
 //! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher,
 //! drivers and writers that wake them all use the same answer to whether a device is over its background threshold.
 
 use super::figures::{Figure, Remembered};
+use super::pause_cause::PauseCause;
+use super::turn::Turn;
 use super::view::View;
+use crate::old_kernels::{WriterDecision, WriterPace};
 use crate::platform::Nanos;
 use crate::settings::{BackgroundShare, KnobTable};
-
-/// Why a writer waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub enum PauseCause {
-    /// The device's equal part of the dirty limit is used up.
-    DevicePart,
-    /// The device has more than its share of the limit.
-    DeviceShare,
-    /// All devices together have more than the limit allows.
-    GlobalLimit,
-    /// The device is held to its own share.
-    StrictLimit,
-    /// The writer dirties faster than its part of the device's bandwidth.
-    Rate,
-    /// The writer has written back all it could, and waits for room in a request queue.
-    Congestion,
-    /// Dirty pages would leave too few frames to readers, by the memory guard.
-    MemoryGuard,
-    /// The device would need longer than it may to write its dirty data.
-    DeviceTime,
-    /// The device has completed nothing for too long.
-    Hung,
-}
-
-impl PauseCause {
-    /// All causes, by number.
-    pub const ALL: [Self; 9] = [
-        Self::DevicePart,
-        Self::DeviceShare,
-        Self::GlobalLimit,
-        Self::StrictLimit,
-        Self::Rate,
-        Self::Congestion,
-        Self::MemoryGuard,
-        Self::DeviceTime,
-        Self::Hung,
-    ];
-
-    /// The cause in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DevicePart => "device's part of the dirty limit",
-            Self::DeviceShare => "device's share of the dirty limit",
-            Self::GlobalLimit => "dirty limit",
-            Self::StrictLimit => "strict limit of the device",
-            Self::Rate => "dirty rate",
-            Self::Congestion => "congested queue",
-            Self::MemoryGuard => "memory guard",
-            Self::DeviceTime => "device time",
-            Self::Hung => "device that hangs",
-        }
-    }
-}
-
-/// An event that ends a pause early.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WokenBy {
-    /// None: the pause ends by time.
-    Time,
-    /// Any device's queue stops being congested.
-    CongestionClears,
-}
-
-/// The writer's next step after a pause.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AfterPause {
-    /// The writer goes on.
-    Return,
-    /// Another snapshot and decision.
-    Decide,
-}
 
 /// A writer's pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,10 +25,6 @@ pub struct Pause {
     pub ns: u64,
     /// The cause.
     pub cause: PauseCause,
-    /// The event that may end it early.
-    pub woken_by: WokenBy,
-    /// The next step.
-    pub then: AfterPause,
 }
 
 /// The decision about a payer with a used-up allowance.
@@ -105,16 +32,12 @@ pub struct Pause {
 pub enum Admission {
     /// It goes on.
     Enter,
-    /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's room. An
-    /// answer for [`DecisionTiming::Before`] only: afterwards there is nothing to queue for.
+    /// It waits in the device's admission queue, in order of asking, until its pages fit in the device's room.
     Wait,
-    /// It waits for a time.
+    /// It waits for a time; another decision follows.
     Pause(Pause),
-    /// It writes back so many pages of the device itself; another decision follows.
-    WriteBack {
-        /// The most pages to write.
-        pages: u64,
-    },
+    /// A decision of a kernel's law.
+    OldKernel(WriterDecision),
 }
 
 /// When a payer with a used-up allowance is decided about.
@@ -125,7 +48,7 @@ pub enum DecisionTiming {
     /// Before it dirties more than its allowance, or more than its device has room for. The answer alone admits it; the
     /// queue is for payers that are told to wait.
     Before,
-    /// After it has dirtied the pages in question; the queue admitted it.
+    /// After it has dirtied the pages in question; the queue admitted it. So under a kernel's law.
     After,
 }
 
@@ -143,6 +66,8 @@ pub struct Needs {
     pub reads: bool,
     /// The base of `dirty_background_ratio`.
     pub background_share: BackgroundShare,
+    /// Knobs of the engine, or of its own table, that the policy does not read.
+    pub ignores: &'static [IgnoredKnob],
     /// The policy's knobs, at most [`POLICY_KNOBS_MAX`](super::POLICY_KNOBS_MAX): a view has their values.
     pub knobs: Option<&'static KnobTable>,
 }
@@ -155,8 +80,18 @@ impl Needs {
         memory_guard: false,
         reads: false,
         background_share: BackgroundShare::OfLimit,
+        ignores: &[],
         knobs: None,
     };
+}
+
+/// A knob that a policy does not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IgnoredKnob {
+    /// The knob's name.
+    pub name: &'static str,
+    /// The knob to set instead.
+    pub instead: &'static str,
 }
 
 /// The mechanism's instructions until the next decision.
@@ -166,16 +101,12 @@ pub struct Pace {
     pub payer_pages: u64,
     /// Runs of dirty pages that it may begin before the next decision about it.
     pub payer_runs: u64,
-    /// Pages that all payers of a CPU may dirty before a decision about one of them.
-    pub cpu_pages: u64,
-    /// Whether the device is over its limit: its payers have a decision after [`EXCEEDED_PAGES`] at most.
-    pub dirty_exceeded: bool,
     /// Pages of the payer that no decision covers yet.
     pub unpaid_pages: u64,
     /// Runs of the payer that no decision covers yet.
     pub unpaid_runs: u64,
-    /// Whether background writeback has to start.
-    pub start_background: bool,
+    /// Instructions of a kernel's law.
+    pub old_kernel: WriterPace,
 }
 
 impl Pace {
@@ -183,16 +114,11 @@ impl Pace {
     pub const UNASKED: Self = Self {
         payer_pages: u64::MAX,
         payer_runs: u64::MAX,
-        cpu_pages: u64::MAX,
-        dirty_exceeded: false,
         unpaid_pages: 0,
         unpaid_runs: 0,
-        start_background: false,
+        old_kernel: WriterPace::NONE,
     };
 }
-
-/// Pages between decisions about payers of a device over its limit (kernel: 32 KiB).
-pub const EXCEEDED_PAGES: u64 = 8;
 
 /// An amount in a policy's own unit, which only the policy understands: pages, or the device's time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -245,7 +171,7 @@ pub struct Room {
     /// The cause of a wait for room.
     pub cause: PauseCause,
     /// The cost of dirty pages not in flight above which a writer that dirties more wakes the flusher. [`Cost::MAX`] if
-    /// payers wake it at their decisions ([`Pace::start_background`]).
+    /// payers wake it at their decisions.
     pub wake_above: Cost,
 }
 
@@ -274,7 +200,7 @@ pub struct Flight {
     /// How much more of the device syncs may use than other writes before the two take turns by cost. A sync pays twice
     /// for a run: for the seek there and back. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
-    /// How files are written behind in idle time; `None`: never ([`Next::Idle`]).
+    /// How files are written behind in idle time; `None`: never ([`Turn::Idle`]).
     pub idle: Option<Idle>,
 }
 
@@ -337,30 +263,8 @@ pub struct Rewrites {
 /// The flusher's next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// It gives the device's files their turns, because too much is dirty.
-    InTurn,
-    /// It gives a turn to a file with the most dirty pages: no other has twice as many. Equals take turns.
-    MostDirty {
-        /// Whether to take hot files, too ([`IdleWriteRule::hot`]).
-        hot: bool,
-    },
-    /// It gives a turn to a file that has been dirty since `before` or longer: the first in turn.
-    Old {
-        /// The latest instant that counts.
-        before: Nanos,
-    },
-    /// As [`Next::Old`], to the file that has been dirty longest. A file with more to write has its next turn after the
-    /// files that were old by then. It stays old until a pass has written all its pages that were dirty when the pass
-    /// began.
-    Oldest {
-        /// The latest instant that counts.
-        before: Nanos,
-        /// Whether to take hot files, too ([`IdleWriteRule::hot`]).
-        hot: bool,
-    },
-    /// It checks the files that are due for it, and writes one request of a file left alone for long enough. Only for
-    /// policies that set [`Flight::idle`].
-    Idle,
+    /// It gives a file its turn.
+    Turn(Turn),
     /// Nothing is due before then, unless it is woken.
     WaitUntil(Nanos),
 }
@@ -370,7 +274,7 @@ impl Next {
     pub fn write_expired(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
         match files.dirty_since(true).map(|since| since.after(expire_ns)) {
-            Some(at) if at <= now => Self::Old { before: Nanos(now.0.saturating_sub(expire_ns)) },
+            Some(at) if at <= now => Self::Turn(Turn::Old { before: Nanos(now.0.saturating_sub(expire_ns)) }),
             Some(at) => Self::WaitUntil(at),
             None => Self::WaitUntil(Nanos::NEVER),
         }
@@ -418,7 +322,7 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
     /// About everything.
     pub shared: &'a mut L::Shared,
     /// Instructions for the mechanism. Set to the last decision's values at first, except that `unpaid_pages` and
-    /// `unpaid_runs` count the pages and runs dirtied by now and `start_background` is false.
+    /// `unpaid_runs` count the pages and runs dirtied by now.
     pub pace: &'a mut Pace,
 }
 
@@ -489,7 +393,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The flusher's next step, unless a sync, retry, drain or shortage of frames comes first.
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Self::Device, shared: &mut Self::Shared) -> Next {
         if files.any() && self.over_background(view, device, shared) {
-            Next::InTurn
+            Next::Turn(Turn::InTurn)
         } else {
             Next::write_expired(view, files)
         }
@@ -498,7 +402,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// The flusher's next step among all dirty files: everything is to be written, a task found no frame, or a writer
     /// waits in the admission queue.
     fn next_if_pressed(&self, _: &View, _: &dyn DirtyFiles, _: &mut Self::Device, _: &mut Self::Shared) -> Next {
-        Next::InTurn
+        Next::Turn(Turn::InTurn)
     }
 
     /// How to treat a file from now on, given its last treatment and the observations since; `None`: no change, as it

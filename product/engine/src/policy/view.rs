@@ -1,70 +1,12 @@
 //! The snapshot for a policy's decision.
 //!
-//! Owns: its fields and their units; the tally of a policy's reads.
+//! Owns: its fields and their units.
 //! Does not own: taking it (`throttle`), its use (`seam`).
-//! Invariants: plain values, so that a decision can be replayed from a table. The engine fills it with one read of each
-//! shared counter that the policy needs. A policy that reads a figure twice is counted twice, since the kernel that it
-//! describes reads the counter twice.
+//! Invariants: plain values, so that a decision can be replayed from a table.
 
-use std::cell::Cell;
-
+use crate::old_kernels::{SharedCounts, WriterCall};
 use crate::platform::Nanos;
 use crate::settings::{KnobId, KnobTable, TableKnob};
-
-/// Counts shared by all devices, in pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GlobalCounts {
-    /// Free frames.
-    pub free: u64,
-    /// Free frames that ordinary allocations do not get.
-    pub reserve: u64,
-    /// Anonymous memory, used lately: none here.
-    pub active_anon: u64,
-    /// Anonymous memory, not used lately: none here.
-    pub inactive_anon: u64,
-    /// File pages, used lately.
-    pub active_file: u64,
-    /// File pages, not used lately; dirty ones are among them.
-    pub inactive_file: u64,
-    /// Dirty pages, without pages under writeback.
-    pub dirty: u64,
-    /// Pages under writeback.
-    pub writeback: u64,
-    /// Pages under writeback through a copy: none here.
-    pub writeback_copy: u64,
-    /// Pages written to a server and not committed there: none here.
-    pub unstable: u64,
-}
-
-/// Names one of [`GlobalCounts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Global {
-    /// [`GlobalCounts::free`].
-    Free,
-    /// [`GlobalCounts::active_anon`].
-    ActiveAnon,
-    /// [`GlobalCounts::inactive_anon`].
-    InactiveAnon,
-    /// [`GlobalCounts::active_file`].
-    ActiveFile,
-    /// [`GlobalCounts::inactive_file`].
-    InactiveFile,
-    /// [`GlobalCounts::dirty`].
-    Dirty,
-    /// [`GlobalCounts::writeback`].
-    Writeback,
-    /// [`GlobalCounts::writeback_copy`].
-    WritebackCopy,
-    /// [`GlobalCounts::unstable`].
-    Unstable,
-}
-
-impl Global {
-    /// Whether an engine has nothing of this kind, so that the count is always 0.
-    fn is_absent(self) -> bool {
-        matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackCopy | Self::Unstable)
-    }
-}
 
 /// How long a device had requests of each kind in flight, since the engine started. A clock runs while any request of
 /// its kind is in flight, however many.
@@ -134,12 +76,8 @@ pub struct PayerCounts {
     pub wanted: u64,
     /// The first of these pages in its file.
     pub wanted_at: u64,
-    /// The number of this snapshot in the call, from 0.
-    pub pass: u32,
-    /// Pages that the payer itself wrote back in this call.
-    pub written: u64,
-    /// Pages written back of the last [`WriteBack`](super::Admission::WriteBack).
-    pub written_last: u64,
+    /// The progress of the call, for a kernel's law.
+    pub call: WriterCall,
     /// The number of clients with a waiting payer, including its own, if the decision comes before it dirties more. All
     /// payers without a client count as one client's.
     pub clients: u64,
@@ -226,17 +164,6 @@ impl PolicyKnobs {
     }
 }
 
-/// A policy's reads of counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reads {
-    /// Reads of counters that all devices share.
-    pub global: u64,
-    /// The part of these that read dirty, writeback or unstable pages.
-    pub dirty: u64,
-    /// Reads of counters of one device.
-    pub device: u64,
-}
-
 /// The input of a policy's decision.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -263,80 +190,19 @@ pub struct View {
     pub payer: PayerCounts,
     /// Knobs.
     pub knobs: KnobValues,
-    global: GlobalCounts,
     device: DeviceCounts,
-    reads: Cell<Reads>,
-    absent_reads: Cell<u64>,
+    pub(crate) shared: SharedCounts,
 }
 
 impl View {
     /// A snapshot of these counts.
     #[inline]
-    pub fn new(now: Nanos, global: GlobalCounts, device: DeviceCounts) -> Self {
-        Self { now, cpus: 1, global, device, ..Self::default() }
+    pub fn new(now: Nanos, device: DeviceCounts) -> Self {
+        Self { now, cpus: 1, device, ..Self::default() }
     }
 
-    /// Hides the shared counts, for questions that must not depend on them.
-    pub(crate) fn forget_global(&mut self) {
-        self.global = GlobalCounts::default();
-    }
-
-    /// Reads a shared counter.
-    pub fn read(&self, which: Global) -> u64 {
-        let mut reads = self.reads.get();
-        reads.global += 1;
-        let counts = &self.global;
-        let (value, dirty) = match which {
-            Global::Free => (counts.free, false),
-            Global::ActiveAnon => (counts.active_anon, false),
-            Global::InactiveAnon => (counts.inactive_anon, false),
-            Global::ActiveFile => (counts.active_file, false),
-            Global::InactiveFile => (counts.inactive_file, false),
-            Global::Dirty => (counts.dirty, true),
-            Global::Writeback => (counts.writeback, true),
-            Global::WritebackCopy => (counts.writeback_copy, true),
-            Global::Unstable => (counts.unstable, true),
-        };
-        reads.dirty += u64::from(dirty);
-        self.reads.set(reads);
-        self.absent_reads.update(|count| count + u64::from(which.is_absent()));
-        value
-    }
-
-    fn read_device(&self) -> &DeviceCounts {
-        let mut reads = self.reads.get();
-        reads.device += 1;
-        self.reads.set(reads);
-        &self.device
-    }
-
-    /// Reads how many pages of the device are dirty and not under writeback.
-    pub fn device_reclaimable(&self) -> u64 {
-        self.read_device().reclaimable
-    }
-
-    /// Reads how many pages of the device are under writeback.
-    pub fn device_writeback(&self) -> u64 {
-        self.read_device().writeback
-    }
-
-    /// The device's own counts, for its estimators for instance: not tallied.
+    /// The device's own counts, for its estimators for instance.
     pub fn device(&self) -> &DeviceCounts {
         &self.device
-    }
-
-    /// Pages that ordinary allocations do not get: a constant of the machine, not tallied.
-    pub fn reserve_pages(&self) -> u64 {
-        self.global.reserve
-    }
-
-    /// The number of reads of shared counters that no engine has.
-    pub fn absent_reads(&self) -> u64 {
-        self.absent_reads.get()
-    }
-
-    /// The reads of this view so far.
-    pub fn reads(&self) -> Reads {
-        self.reads.get()
     }
 }

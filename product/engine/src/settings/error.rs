@@ -36,6 +36,17 @@ pub enum KnobError {
         /// The value in force.
         now: u64,
     },
+    /// The unit could mean powers of 1,000 or of 1,024.
+    #[error(
+        "{}: '{value}' is ambiguous: write {large}iB (powers of 1024) or {large}B (powers of 1000)",
+        knob.name, large = value.to_uppercase()
+    )]
+    Ambiguous {
+        /// The knob.
+        knob: &'static KnobInfo,
+        /// The rejected value.
+        value: String,
+    },
     /// The value is out of range.
     #[error("{}: {value} is out of range ({}; now {now})", knob.name, knob.range())]
     OutOfRange {
@@ -54,6 +65,16 @@ pub enum KnobError {
         background: Threshold,
         /// The limit.
         limit: Threshold,
+    },
+    /// The policy in force ignores the knob.
+    #[error("{name} changes nothing under {policy}: {instead}")]
+    Ignored {
+        /// The knob.
+        name: &'static str,
+        /// The policy.
+        policy: &'static str,
+        /// The remedy.
+        instead: String,
     },
     /// The knob has one value for all devices.
     #[error("{name} is one value for all devices; set it without naming one")]

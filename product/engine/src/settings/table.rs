@@ -100,6 +100,12 @@ impl KnobInfo {
         }
     }
 
+    /// Whether the text is a size whose unit could mean powers of 1,000 or of 1,024, such as `64m`.
+    pub(super) fn is_ambiguous(&self, text: &str) -> bool {
+        let unit = text.trim_start_matches(|letter: char| !letter.is_ascii_alphabetic()).to_ascii_lowercase();
+        self.unit == "bytes" && matches!(unit.as_str(), "k" | "m" | "g" | "t" | "p")
+    }
+
     /// Parses a text; bytes may have a unit (`64MiB`, `1GB`).
     pub(super) fn read(&self, text: &str) -> Option<u64> {
         match self.unit {
@@ -118,6 +124,8 @@ impl KnobInfo {
 pub struct KnobTable {
     /// The crate that declares and uses them.
     pub owner: &'static str,
+    /// Whether a policy owns the knobs. Under another policy they change nothing.
+    pub of_policy: bool,
     /// The knobs.
     pub rows: &'static [KnobInfo],
 }
@@ -138,12 +146,12 @@ pub trait TableKnob: Copy {
 
 /// Declares an owner's knobs once: the enum for the owner's code, and their table `KNOBS`.
 ///
-/// A row has the variant, the name and optionally an alias, the default, and the range with optionally a value beside
+/// The word `policy` before the owner marks the knobs of a policy. A row has the variant, the name and optionally an alias, the default, and the range with optionally a value beside
 /// it. Then the unit, the [`Scope`](crate::settings::Scope), when a change [acts](crate::settings::Acts), and the
 /// knob's effect.
 #[macro_export]
 macro_rules! knobs {
-    ($(#[$about:meta])* $Knob:ident of $owner:literal: $(
+    ($(#[$about:meta])* $Knob:ident of $($policy:ident)? $owner:literal: $(
         $variant:ident $name:literal $(also $alias:literal)?
         $default:literal in $min:literal..=$max:literal $(or $special_values:literal)?
         $unit:literal $scope:ident $acts:ident $doc:literal;
@@ -158,6 +166,7 @@ macro_rules! knobs {
         #[doc = concat!("The knobs of `", $owner, "`, in the order of [`", stringify!($Knob), "`].")]
         pub static KNOBS: $crate::settings::KnobTable = $crate::settings::KnobTable {
             owner: $owner,
+            of_policy: !concat!($(stringify!($policy))?).is_empty(),
             rows: &[$($crate::settings::KnobInfo {
                 name: $name,
                 aliases: &[$($alias)?],

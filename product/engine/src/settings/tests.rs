@@ -41,7 +41,7 @@ fn a_knob_of_a_table_that_is_not_there_is_nobodys() {
 #[test]
 #[should_panic(expected = "twins and another have a knob lamp")]
 fn two_owners_have_no_knob_of_one_name() {
-    static TWINS: KnobTable = KnobTable { owner: "twins", rows: OTHERS.rows };
+    static TWINS: KnobTable = KnobTable { owner: "twins", of_policy: false, rows: OTHERS.rows };
     Settings::with([&OTHERS, &TWINS]);
 }
 
@@ -57,6 +57,17 @@ fn a_value_beside_the_range_is_taken_and_said() {
         ("patience_ms=-1", "patience_ms: '-1' is not a number (0, or 10 to 500 milliseconds; now 500)"),
     ] {
         assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn a_size_with_a_unit_of_two_meanings_is_refused_with_both() {
+    let mut settings = Settings::new();
+    let said = settings.set_text("dirty_bytes=64m").unwrap_err().to_string();
+    assert_eq!(said, "dirty_bytes: '64m' is ambiguous: write 64MiB (powers of 1024) or 64MB (powers of 1000)");
+    for (text, bytes) in [("64MiB", 64 << 20), ("64MB", 64_000_000), ("67108864", 64 << 20), ("67108864b", 64 << 20)] {
+        settings.set_text(&format!("dirty_bytes={text}")).unwrap();
+        assert_eq!(settings.get(Knob::DirtyBytes), bytes, "{text}");
     }
 }
 

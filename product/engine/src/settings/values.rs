@@ -111,6 +111,11 @@ impl Settings {
         self.knobs.iter().enumerate().filter_map(of).collect()
     }
 
+    /// The table with the knob's row.
+    pub(crate) fn table(&self, knob: impl WhichKnob) -> &'static KnobTable {
+        self.knobs[knob.id(self).0].table
+    }
+
     /// The knob's row.
     pub fn info(&self, knob: impl WhichKnob) -> &'static KnobInfo {
         self.knobs[knob.id(self).0].info
@@ -150,6 +155,9 @@ impl Settings {
         let (name, value) = text.split_once('=').ok_or_else(|| KnobError::Form { text: text.to_owned() })?;
         let knob = self.named(name.trim())?;
         let (info, value) = (self.info(knob), value.trim());
+        if info.is_ambiguous(value) {
+            return Err(KnobError::Ambiguous { knob: info, value: value.to_owned() });
+        }
         let not_a_number = || KnobError::NotANumber { knob: info, value: value.to_owned(), now: self.get(knob) };
         Ok((knob, info.read(value).ok_or_else(not_a_number)?))
     }

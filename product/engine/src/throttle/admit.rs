@@ -2,30 +2,27 @@
 //!
 //! Before, its pages are charged by the device's admission queue. A policy that is asked before
 //! ([`DecisionTiming::Before`]) admits them itself, if the payer has used up its allowance or its device has no room.
-//! After, the dirtied pages go on the payer's account, and a policy that is asked then is asked if a question is due.
+//! After, the dirtied pages go on the payer's account. A kernel's law is asked then (`old_kernels`).
 //!
 //! Owns: when a payer is decided about, the execution of the decisions.
 //! Does not own: the decisions (`policy`), the queue (`dirty`).
-//! Invariants: no lock is held while the writer waits or writes. Writers to a device that keeps failing get the error.
+//! Invariants: no lock is held while the writer waits. Writers to a device that keeps failing get the error.
 
 use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::pause::{NotedPause, PayingCall};
+use super::pause::PayingCall;
 use crate::base::Base;
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Admission, AfterPause, DecisionTiming, Dirtied, MachineSize, Pace, Pause, PayerCounts, WokenBy};
-use crate::trace::Event;
+use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PayerCounts};
 use crate::units::Pages;
-use crate::wait::either;
 use crate::writeback::Writeback;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
@@ -39,7 +36,7 @@ const ASKED_PAGES: u64 = 16;
 const PIECE_PART: u64 = 4;
 
 /// The next step after a decision.
-enum NextStep {
+pub(crate) enum NextStep {
     /// The payer goes on.
     GoesOn,
     /// The payer waits in the queue.
@@ -49,8 +46,8 @@ enum NextStep {
 }
 
 pub(crate) struct Throttle<P: Platform> {
-    pub(super) base: Base<P>,
-    writeback: Arc<Writeback<P>>,
+    pub(crate) base: Base<P>,
+    pub(crate) writeback: Arc<Writeback<P>>,
 }
 
 impl<P: Platform> Throttle<P> {
@@ -58,7 +55,7 @@ impl<P: Platform> Throttle<P> {
         Self { base, writeback }
     }
 
-    fn machine_size(&self) -> MachineSize {
+    pub(crate) fn machine_size(&self) -> MachineSize {
         MachineSize { memory_pages: self.base.devices.memory_pages(), cpus: self.base.platform.counters().threads() }
     }
 
@@ -72,13 +69,8 @@ impl<P: Platform> Throttle<P> {
         }
         let pages = match policy.needs().decision_timing {
             DecisionTiming::Never => part,
-            DecisionTiming::Before => {
-                part.min(account.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES))
-            }
-            DecisionTiming::After => {
-                let exceeded = file.device.is_dirty_exceeded();
-                part.min(account.allowance_pages(policy, self.machine_size(), exceeded))
-            }
+            DecisionTiming::Before => part.min(account.allowance_pages(policy, self.machine_size()).max(ASKED_PAGES)),
+            DecisionTiming::After => part.min(self.allowance_after(payer)),
         };
         pages.clamp(1, PIECE_PAGES_MAX)
     }
@@ -112,7 +104,7 @@ impl<P: Platform> Throttle<P> {
             Some(question) => question,
             None => {
                 let cause = file.device.admission().cause(Pages(pages));
-                let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
+                let _noted = payer.pauses(&self.base, cause, u64::MAX);
                 payer.account().next_question().await
             }
         };
@@ -132,22 +124,21 @@ impl<P: Platform> Throttle<P> {
             && (file.device.admission().try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
     }
 
-    /// The writer has dirtied more pages, which go on its payer's account. Asks the policy if a question is due, and
-    /// executes the decision.
+    /// The writer has dirtied more pages, which go on its payer's account.
     ///
     /// # Errors
     /// As [`Throttle::charge`].
     pub(crate) async fn balance(&self, payer: &PayingCall<'_>, dirtied: &Dirtied) -> Result<(), Error> {
-        let (policy, file) = (&self.base.devices.policy, payer.file);
+        let policy = &self.base.devices.policy;
         match policy.needs().decision_timing {
-            DecisionTiming::Before if dirtied.pages > 0 => {
-                payer.account().owes(policy, self.machine_size(), dirtied);
-                payer.dirtied(dirtied.pages);
+            DecisionTiming::Never => {}
+            DecisionTiming::Before => {
+                if dirtied.pages > 0 {
+                    payer.account().owes(policy, self.machine_size(), dirtied);
+                    payer.dirtied(dirtied.pages);
+                }
             }
-            DecisionTiming::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
-                self.ask(payer, 0..0).await?;
-            }
-            _ => {}
+            DecisionTiming::After => self.balance_after(payer, dirtied).await?,
         }
         Ok(())
     }
@@ -165,7 +156,7 @@ impl<P: Platform> Throttle<P> {
                 return Err(error.into());
             }
             let cause = device.admission().cause(Pages(pages));
-            let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
+            let _noted = payer.pauses(&self.base, cause, u64::MAX);
             let waits = devices.totals.waits();
             let mut take = pin!(device.admission().take(Pages(pages)));
             let granted = poll_fn(|cx| {
@@ -188,20 +179,16 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Asks about the payer, which wants to dirty these pages, until it may go on or has to queue.
-    async fn ask(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<NextStep, Error> {
+    pub(crate) async fn ask(&self, payer: &PayingCall<'_>, wanted: Range<u64>) -> Result<NextStep, Error> {
         let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
-        let device = &file.device;
         let (wanted, wanted_at) = (wanted.end - wanted.start, wanted.start);
         let mut so_far = PayerCounts { wanted, wanted_at, ..PayerCounts::default() };
         loop {
             (so_far.clients, so_far.client_payers) = payer.sharing();
-            let (admission, pace) = self.ask_about(payer, &so_far);
-            so_far.pass = so_far.pass.saturating_add(1);
-            so_far.written_last = 0;
-            if pace.start_background {
-                self.writeback.start_background(device);
-            }
+            let admission = self.ask_about(payer, &so_far);
+            so_far.call.pass = so_far.call.pass.saturating_add(1);
+            so_far.call.written_last = 0;
             if admission == Admission::Enter {
                 return Ok(NextStep::GoesOn);
             }
@@ -219,63 +206,34 @@ impl<P: Platform> Throttle<P> {
         match admission {
             Admission::Enter => NextStep::GoesOn,
             Admission::Wait => NextStep::Queues,
-            Admission::WriteBack { pages } => {
-                let writes = self.writeback.write_back(&payer.file.device, pages);
-                so_far.written_last = payer.call.waits(&self.base, Delay::Throttle, writes).await;
-                so_far.written += so_far.written_last;
-                self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
+            Admission::Pause(pause) => {
+                self.assert_pause(pause.ns);
+                let noted = payer.pauses(&self.base, pause.cause, pause.ns);
+                self.base.sleep_until(noted.began.after(pause.ns)).await;
                 NextStep::AskAgain
             }
-            Admission::Pause(pause) => {
-                self.pause(payer, pause).await;
-                if pause.then == AfterPause::Return { NextStep::GoesOn } else { NextStep::AskAgain }
-            }
+            Admission::OldKernel(decision) => self.carry_out_after(payer, decision, so_far).await,
         }
     }
 
-    /// Adds to the payer's account; returns whether to ask the policy now. A CPU's account is settled whenever any
-    /// payer's is.
-    fn is_due(&self, file: &FileInner, pages: u64) -> bool {
-        let local = self.base.local();
-        let of_cpu = local.owe(pages);
-        let exceeded = file.device.is_dirty_exceeded();
-        let due = file.payer.is_due(&self.base.devices.policy, self.machine_size(), exceeded, (pages, of_cpu));
-        if due {
-            local.pay();
-        }
-        due
+    /// A pause is never longer than the policy said.
+    pub(crate) fn assert_pause(&self, ns: u64) {
+        let policy = &self.base.devices.policy;
+        let (name, max) = (policy.name(), policy.pause_ns_max());
+        assert!(ns <= max, "{name} asks for a pause of {ns} ns, and its longest is of {max}");
     }
 
     /// Takes a snapshot and has the policy decide. Not inlined: a test counts its instructions.
     #[inline(never)]
-    fn ask_about(&self, payer: &PayingCall<'_>, so_far: &PayerCounts) -> (Admission, Pace) {
+    fn ask_about(&self, payer: &PayingCall<'_>, so_far: &PayerCounts) -> Admission {
         let (device, policy) = (&payer.file.device, &self.base.devices.policy);
         let mut view = self.base.devices.view_of(device, self.base.moment());
-        let exceeded = device.is_dirty_exceeded();
-        let (admission, pace) =
-            payer.account().ask(policy, self.machine_size(), (device.memory(), exceeded), &mut view, so_far);
-        if let Admission::Pause(pause) = admission {
-            let (name, max) = (policy.name(), policy.pause_ns_max());
-            assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
+        let memory = (device.memory(), self.pace_before(device));
+        let (admission, pace) = payer.account().ask(policy, self.machine_size(), memory, &mut view, so_far);
+        self.base.local().count(Counter::BalancePasses, 1);
+        if policy.needs().decision_timing == DecisionTiming::After {
+            self.obey(device, pace.old_kernel, &view);
         }
-        if device.set_dirty_exceeded(pace.dirty_exceeded) {
-            self.base.trace_device(Some(device.id()), || Event::DeviceOver { over: pace.dirty_exceeded });
-        }
-        let (reads, local) = (view.reads(), self.base.local());
-        local.count(Counter::BalancePasses, 1);
-        local.count(Counter::BalanceGlobalReads, reads.global);
-        local.count(Counter::BalanceDirtyReads, reads.dirty);
-        local.count(Counter::BalanceDeviceReads, reads.device);
-        (admission, pace)
-    }
-
-    /// Waits as the policy decided, and notes the wait.
-    async fn pause(&self, payer: &PayingCall<'_>, pause: Pause) {
-        let noted = NotedPause::begins(&self.base, payer, pause.cause, pause.ns);
-        let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
-        match pause.woken_by {
-            WokenBy::Time => ends.await,
-            WokenBy::CongestionClears => either(self.base.devices.congestion_clears(), &mut ends).await,
-        }
+        admission
     }
 }

@@ -1,12 +1,12 @@
-//! Throttling: writers are admitted, made to wait, or made to write back, as the policy in force decides.
+//! Throttling: writers are admitted, or made to wait, as the policy in force decides.
 //!
 //! Owns: asking the policy about payers, the waits.
 //! Does not own: the policy, the payers' accounts (`policy`); charges (`dirty`); background writeback.
-//! Invariants: no lock is held while a writer waits or writes. Writers to a device that keeps failing get the error
+//! Invariants: no lock is held while a writer waits. Writers to a device that keeps failing get the error
 //! instead of waiting.
 
 mod admit;
 mod pause;
 
-pub(crate) use admit::Throttle;
+pub(crate) use admit::{NextStep, Throttle};
 pub(crate) use pause::PayingCall;

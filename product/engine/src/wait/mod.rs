@@ -201,13 +201,10 @@ impl<T: Clone> Answer<T> {
         Arc::new(Self { state, given: AtomicBool::new(false) })
     }
 
-    /// Resets the answer for reuse, if no other reference is left; returns whether it did.
-    pub(crate) fn renew(answer: &mut Arc<Self>) -> bool {
-        let Some(answer) = Arc::get_mut(answer) else { return false };
-        let state = answer.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        state.value = None;
-        answer.given.store(false, Ordering::Relaxed);
-        true
+    /// Resets the answer for reuse.
+    pub(crate) fn renew(&mut self) {
+        self.state.get_mut().unwrap_or_else(PoisonError::into_inner).value = None;
+        self.given.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn give(&self, value: T) {

@@ -29,26 +29,33 @@ pub(super) struct Run {
     pub(super) continues: bool,
 }
 
-/// The result of a search.
-pub(super) enum Claim {
-    Run(Run),
-    /// No tagged page is left, except pages that wait for a completion, which queues the file again.
+/// What is left of a file after a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Left {
+    /// There may be more to write.
+    More,
+    /// No page, except pages that wait for a completion, which queues the file again.
     Nothing,
     /// Only pages that a writer is copying to at this moment.
     Busy,
+    /// The file failed lately, and is written only for syncs.
+    Paused,
 }
 
 /// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
-pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
+///
+/// # Errors
+/// What is left of the file if there is no run.
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Result<Run, Left> {
     if state.is_held() {
-        return Claim::Nothing;
+        return Err(Left::Nothing);
     }
     let cursor = state.position.cursor();
     let (size, pieces) = (file.size(), Pieces::default());
     let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
-        return if claimer.busy { Claim::Busy } else { Claim::Nothing };
+        return Err(if claimer.busy { Left::Busy } else { Left::Nothing });
     };
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;
@@ -65,7 +72,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let pages = next - first_page;
     let sequence = state.flight.write_begins(pages);
     let memory = FrameMemory::new(Arc::clone(&file.cache.arena), pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages, continues })
+    Ok(Run { offset, len, memory, sequence, pages, continues })
 }
 
 struct Claimer<'a> {

@@ -2,19 +2,17 @@
 //!
 //! Owns: the loop of choosing and of giving turns; the look for files with a flush owed for long.
 //! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
-//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Under an
-//! external driver it serves syncs, retries, drains and tasks that are short of frames.
+//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn.
 
 use std::sync::Arc;
 
 use super::Writeback;
-use super::driver::Driver;
-use super::schedule::{FlushChoice, Question, choose};
-use super::turn::{FileTurn, Patience, Step};
+use super::schedule::choose;
+use super::turn::FileTurn;
+use crate::devices::DeviceState;
 use crate::devices::agenda::FlusherView;
-use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
-use crate::policy::Next;
+use crate::policy::{Next, Turn};
 use crate::rare::Rare;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
@@ -37,7 +35,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         let view = device.flusher_view(now, base.devices.look_ns().unwrap_or(u64::MAX));
         let look_at = |(at, more): (Nanos, bool)| at.after(if more { FORGOTTEN_NS } else { view.interval_ns });
         match writeback.choose(&device, &view) {
-            FlushChoice::WaitUntil(deadline) => {
+            Next::WaitUntil(deadline) => {
                 // Written pages that cannot be read back before a flush hold their frames until then.
                 if device.agenda().end_reclaim_writes() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
@@ -63,18 +61,18 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     deadline => device.flusher().wait_or(base.sleep_until(deadline)).await,
                 }
             }
-            FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
-            FlushChoice::Write(reason) => {
+            Next::Turn(Turn::Idle { now }) => writeback.write_behind(&device, now).await,
+            Next::Turn(turn) => {
                 rested = false;
                 writeback.look_at_one(&device, now);
-                if reason == FlushReason::Sync && view.sync_ahead {
+                if turn == Turn::Sync && view.sync_ahead {
                     device.in_flight().nothing_but_syncs();
                 }
-                let Some(mut taken) = writeback.take(&device, reason) else {
+                let Some(mut taken) = writeback.take(&device, turn) else {
                     continue;
                 };
                 writeback.write_slice(&mut taken).await;
-                writeback.put_back(taken, PutBack::More);
+                writeback.put_back(taken);
                 base.pass().await;
             }
         }
@@ -82,25 +80,22 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
 }
 
 impl<P: Platform> Writeback<P> {
-    fn choose(&self, device: &DeviceState, view: &FlusherView) -> FlushChoice {
+    fn choose(&self, device: &DeviceState, view: &FlusherView) -> Next {
         if view.files_ready && self.base.cache.rare.is_forced(Rare::EarlyFlush) {
-            return FlushChoice::Write(FlushReason::Background);
+            return Next::Turn(Turn::InTurn);
         }
-        choose(view, |question| self.next(device, question))
+        choose(view, |pressed| self.next(device, pressed))
     }
 
-    /// The policy's next choice; under an external driver only mandatory work.
-    fn next(&self, device: &DeviceState, question: Question) -> Next {
-        match (&self.driver, question) {
-            (Driver::FlusherEach, Question::Due) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next(view, device.agenda(), own, shared))
-            }
-            (Driver::FlusherEach, Question::Pressed) => self
-                .base
-                .ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device.agenda(), own, shared)),
-            (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
-            (Driver::Own(_), Question::Pressed) => Next::InTurn,
+    /// The policy's next choice; if `pressed`, among all dirty files.
+    fn next(&self, device: &DeviceState, pressed: bool) -> Next {
+        if let Some(next) = self.next_beside_threads(pressed) {
+            return next;
         }
+        self.base.ask(device, |policy, view, own, shared| match pressed {
+            false => policy.next(view, device.agenda(), own, shared),
+            true => policy.next_if_pressed(view, device.agenda(), own, shared),
+        })
     }
 
     /// Writes a slice of the file and a short rest of the run. Less if there is no more, or a sync waits.
@@ -114,10 +109,8 @@ impl<P: Platform> Writeback<P> {
             return;
         }
         loop {
-            let written = match self.write_run(taken, u64::MAX, Patience::Wait).await {
-                Step::Wrote { bytes, .. } => bytes,
-                Step::Congested | Step::Ended => return,
-            };
+            let Some(wrote) = self.write_run(taken, u64::MAX).await else { return };
+            let written = wrote.bytes;
             if taken.yields_to_sync() {
                 return;
             }

@@ -10,12 +10,13 @@
 use std::sync::Arc;
 
 use super::Writeback;
-use super::turn::{FileTurn, Patience, Step};
+use super::turn::FileTurn;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
+use crate::devices::DeviceState;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::{DeviceState, FlushReason, PutBack};
 use crate::platform::{Nanos, Platform};
+use crate::policy::Turn;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
@@ -29,9 +30,9 @@ impl<P: Platform> Writeback<P> {
     /// flusher is woken.
     pub(super) async fn write_behind(self: &Arc<Self>, device: &Arc<DeviceState>, now: Nanos) {
         if device.requests().writes() == 0 {
-            let Some(mut taken) = self.take(device, FlushReason::Idle { now }) else { return };
+            let Some(mut taken) = self.take(device, Turn::Idle { now }) else { return };
             self.write_one(&mut taken, now).await;
-            self.put_back(taken, PutBack::More);
+            self.put_back(taken);
         }
         let ended = device.requests().write_ended().until(|| (device.requests().writes() == 0).then_some(()));
         device.flusher().wait_or(ended).await;
@@ -43,15 +44,15 @@ impl<P: Platform> Writeback<P> {
         if taken.pauses_now(now) {
             return;
         }
-        if let Step::Wrote { pages, .. } = self.write_run(taken, bytes_max, Patience::Wait).await {
-            self.base.local().count(Counter::IdlePages, pages);
+        if let Some(wrote) = self.write_run(taken, bytes_max).await {
+            self.base.local().count(Counter::IdlePages, wrote.pages);
         }
     }
 
     /// Looks at one file whose look is due, if there is one. So the flusher of a device that never idles finds hot
     /// files, too. No look is ever due under a policy that writes nothing behind.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
-        let Some((file, _)) = device.agenda().next(FlushReason::Idle { now }) else { return };
+        let Some((file, _)) = device.agenda().next(Turn::Idle { now }) else { return };
         let mut state = lock(&file.state);
         if self.is_left_alone(&file, &mut state, now) {
             state.watch.looks_again(now);

@@ -1,7 +1,7 @@
 //! Writeback: dirty pages become durable.
 //!
 //! Owns: one flusher a device, the choice and size of its next write, the effect of a finished write on its pages,
-//! syncs; the seam for other drivers of background writeback.
+//! syncs.
 //! Does not own: how pages get dirty (`writing`), how long writers wait (`throttle`), which amounts are too much
 //! (`policy`).
 //! Invariants: a task that submits writes has a free request in hand before it claims pages. A page that failed to
@@ -9,7 +9,6 @@
 
 mod batch;
 mod complete;
-pub(crate) mod driver;
 mod flusher;
 mod hang_watch;
 mod idle;
@@ -24,26 +23,27 @@ use std::sync::Arc;
 
 use crate::base::Base;
 use crate::devices::DeviceState;
+use crate::old_kernels::{FlushOf, OldKernel};
 use crate::platform::Platform;
 use crate::policy::HangLimits;
-use driver::{Driver, FlushOf};
+use crate::recycler::Recycler;
 use recycled::RecycledMemory;
-use round_tasks::IdleTasks;
 pub use turn::FileTurn;
+pub(crate) use turn::Wrote;
 
 pub(crate) struct Writeback<P: Platform> {
-    base: Base<P>,
-    driver: Driver,
+    pub(crate) base: Base<P>,
+    pub(crate) old_kernel: Option<Arc<dyn OldKernel>>,
     spare: RecycledMemory<P>,
-    idle_tasks: IdleTasks,
+    idle_tasks: Recycler<Arc<round_tasks::Desk>>,
 }
 
 impl<P: Platform> Writeback<P> {
-    pub(crate) fn new(base: Base<P>, driver: Driver) -> Arc<Self> {
-        let (spare, idle_tasks) = (RecycledMemory::default(), IdleTasks::default());
-        let writeback = Arc::new(Self { base, driver, spare, idle_tasks });
-        if let Driver::Own(driver) = &writeback.driver {
-            driver.start(Arc::new(FlushOf(Arc::clone(&writeback))));
+    pub(crate) fn new(base: Base<P>, old_kernel: Option<Arc<dyn OldKernel>>) -> Arc<Self> {
+        let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(round_tasks::IDLE_MAX));
+        let writeback = Arc::new(Self { base, old_kernel, spare, idle_tasks });
+        if let Some(kernel) = &writeback.old_kernel {
+            kernel.start(Arc::new(FlushOf(Arc::clone(&writeback))));
         }
         writeback
     }
@@ -54,18 +54,5 @@ impl<P: Platform> Writeback<P> {
             self.base.platform.spawn("watch", hang_watch::watch(self.base.clone(), Arc::clone(&device)));
         }
         self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
-    }
-
-    /// Starts background writeback of the device, or of all.
-    pub(crate) fn start_background(self: &Arc<Self>, device: &DeviceState) {
-        match &self.driver {
-            Driver::FlusherEach => device.flusher().raise(),
-            Driver::Own(driver) => driver.kick(Arc::new(FlushOf(Arc::clone(self)))),
-        }
-    }
-
-    /// Whether the device is over its background threshold: the policy's answer, for its flusher and for drivers.
-    fn is_over_background(&self, device: &DeviceState) -> bool {
-        self.base.ask(device, |policy, view, own, shared| policy.over_background(view, own, shared))
     }
 }

@@ -49,19 +49,6 @@ impl<P: Platform> Writeback<P> {
         waits
     }
 
-    /// Takes a write request if one is free.
-    pub(super) fn try_acquire_request(&self, device: &DeviceState, for_sync: bool) -> bool {
-        // The slot first: a counted write without a slot would look like congestion that clears.
-        if !device.slots().try_take(1) {
-            return false;
-        }
-        let counted = device.try_count_another(self.base.settings(), for_sync);
-        if !counted {
-            device.slots().give_back(1);
-        }
-        counted
-    }
-
     /// Gives a request back that has ended, or was not needed.
     pub(super) fn release_request(&self, device: &DeviceState) {
         device.slots().give_back(1);
@@ -70,7 +57,7 @@ impl<P: Platform> Writeback<P> {
 
     fn uncount_write(&self, device: &DeviceState) {
         if device.requests().uncount_write(device.write_depth(self.base.settings())) {
-            self.base.devices.congestion_cleared();
+            self.base.devices.old_kernel.congestion_cleared();
         }
         device.requests().write_ended().wake_all();
     }
@@ -91,19 +78,19 @@ impl<P: Platform> Writeback<P> {
         let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || Event::Submitted { operation });
-        let sink = self.spare.writes.put(ends);
+        let sink = Boxed::of(&self.spare.writes, ends);
         let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
         device.submit(request.for_sync(for_sync));
     }
 
     /// Carries out an operation without data and waits for it.
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
-        let answer = self.spare.call_answers.take();
+        let answer = self.spare.call_answer();
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
         file.device.figures().request_begins(Kind::Other, 0, submitted);
         self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
-        let sink = self.spare.calls.put(ends);
+        let sink = Boxed::of(&self.spare.calls, ends);
         file.device.submit(Request::new(sink, file.backing.clone(), operation, None));
         answer.wait().await
     }

@@ -1,6 +1,6 @@
 //! The tasks that run rounds of syncs: each has one file's at a time, and stays for the next.
 //!
-//! Owns: the idle tasks, and how one gets a file.
+//! Owns: how an idle task gets a file.
 //! Does not own: the meaning of a round (`sync`), which file needs one.
 //! Invariants: an idle task holds no file. At most [`IDLE_MAX`] stay; a file never waits for a task.
 
@@ -12,25 +12,20 @@ use crate::platform::Platform;
 use crate::wait::{WaitQueue, lock};
 
 /// A task takes about 1 KiB.
-const IDLE_MAX: usize = 64;
+pub(super) const IDLE_MAX: usize = 64;
 
 /// Where an idle task gets its next file.
 #[derive(Default)]
-struct Desk {
+pub(super) struct Desk {
     file: Mutex<Option<Arc<FileInner>>>,
     given: WaitQueue,
 }
-
-/// Idle tasks, the last one idle for the shortest time.
-#[derive(Default)]
-pub(super) struct IdleTasks(Mutex<Vec<Arc<Desk>>>);
 
 impl<P: Platform> Writeback<P> {
     /// Has a task run the rounds requested in the file's state, until none is left.
     pub(super) fn start_rounds(self: &Arc<Self>, file: &Arc<FileInner>) {
         let file = Arc::clone(file);
-        let idle = lock(&self.idle_tasks.0).pop();
-        match idle {
+        match self.idle_tasks.take() {
             Some(desk) => {
                 *lock(&desk.file) = Some(file);
                 desk.given.wake_all();
@@ -44,12 +39,8 @@ async fn run_rounds_of_files<P: Platform>(writeback: Arc<Writeback<P>>, mut file
     let desk = Arc::new(Desk::default());
     loop {
         writeback.run_rounds(file).await;
-        {
-            let mut idle = lock(&writeback.idle_tasks.0);
-            if idle.len() == IDLE_MAX {
-                return;
-            }
-            idle.push(Arc::clone(&desk));
+        if !writeback.idle_tasks.keep(Arc::clone(&desk)) {
+            return;
         }
         file = desk.given.until(|| lock(&desk.file).take()).await;
     }

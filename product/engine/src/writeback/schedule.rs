@@ -5,57 +5,33 @@
 //! Does not own: lists, clocks, the writing; which amounts are too much or too old (`policy`).
 //! Invariants: same view, same choice. While nothing else is due a sync never waits.
 
-use crate::devices::FlushReason;
 use crate::devices::agenda::FlusherView;
-use crate::platform::Nanos;
-use crate::policy::Next;
+use crate::policy::{Next, Turn};
 
-/// The flusher's next step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FlushChoice {
-    /// Write a part of the next file of the reason's list.
-    Write(FlushReason),
-    /// No work before then, unless woken.
-    WaitUntil(Nanos),
-}
-
-/// The question for the policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Question {
-    /// The next file that is due.
-    Due,
-    /// The first of all dirty files.
-    Pressed,
-}
-
-/// The next step; asks `policy` if no other reason comes first.
-pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(Question) -> Next) -> FlushChoice {
+/// The next step. Asks `policy` if no other reason comes first, and tells it whether any dirty file has to be written.
+pub(super) fn choose(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
     if view.sync_waiting && !view.sync_ahead {
-        return FlushChoice::Write(FlushReason::Sync);
+        return Next::Turn(Turn::Sync);
     }
     match other_than_sync(view, policy) {
-        FlushChoice::WaitUntil(_) if view.sync_waiting => FlushChoice::Write(FlushReason::Sync),
+        Next::WaitUntil(_) if view.sync_waiting => Next::Turn(Turn::Sync),
         choice => choice,
     }
 }
 
-fn other_than_sync(view: &FlusherView, policy: impl FnOnce(Question) -> Next) -> FlushChoice {
+fn other_than_sync(view: &FlusherView, policy: impl FnOnce(bool) -> Next) -> Next {
     if view.retry_due {
-        return FlushChoice::Write(FlushReason::Retry);
+        return Next::Turn(Turn::Retry);
     }
     let pressed = view.files_ready && (view.draining || view.memory_short);
-    let due = match policy(if pressed { Question::Pressed } else { Question::Due }) {
-        Next::InTurn => return FlushChoice::Write(FlushReason::Background),
-        Next::MostDirty { hot } => return FlushChoice::Write(FlushReason::Largest { hot }),
-        Next::Old { before } => return FlushChoice::Write(FlushReason::Expired { before }),
-        Next::Oldest { before, hot } => return FlushChoice::Write(FlushReason::Oldest { before, hot }),
-        Next::Idle => return FlushChoice::Write(FlushReason::Idle { now: view.now }),
-        Next::WaitUntil(_) if pressed => return FlushChoice::Write(FlushReason::Background),
+    let due = match policy(pressed) {
+        Next::Turn(turn) => return Next::Turn(turn),
+        Next::WaitUntil(_) if pressed => return Next::Turn(Turn::InTurn),
         Next::WaitUntil(due) => due,
     };
     let look_again = view.now.after(view.interval_ns);
     let next = view.next_retry.map_or(due, |retry| retry.min(due)).min(look_again);
-    FlushChoice::WaitUntil(next.max(view.now.after(1)))
+    Next::WaitUntil(next.max(view.now.after(1)))
 }
 
 #[cfg(test)]

@@ -11,18 +11,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Writeback;
-use crate::base::Base;
 use crate::cache::nodes::Tag;
 use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::waits::{WaitOwner, WaitsFor};
+use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
-use crate::platform::{Nanos, Platform};
+use crate::platform::Platform;
 use crate::request::Operation;
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
@@ -50,7 +48,8 @@ impl<P: Platform> Writeback<P> {
         let Some(answer) = self.join_round(file, range) else {
             return Ok(());
         };
-        let _noted = NotedSync::begins(&self.base, file, client);
+        let call = Call::new(file, client);
+        let _wait = call.begins(&self.base, WaitsFor::Sync, None, u64::MAX);
         answer.wait().await
     }
 
@@ -65,7 +64,7 @@ impl<P: Platform> Writeback<P> {
         if state.is_discarded() || (idle && !state.rounds.are_running()) {
             return None;
         }
-        let answer = state.rounds.join(range, || self.spare.round_answers.take());
+        let answer = state.rounds.join(range, || self.spare.round_answer());
         if state.rounds.start() {
             drop(state);
             self.start_rounds(file);
@@ -120,20 +119,22 @@ impl<P: Platform> Writeback<P> {
                 (!earlier).then_some(())
             })
             .await;
-        let error = {
-            let state = lock(&file.state);
+        {
+            let mut state = lock(&file.state);
             if state.is_discarded() {
                 return Ok(());
             }
-            state.failures.error().filter(|_| state.failures.count() > failures_before || state.failures.pages() > 0)
-        };
-        match error {
-            Some(error) => Err(error.into()),
-            None => {
-                self.base.rare_yield().await;
-                self.flush(file).await
+            let fails = state.failures.count() > failures_before || state.failures.pages() > 0;
+            if let Some(error) = state.failures.error().filter(|_| fails) {
+                // This round makes no flush: another must.
+                if state.flushes.owed() {
+                    file.owe_flush(&mut state, self.base.now());
+                }
+                return Err(error.into());
             }
         }
+        self.base.rare_yield().await;
+        self.flush(file).await
     }
 
     /// Flushes the device for the file.
@@ -286,39 +287,6 @@ impl<P: Platform> Writeback<P> {
         self.base.local().count(Counter::PagesDirtied, 1);
         file.note_dirtied(state, || self.base.now());
         force_charge(&file.device, 1);
-    }
-}
-
-/// A sync caller's wait, noted until it ends or the caller goes away.
-struct NotedSync<'a, P: Platform> {
-    base: &'a Base<P>,
-    file: &'a Arc<FileInner>,
-    client: Option<&'a Client>,
-    call: Call<'a>,
-    began: Nanos,
-    wait: u64,
-}
-
-impl<'a, P: Platform> NotedSync<'a, P> {
-    fn begins(base: &'a Base<P>, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
-        base.local().count(Counter::SyncCalls, 1);
-        let began = base.now();
-        let whose = WaitOwner { file: Arc::downgrade(file), client, payer: None };
-        let wait = file.device.waits().begins(whose, WaitsFor::Sync, began);
-        base.trace_file(began, file, client, || Event::SyncBegins { wait });
-        Self { base, file, client, call: Call::new(file, client), began, wait }
-    }
-}
-
-impl<P: Platform> Drop for NotedSync<'_, P> {
-    fn drop(&mut self) {
-        let Self { base, file, client, began, wait, .. } = *self;
-        let now = base.now();
-        let ns = now.since(began);
-        base.local().count(Counter::SyncNs, ns);
-        file.device.waits().ends(wait, ns);
-        self.call.waited(Delay::Sync, ns);
-        base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }
 }
 

@@ -1,4 +1,4 @@
-//! A file's turn to be written: the steps of flushers, of external drivers and of writers that write back themselves.
+//! A file's turn to be written: the steps of flushers.
 //!
 //! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
 //! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
@@ -8,80 +8,41 @@
 use std::sync::Arc;
 
 use super::Writeback;
-use super::batch::{Claim, claim};
+use super::batch::{Left, Run, claim};
 use super::requests::Batch;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::{DeviceId, DeviceState, FlushReason, PutBack, Size};
+use crate::devices::{DeviceId, DeviceState, Size};
 use crate::platform::{Nanos, Platform};
+use crate::policy::Turn;
 use crate::rare::Rare;
-use crate::trace::{Event, TurnReason};
-use crate::units::{PAGE_BYTES, Pages};
+use crate::trace::Event;
+use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// Time before another look at pages that a writer was copying to.
 const BUSY_NS: u64 = 50_000;
 
-/// Whether a step waits for a request.
+/// A run that a step submitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Patience {
-    /// The step waits.
-    Wait,
-    /// The step gives up if the queue is congested.
-    Try,
-}
-
-/// The result of a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
-    /// A run was submitted.
-    Wrote {
-        /// Its pages.
-        pages: u64,
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// The queue is congested.
-    Congested,
-    /// Nothing of the file can be written now.
-    Ended,
-}
-
-/// The reason in the trace's form.
-fn reason_of(reason: FlushReason) -> TurnReason {
-    match reason {
-        FlushReason::Sync => TurnReason::Sync,
-        FlushReason::Retry => TurnReason::Retry,
-        FlushReason::Background | FlushReason::Largest { .. } => TurnReason::Background,
-        FlushReason::Expired { .. } | FlushReason::Oldest { .. } => TurnReason::Expired,
-        FlushReason::Idle { .. } => TurnReason::Idle,
-    }
-}
-
-/// The state after a file's last step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StepOutcome {
-    /// There may be more to write.
-    More,
-    /// No page that is not in flight.
-    Nothing,
-    /// Only pages that a writer is copying to.
-    Busy,
-    /// The file failed lately, and is written only for syncs.
-    Paused,
+pub(crate) struct Wrote {
+    pub(crate) pages: u64,
+    pub(crate) bytes: u64,
 }
 
 /// A file that has its turn.
 pub struct FileTurn {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
-    reason: FlushReason,
-    left: StepOutcome,
+    turn: Turn,
+    left: Left,
     taken_at: Nanos,
     /// Pages submitted to the device.
     pages: u64,
     batch: Batch,
+    /// Whether the file goes back as one that has had no turn.
+    redirties: bool,
 }
 
 impl FileTurn {
@@ -90,9 +51,24 @@ impl FileTurn {
         self.device.id()
     }
 
+    /// The file, while it has its turn.
+    pub(crate) fn file(&self) -> Option<Arc<FileInner>> {
+        self.open.clone()
+    }
+
+    /// Whether a sync waits for this turn.
+    pub(crate) fn is_for_sync(&self) -> bool {
+        self.turn == Turn::Sync
+    }
+
+    /// Sets whether the file goes back as one that has had no turn.
+    pub(crate) fn redirties(&mut self, redirties: bool) {
+        self.redirties = redirties;
+    }
+
     /// Whether a sync waits that goes ahead of this turn.
     pub(super) fn yields_to_sync(&self) -> bool {
-        self.reason != FlushReason::Sync && self.device.sync_goes_first()
+        self.turn != Turn::Sync && self.device.sync_goes_first()
     }
 
     /// Whether the turn's present run goes on, for at most `bytes` bytes.
@@ -116,21 +92,21 @@ impl FileTurn {
     }
 
     fn tag(&self) -> Tag {
-        if self.reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty }
+        if self.turn == Turn::Sync { Tag::ToWrite } else { Tag::Dirty }
     }
 
     /// Claims the file's next run. If the turn goes by passes, an ended pass sets the file's age.
-    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Claim {
-        let by_passes = self.reason.is_by_passes() && !state.is_held();
+    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Result<Run, Left> {
+        let by_passes = self.turn.is_by_passes() && !state.is_held();
         if by_passes {
-            let is_old = matches!(self.reason, FlushReason::Oldest { .. });
+            let is_old = matches!(self.turn, Turn::Oldest { .. });
             state.position.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
         let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
-            Claim::Run(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
-            Claim::Nothing if by_passes => state.position.found_nothing(),
-            Claim::Run(_) | Claim::Nothing | Claim::Busy => None,
+            Ok(run) if by_passes => state.position.went(run.offset / PAGE_BYTES),
+            Err(Left::Nothing) if by_passes => state.position.found_nothing(),
+            _ => None,
         };
         ended.into_iter().for_each(|began| state.marks.is_not_older_than(began));
         claimed
@@ -138,12 +114,12 @@ impl FileTurn {
 
     /// Whether the file is no longer as old as the turn requires.
     fn is_unexpired(&self, state: &FileState) -> bool {
-        matches!(self.reason, FlushReason::Oldest { before, .. } if state.marks.dirtied_at() > before)
+        matches!(self.turn, Turn::Oldest { before, .. } if state.marks.dirtied_at() > before)
     }
 
     /// Whether the file pauses after a failure: then it is written only for a sync.
     fn pauses(&self, state: &FileState, now: Nanos) -> bool {
-        self.reason != FlushReason::Sync && state.failures.backs_off(now).is_some()
+        self.turn != Turn::Sync && state.failures.backs_off(now).is_some()
     }
 
     /// Ends the turn at once if the file pauses after a failure.
@@ -151,39 +127,40 @@ impl FileTurn {
         let Some(file) = self.open.clone() else { return true };
         let pauses = self.pauses(&lock(&file.state), now);
         if pauses {
-            self.left = StepOutcome::Paused;
+            self.left = Left::Paused;
         }
         pauses
     }
 
     /// Puts the file where its next turn will be looked for.
-    fn close(&mut self, now: Nanos, how: PutBack) {
+    fn close(&mut self, now: Nanos) {
         let Some(file) = self.open.take() else { return };
         self.device.agenda().turn_ends();
         let mut state = lock(&file.state);
         let busy_until = now.after(BUSY_NS);
-        if self.reason == FlushReason::Sync {
+        if self.turn == Turn::Sync {
             match self.left {
-                StepOutcome::More => file.queue_sync(&mut state),
-                StepOutcome::Busy => file.queue_sync_later(&mut state, busy_until),
-                StepOutcome::Nothing | StepOutcome::Paused => {}
+                Left::More => file.queue_sync(&mut state),
+                Left::Busy => file.queue_sync_later(&mut state, busy_until),
+                Left::Nothing | Left::Paused => {}
             }
             return;
         }
-        if self.reason != FlushReason::Retry {
+        if self.turn != Turn::Retry {
             // The turn took the file off its list; writers that dirtied the file meanwhile relied on that.
             state.marks.turn_ends();
         }
-        if let FlushReason::Oldest { before, .. } = self.reason {
+        if let Turn::Oldest { before, .. } = self.turn {
             // Behind files that are as old.
             state.marks.is_not_older_than(before);
         }
         match self.left {
-            StepOutcome::Busy => file.wake_flusher_at(&mut state, busy_until),
-            StepOutcome::More if self.reason == FlushReason::Retry => file.wake_flusher_at(&mut state, now),
+            Left::Busy => file.wake_flusher_at(&mut state, busy_until),
+            Left::More if self.turn == Turn::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
-            StepOutcome::Nothing if state.flight.any() || state.is_held() => {}
-            StepOutcome::More | StepOutcome::Nothing | StepOutcome::Paused => file.requeue_as(&mut state, now, how),
+            Left::Nothing if state.flight.any() || state.is_held() => {}
+            _ if self.redirties => file.requeue_redirtied(&mut state, now),
+            Left::More | Left::Nothing | Left::Paused => file.requeue(&mut state, now),
         }
     }
 }
@@ -191,53 +168,48 @@ impl FileTurn {
 impl Drop for FileTurn {
     fn drop(&mut self) {
         let now = self.taken_at;
-        self.close(now, PutBack::More);
+        self.close(now);
     }
 }
 
 impl<P: Platform> Writeback<P> {
     /// Gives the next file of the reason's list its turn.
-    pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<FileTurn> {
-        let file = self.next_file(device, reason)?;
+    pub(crate) fn take(&self, device: &Arc<DeviceState>, turn: Turn) -> Option<FileTurn> {
+        let file = self.next_file(device, turn)?;
         self.base.local().count(Counter::FlusherTurns, 1);
         device.agenda().turn_begins();
-        match reason {
-            FlushReason::Sync => lock(&file.state).marks.sync_begins(),
-            FlushReason::Retry => lock(&file.state).marks.retry_begins(),
+        match turn {
+            Turn::Sync => lock(&file.state).marks.sync_begins(),
+            Turn::Retry => lock(&file.state).marks.retry_begins(),
             // These keep their mark until the turn ends.
-            FlushReason::Background
-            | FlushReason::Largest { .. }
-            | FlushReason::Expired { .. }
-            | FlushReason::Oldest { .. }
-            | FlushReason::Idle { .. } => {}
+            Turn::InTurn | Turn::Largest { .. } | Turn::Old { .. } | Turn::Oldest { .. } | Turn::Idle { .. } => {}
         }
         Some(FileTurn {
             open: Some(file),
             device: Arc::clone(device),
-            reason,
-            left: StepOutcome::More,
+            turn,
+            left: Left::More,
             taken_at: self.base.now(),
             pages: 0,
             batch: Batch::default(),
+            redirties: false,
         })
     }
 
     /// The next file for a turn. A file that no longer meets the reason is listed again: a sync wrote it since it was
     /// listed, so its dirty pages are younger or fewer, or it was not left alone.
-    fn next_file(&self, device: &DeviceState, reason: FlushReason) -> Option<Arc<FileInner>> {
+    fn next_file(&self, device: &DeviceState, turn: Turn) -> Option<Arc<FileInner>> {
         loop {
-            let (file, size) = device.agenda().next(reason)?;
+            let (file, size) = device.agenda().next(turn)?;
             let mut state = lock(&file.state);
-            match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before, .. }
-                    if state.marks.dirtied_at() > before =>
-                {
+            match turn {
+                Turn::Old { before } | Turn::Oldest { before, .. } if state.marks.dirtied_at() > before => {
                     state.marks.turn_ends();
                     // `before` is good enough as the instant: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
-                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < size => file.queue_more(&mut state),
-                FlushReason::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
+                Turn::Largest { .. } if Size::of(state.waiting_pages()) < size => file.queue_more(&mut state),
+                Turn::Idle { now } if !self.is_left_alone(&file, &mut state, now) => {
                     file.queue_more(&mut state);
                 }
                 _ => {
@@ -248,25 +220,29 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Writes the file's next run, at most `bytes_max` but at least a page, as one request.
-    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64, patience: Patience) -> Step {
-        let Some(file) = taken.open.clone() else { return Step::Ended };
-        let (device, for_sync) = (&file.device, taken.reason == FlushReason::Sync);
-        let mut waited = false;
-        match patience {
-            Patience::Wait => {
-                waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
-                while self.base.cache.rare.is_forced(Rare::SlotTaken) {
-                    self.release_request(device);
-                    self.base.pass().await;
-                    self.acquire_request(device, &mut taken.batch, for_sync).await;
-                }
-            }
-            Patience::Try if device.requests().is_congested() || !self.try_acquire_request(device, for_sync) => {
-                return Step::Congested;
-            }
-            Patience::Try => {}
+    /// Writes the file's next run, at most `bytes_max` but at least a page, as one request. Returns the run; none
+    /// if nothing of the file can be written now.
+    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64) -> Option<Wrote> {
+        let file = taken.file()?;
+        let (device, for_sync) = (&file.device, taken.is_for_sync());
+        let waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
+        while self.base.cache.rare.is_forced(Rare::SlotTaken) {
+            self.release_request(device);
+            self.base.pass().await;
+            self.acquire_request(device, &mut taken.batch, for_sync).await;
         }
+        self.write_run_of(&file, taken, bytes_max, waited).await
+    }
+
+    /// As [`Writeback::write_run`], with a request in hand; `waited` says whether the turn waited for it.
+    pub(crate) async fn write_run_of(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        taken: &mut FileTurn,
+        bytes_max: u64,
+        waited: bool,
+    ) -> Option<Wrote> {
+        let (device, for_sync) = (&file.device, taken.is_for_sync());
         let bytes_max = bytes_max.min(device.in_flight().allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
         let now = self.base.now();
@@ -274,70 +250,43 @@ impl<P: Platform> Writeback<P> {
             let mut state = lock(&file.state);
             // A write of this turn may have failed: the remaining pages wait for the pause, too.
             if taken.pauses(&state, now) {
-                None
+                Err(Left::Paused)
             } else if taken.is_unexpired(&state) {
-                drop(state);
-                self.release_request(device);
-                return Step::Ended;
+                Err(Left::More)
             } else {
-                Some(taken.claim(&file, &mut state, now, request_max))
+                taken.claim(file, &mut state, now, request_max)
             }
         };
-        taken.left = match claimed {
-            Some(Claim::Run(mut run)) => {
-                let first = run.offset / PAGE_BYTES;
-                let place = (file.pages.slot, first + run.pages);
-                // All requests may have ended together while the turn waited for one: nothing came between.
-                run.continues |= device.figures().writes_on(first, place) && waited;
-                if matches!(taken.reason, FlushReason::Idle { .. }) {
-                    // Each waits for the one before, but the device's head is where that ended.
-                    run.continues |= device.figures().idles_on(first, place);
-                }
-                let (pages, bytes) = (run.pages, u64::from(run.len));
-                taken.left = StepOutcome::More;
-                taken.pages += pages;
-                self.submit_write(&file, run, for_sync);
-                self.base.platform.between_requests().await;
-                return Step::Wrote { pages, bytes };
+        let mut run = match claimed {
+            Ok(run) => run,
+            Err(left) => {
+                taken.left = left;
+                self.release_request(device);
+                return None;
             }
-            Some(Claim::Nothing) => StepOutcome::Nothing,
-            Some(Claim::Busy) => StepOutcome::Busy,
-            None => StepOutcome::Paused,
         };
-        self.release_request(device);
-        Step::Ended
+        let first = run.offset / PAGE_BYTES;
+        let place = (file.pages.slot, first + run.pages);
+        // All requests may have ended together while the turn waited for one: nothing came between.
+        run.continues |= device.figures().writes_on(first, place) && waited;
+        if matches!(taken.turn, Turn::Idle { .. }) {
+            // Each waits for the one before, but the device's head is where that ended.
+            run.continues |= device.figures().idles_on(first, place);
+        }
+        let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
+        taken.left = Left::More;
+        taken.pages += wrote.pages;
+        self.submit_write(file, run, for_sync);
+        self.base.platform.between_requests().await;
+        Some(wrote)
     }
 
-    pub(crate) fn put_back(&self, mut taken: FileTurn, how: PutBack) {
+    pub(crate) fn put_back(&self, mut taken: FileTurn) {
         let now = self.base.now();
         if let Some(file) = &taken.open {
-            let (reason, pages, ns) = (reason_of(taken.reason), taken.pages, now.since(taken.taken_at));
-            self.base.trace_file(now, file, None, || Event::Turn { reason, pages, ns });
+            let (turn, pages, ns) = (taken.turn, taken.pages, now.since(taken.taken_at));
+            self.base.trace_file(now, file, None, || Event::Turn { turn, pages, ns });
         }
-        taken.close(now, how);
-    }
-
-    /// Writes up to `pages` pages of the device in a writer's place, waiting for requests; returns how many. Ends early
-    /// if no more can be written now.
-    pub(crate) async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
-        let mut written = 0;
-        // A file has another turn only if it gave pages in the last.
-        let mut turns_left = device.agenda().unclean_count();
-        while written < pages && turns_left > 0 {
-            let Some(mut taken) = self.take(device, FlushReason::Background) else {
-                break;
-            };
-            let before = written;
-            while written < pages {
-                let bytes_max = Pages(pages - written).bytes();
-                match self.write_run(&mut taken, bytes_max, Patience::Wait).await {
-                    Step::Wrote { pages, .. } => written += pages,
-                    _ => break,
-                }
-            }
-            self.put_back(taken, PutBack::More);
-            turns_left -= usize::from(written == before);
-        }
-        written
+        taken.close(now);
     }
 }

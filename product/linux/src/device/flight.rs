@@ -90,7 +90,7 @@ pub(super) enum Step {
 impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
-        let mut flight = core.spare_flight().unwrap_or_default();
+        let mut flight = core.spare_flights.take().unwrap_or_default();
         *flight = Self {
             request: Some(request),
             core: Some(core),
@@ -188,7 +188,7 @@ impl Flight {
         self.fd = None;
         if let Some(core) = self.core.take() {
             self.iovecs.clear();
-            core.keep_flight(self);
+            core.spare_flights.keep(self);
         }
     }
 

@@ -17,7 +17,7 @@ use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
 use super::marks::Marks;
 use super::{Core, HostTree, host_node, limits};
-use crate::pool::{DevicePools, KeptCalls, WorkerPool};
+use crate::pool::{CALLS_KEPT, DevicePools, KeptCalls, WorkerPool};
 
 /// Why directories cannot be exported. The message names the directory and the problem.
 #[derive(Debug, thiserror::Error)]
@@ -164,7 +164,7 @@ impl HostTree {
         if !core.beneath {
             notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
         }
-        let sets = KeptCalls::default();
+        let sets = KeptCalls::new(CALLS_KEPT);
         Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets, _marks: marks }))
     }
 }

@@ -179,13 +179,13 @@ fn kind_of(found: &Result<(Object, Attributes), VolumeError>) -> Kind {
 /// Whether a program of the host runs. A program that another test starts at the same time holds a
 /// copy of our descriptors for an instant, so 'text file busy' counts only if it persists.
 fn runs(program: &std::path::Path) -> bool {
-    for _ in 0..200 {
-        match std::process::Command::new(program).status() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            status => return status.unwrap().success(),
+    let mut success = false;
+    afflux_scratch::eventually("nobody writes the program", || match std::process::Command::new(program).status() {
+        Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => false,
+        status => {
+            success = status.unwrap().success();
+            true
         }
-    }
-    false
+    });
+    success
 }

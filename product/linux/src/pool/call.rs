@@ -6,11 +6,11 @@
 //! lock of a call is held while its pool's is taken, nor while work is done or a task is woken.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use afflux_engine::SharedRecycler;
 use afflux_volume::{Call, Called};
 
 use super::{Entrance, Job, Lane, PoolTask, WorkerPool};
@@ -62,12 +62,16 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
         Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
     }
 
-    /// Makes it another call, if it is over and not shared; otherwise returns the work.
-    pub(crate) fn renew(call: &mut Arc<Self>, pool: &WorkerPool, lane: Lane, work: W) -> Result<(), W> {
-        let Some(call) = Arc::get_mut(call) else { return Err(work) };
-        let stage = call.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+    /// Makes it another call. Nobody else may have it.
+    fn renew(&mut self, pool: &WorkerPool, lane: Lane, work: W) {
+        let stage = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
         *stage = Stage::New { pool: pool.clone(), lane, work, ticket: None };
-        Ok(())
+    }
+
+    /// As [`WorkerPool::run_on`], in kept memory.
+    pub(crate) fn run_kept(kept: &KeptCalls<W, R>, pool: &WorkerPool, lane: Lane, work: W) -> Called<R> {
+        let renew = |call: &mut Self, work| call.renew(pool, lane, work);
+        Called::waits_for(kept.take(work, renew, |work| Self::new(pool, lane, work)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Stage<W, R>> {
@@ -172,38 +176,9 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
 }
 
 /// Most calls of one kind that keep their memory.
-const KEPT: usize = 64;
-/// How many of these are tried for one that is over.
-const LOOKED_AT: usize = 4;
-
-/// Calls of one kind that reuse their memory, each in use or over; the call begun first is at the front.
-pub(crate) struct KeptCalls<W, R>(Mutex<VecDeque<Arc<PoolCall<W, R>>>>);
-
-impl<W, R> Default for KeptCalls<W, R> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<W: Piece<R> + 'static, R: Send + 'static> KeptCalls<W, R> {
-    /// As [`WorkerPool::run_on`], in kept memory.
-    pub(crate) fn run_on(&self, pool: &WorkerPool, lane: Lane, mut work: W) -> Called<R> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..LOOKED_AT.min(kept.len()) {
-            let renewed = PoolCall::renew(&mut kept[0], pool, lane, work).map(|()| Arc::clone(&kept[0]));
-            kept.rotate_left(1);
-            match renewed {
-                Ok(call) => return Called::waits_for(call),
-                Err(unused) => work = unused,
-            }
-        }
-        let call = PoolCall::new(pool, lane, work);
-        if kept.len() < KEPT {
-            kept.push_back(Arc::clone(&call));
-        }
-        Called::waits_for(call)
-    }
-}
+pub(crate) const CALLS_KEPT: usize = 64;
+/// Calls of one kind that reuse their memory.
+pub(crate) type KeptCalls<W, R> = SharedRecycler<PoolCall<W, R>>;
 
 #[cfg(test)]
 mod tests;

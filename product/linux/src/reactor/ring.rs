@@ -73,7 +73,7 @@ impl RingAbility {
 }
 
 /// A thread's ring.
-pub(super) struct Ring {
+pub(crate) struct Ring {
     ring: IoUring,
     ability: RingAbility,
     /// Submissions for which the ring was full.

@@ -228,29 +228,19 @@ fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
 #[test]
 fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
     let Ok(ability) = RingAbility::probe() else { return };
-    let spare = Arc::new(SpareRings::new());
+    let spare = Arc::new(SpareRings::new(RINGS_KEPT));
     for _ in 0..10 {
         std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
-        assert_eq!(spare.len(), 1);
+        assert_eq!(spare.count(), 1);
     }
     let taken = spare.take().unwrap();
     std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
-    spare.give(taken);
-    assert_eq!(spare.len(), 2);
+    spare.keep(taken);
+    assert_eq!(spare.count(), 2);
     let taken = spare.take().unwrap();
     spare.end();
-    spare.give(taken);
-    assert_eq!(spare.len(), 0);
+    spare.keep(taken);
+    assert_eq!(spare.count(), 0);
     std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
-    assert_eq!(spare.len(), 0);
-}
-
-#[test]
-fn few_rings_are_kept() {
-    let Ok(ability) = RingAbility::probe() else { return };
-    let spare = SpareRings::new();
-    for _ in 0..40 {
-        spare.give(Ring::new(ability, false).unwrap());
-    }
-    assert_eq!(spare.len(), 32);
+    assert_eq!(spare.count(), 0);
 }

@@ -31,7 +31,7 @@ pub(crate) fn build(example: &str) -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = manifest.join("../../target/counted");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--release", "--offline", "--example", example, "--target-dir"]).arg(&target);
+    cargo.args(["build", "--release", "--offline", "--target-dir"]).arg(&target).args(["--example", example]);
     cargo.current_dir(manifest);
     std::env::vars_os().map(|(name, _)| name).filter(|name| changes_code(&name.to_string_lossy())).for_each(|name| {
         cargo.env_remove(name);

@@ -44,15 +44,15 @@
 
 mod parts;
 
+use afflux_engine::old_kernels::{AfterPause, Global, WokenBy, WriterDecision, WriterPace, WriterPause};
 use afflux_engine::policy::{
-    Admission, AfterPause, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    View, WokenBy,
+    Admission, Completed, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
 };
 
 use crate::jiffies::TickRate;
 use crate::knobs::KernelKnob;
 use crate::limits::{Limits, PAGE_BYTES, dirtyable_2009, limits_2009};
-use crate::needs::NEEDS;
+use crate::needs::{LACKING_UNTIL_2_6_32, NEEDS};
 use crate::proportions::floating::{self, shift_for};
 
 pub use parts::Part;
@@ -130,7 +130,7 @@ impl Pass {
 
 /// 1.5 times the pages that a CPU's writers may dirty between calls.
 fn chunk_pages(pace: &Pace) -> u64 {
-    pace.cpu_pages + pace.cpu_pages / 2
+    pace.old_kernel.cpu_pages + pace.old_kernel.cpu_pages / 2
 }
 
 impl Balance {
@@ -232,17 +232,17 @@ impl Balance {
     /// Whether a pass ends the call before it writes.
     fn leaves(&self, view: &View, pass: &Pass, pace: &Pace) -> bool {
         let held = self.has(Part::HoldsOverLimit) && pass.total >= pass.limits.dirty;
-        let has_written = self.has(Part::RoundAfterWriting) && view.payer.written >= chunk_pages(pace) && !held;
+        let has_written = self.has(Part::RoundAfterWriting) && view.payer.call.written >= chunk_pages(pace) && !held;
         !self.over(pass) || pass.below_midpoint() || has_written
     }
 
     /// The way out: updates the flag, and requests background writeback.
     fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Admission {
-        pace.dirty_exceeded &= match self.form {
+        pace.old_kernel.dirty_exceeded &= match self.form {
             _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
             Form::September => self.over(pass),
             // Below the half-way mark no counter of the device was read, so the result of an earlier pass stands.
-            Form::Merged if pass.below_midpoint() => view.payer.pass > 0,
+            Form::Merged if pass.below_midpoint() => view.payer.call.pass > 0,
             Form::Merged => self.over(pass),
             _ => pass.own >= pass.share,
         };
@@ -251,7 +251,7 @@ impl Balance {
                 true => view.read(Global::Dirty) + view.read(Global::Unstable),
                 false => pass.reclaimable,
             };
-            pace.start_background = reclaimable > pass.limits.background;
+            pace.old_kernel.start_background = reclaimable > pass.limits.background;
         }
         Admission::Enter
     }
@@ -264,7 +264,8 @@ impl Balance {
         } else {
             (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
         };
-        Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: AfterPause::Decide })
+        let pause = WriterPause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: AfterPause::Decide };
+        Admission::OldKernel(WriterDecision::Pause(pause))
     }
 
     /// The decision after the writer has written; `None` if the loop begins again at once.
@@ -281,7 +282,8 @@ impl Balance {
         }
         let chunk = chunk_pages(pace);
         // August counts the pages written in this pass, the others those of the whole call.
-        let written = if self.has(Part::HoldsOverLimit) { view.payer.written_last } else { view.payer.written };
+        let written =
+            if self.has(Part::HoldsOverLimit) { view.payer.call.written_last } else { view.payer.call.written };
         match written >= chunk {
             true if self.has(Part::RoundAfterWriting) => None,
             true => Some(self.leave(view, &pass, false, pace)),
@@ -318,7 +320,7 @@ impl DevicePolicy for Balance {
     }
 
     fn needs(&self) -> Needs {
-        NEEDS
+        Needs { ignores: LACKING_UNTIL_2_6_32, ..NEEDS }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -327,7 +329,7 @@ impl DevicePolicy for Balance {
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
-        Pace { cpu_pages, ..Pace::UNASKED }
+        Pace { old_kernel: WriterPace { cpu_pages, ..WriterPace::NONE }, ..Pace::UNASKED }
     }
 
     fn room(&self, _: &View, _: &mut Device) -> Room {
@@ -336,7 +338,7 @@ impl DevicePolicy for Balance {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer: task, device, shared, pace } = memory;
-        if view.payer.pass == 0 {
+        if view.payer.call.pass == 0 {
             (task.pause, task.wrote) = (1, None);
             let limits = limits_2009(view.memory_pages, &view.knobs);
             shared.dirties.add(&mut task.dirties, pace.unpaid_pages, floating::WHOLE, shift_for(limits.dirty));
@@ -353,11 +355,11 @@ impl DevicePolicy for Balance {
         if self.leaves(view, &pass, pace) {
             return self.leave(view, &pass, true, pace);
         }
-        pace.dirty_exceeded = self.has(Part::Flag);
+        pace.old_kernel.dirty_exceeded = self.has(Part::Flag);
         let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
         if pass.own_reclaimable > enough {
             task.wrote = Some(pass);
-            return Admission::WriteBack { pages: chunk_pages(pace) };
+            return Admission::OldKernel(WriterDecision::WriteBack { pages: chunk_pages(pace) });
         }
         if self.has(Part::RoundAfterWriting) {
             return self.wait(task);
@@ -365,7 +367,7 @@ impl DevicePolicy for Balance {
         if self.has(Part::LookAfterWriting) && pass.own_reclaimable > 0 {
             self.look_at_device(view, &mut pass);
         }
-        if view.payer.written >= chunk_pages(pace) {
+        if view.payer.call.written >= chunk_pages(pace) {
             return self.leave(view, &pass, false, pace);
         }
         self.wait(task)

@@ -1,5 +1,6 @@
 use afflux_engine::Nanos;
-use afflux_engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Reads};
+use afflux_engine::old_kernels::{GlobalCounts, Reads};
+use afflux_engine::policy::{DeviceCounts, KnobValues, PayerCounts, PolicyKnobs};
 
 use super::*;
 use crate::knobs::KNOBS;
@@ -32,7 +33,7 @@ impl Kept {
     fn view(&self, dirty: u64, writeback: u64) -> View {
         let global = GlobalCounts { inactive_file: 100_000, dirty, writeback, ..GlobalCounts::default() };
         let device = DeviceCounts { reclaimable: dirty, writeback, ..DeviceCounts::default() };
-        let mut view = View::new(Nanos(0), global, device);
+        let mut view = View::new(Nanos(0), device).with_shared(global);
         view.memory_pages = 100_000;
         view.knobs = KnobValues {
             dirty_bytes: 20_000 * 4096,
@@ -46,9 +47,9 @@ impl Kept {
 
     fn decide(&mut self, view: &View) -> Admission {
         let Self { law, task, device, shared, pace, .. } = self;
-        pace.start_background = false;
+        pace.old_kernel.start_background = false;
         let decision = law.admit(view, Memory { payer: task, device, shared, pace });
-        self.so_far.pass += 1;
+        self.so_far.call.pass += 1;
         decision
     }
 
@@ -67,12 +68,14 @@ impl Kept {
             decisions.push(decision);
             match decision {
                 Admission::Enter => return (reads, decisions),
-                Admission::WriteBack { pages } => {
-                    self.so_far.written += pages;
-                    self.so_far.written_last = pages;
+                Admission::OldKernel(WriterDecision::WriteBack { pages }) => {
+                    self.so_far.call.written += pages;
+                    self.so_far.call.written_last = pages;
                     (dirty, writeback) = (dirty - pages, writeback + pages);
                 }
-                Admission::Pause(_) | Admission::Wait => (dirty, writeback) = (dirty.saturating_sub(writeback), 0),
+                Admission::OldKernel(WriterDecision::Pause(_)) | Admission::Pause(_) | Admission::Wait => {
+                    (dirty, writeback) = (dirty.saturating_sub(writeback), 0)
+                }
             }
         }
         panic!("{:?} does not end: {decisions:?}", self.law.form)
@@ -107,9 +110,13 @@ fn reads_of_a_call_that_writes_once_by_table() {
         let mut kept = Kept::new(form);
         kept.max_ratio = 50;
         let (reads, decisions) = kept.call(19_000);
-        assert_eq!(decisions, [Admission::WriteBack { pages: 1536 }, Admission::Enter], "{form:?}");
+        assert_eq!(
+            decisions,
+            [Admission::OldKernel(WriterDecision::WriteBack { pages: 1536 }), Admission::Enter],
+            "{form:?}"
+        );
         assert_eq!(reads, expected, "{form:?}");
-        assert!(kept.pace.dirty_exceeded, "{form:?}: still over");
+        assert!(kept.pace.old_kernel.dirty_exceeded, "{form:?}: still over");
     }
 }
 
@@ -118,7 +125,8 @@ fn over_the_limit_of_all_a_chunk_lets_go_in_all_forms_but_augusts() {
     for form in ALL {
         let mut kept = Kept::new(form);
         let (_, decisions) = kept.call(25_000);
-        let chunk_lets_go = decisions == [Admission::WriteBack { pages: 1536 }, Admission::Enter];
+        let chunk_lets_go =
+            decisions == [Admission::OldKernel(WriterDecision::WriteBack { pages: 1536 }), Admission::Enter];
         assert_eq!(chunk_lets_go, form != Form::August, "{form:?}: {decisions:?}");
     }
 }
@@ -131,7 +139,11 @@ fn without_its_own_test_a_device_has_the_whole_limit() {
             kept.law = Balance::new(form, WokenBy::Time).changed(&[(Part::DeviceTest, false)]);
             let view = kept.view(dirty, 0);
             let decision = kept.decide(&view);
-            assert_eq!(matches!(decision, Admission::Pause(_)), waits, "{form:?} {dirty}: {decision:?}");
+            assert_eq!(
+                matches!(decision, Admission::OldKernel(WriterDecision::Pause(_))),
+                waits,
+                "{form:?} {dirty}: {decision:?}"
+            );
             assert_eq!(view.reads().device, 0, "{form:?}");
         }
     }
@@ -180,11 +192,11 @@ fn only_rc1_writes_when_what_is_dirty_is_below_the_share() {
         let view = kept.view(1000, 24_000);
         let decision = kept.decide(&view);
         match (form, decision) {
-            (Form::Rc1, Admission::WriteBack { pages: 1536 }) => {}
-            (Form::V2_6_32, Admission::Pause(pause)) => {
+            (Form::Rc1, Admission::OldKernel(WriterDecision::WriteBack { pages: 1536 })) => {}
+            (Form::V2_6_32, Admission::OldKernel(WriterDecision::Pause(pause))) => {
                 assert_eq!((pause.ns, pause.woken_by), (1_000_000, WokenBy::Time));
             }
-            (_, Admission::Pause(pause)) => {
+            (_, Admission::OldKernel(WriterDecision::Pause(pause))) => {
                 assert_ne!(form, Form::Rc1);
                 assert_eq!((pause.ns, pause.cause), (100_000_000, PauseCause::Congestion));
             }
@@ -199,7 +211,7 @@ fn in_2_6_32_sleeps_double_up_to_100_ms() {
     let mut slept = Vec::new();
     for _ in 0..9 {
         let view = kept.view(1000, 24_000);
-        let Admission::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view) else { panic!("it waits") };
         slept.push(pause.ns / 1_000_000);
     }
     assert_eq!(slept, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
@@ -214,7 +226,7 @@ fn a_lone_writer_gets_less_of_the_limit_before_the_patch() {
         let mut view = kept.view(0, 0);
         // The device has 4,000; all together 21,000.
         let global = GlobalCounts { inactive_file: 100_000, dirty: 21_000, ..GlobalCounts::default() };
-        view = View::new(view.now, global, DeviceCounts { reclaimable: 4000, ..DeviceCounts::default() });
+        view = View::new(view.now, DeviceCounts { reclaimable: 4000, ..DeviceCounts::default() }).with_shared(global);
         view.knobs = kept.view(0, 0).knobs;
         view.memory_pages = 100_000;
         let Kept { law, task, device, shared, .. } = &mut kept;
@@ -241,9 +253,9 @@ fn where_the_flag_is_cleared() {
     for form in ALL {
         // Above the flag's condition before; now at half the share and half the midpoint.
         let mut kept = Kept::new(form);
-        kept.pace.dirty_exceeded = true;
+        kept.pace.old_kernel.dirty_exceeded = true;
         kept.call(5000);
-        assert!(!kept.pace.dirty_exceeded, "{form:?}: below the share everywhere clears it");
+        assert!(!kept.pace.old_kernel.dirty_exceeded, "{form:?}: below the share everywhere clears it");
     }
     // Below the midpoint of all devices but over its share: a form keeps the flag only if it tests the midpoint
     // separately.
@@ -251,11 +263,11 @@ fn where_the_flag_is_cleared() {
         [(Form::Final, true), (Form::July, true), (Form::Seed, true), (Form::September, true), (Form::Merged, false)]
     {
         let mut kept = Kept::new(form);
-        kept.pace.dirty_exceeded = true;
+        kept.pace.old_kernel.dirty_exceeded = true;
         let mut view = kept.view(14_000, 0);
         view.knobs.own = view.knobs.own.with(KernelKnob::MaxRatio, 10);
         assert_eq!(kept.decide(&view), Admission::Enter, "{form:?}");
-        assert_eq!(kept.pace.dirty_exceeded, stays, "{form:?}");
+        assert_eq!(kept.pace.old_kernel.dirty_exceeded, stays, "{form:?}");
     }
 }
 
@@ -265,11 +277,11 @@ fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
     for (form, stays) in [(Form::Final, false), (Form::July, true)] {
         let mut kept = Kept::new(form);
         let view = kept.view(20_100, 0);
-        assert!(matches!(kept.decide(&view), Admission::WriteBack { .. }));
-        kept.so_far.written = 1536;
+        assert!(matches!(kept.decide(&view), Admission::OldKernel(WriterDecision::WriteBack { .. })));
+        kept.so_far.call.written = 1536;
         let view = kept.view(5000, 1000);
         assert_eq!(kept.decide(&view), Admission::Enter);
-        assert_eq!(kept.pace.dirty_exceeded, stays, "{form:?}");
+        assert_eq!(kept.pace.old_kernel.dirty_exceeded, stays, "{form:?}");
     }
 }
 
@@ -278,11 +290,12 @@ fn august_waits_over_the_limit_of_all_even_below_the_share() {
     for (form, waits) in [(Form::Seed, false), (Form::August, true), (Form::September, true)] {
         let mut kept = Kept::new(form);
         let global = GlobalCounts { inactive_file: 100_000, dirty: 21_000, ..GlobalCounts::default() };
-        let mut view = View::new(Nanos(0), global, DeviceCounts { reclaimable: 100, ..DeviceCounts::default() });
+        let mut view =
+            View::new(Nanos(0), DeviceCounts { reclaimable: 100, ..DeviceCounts::default() }).with_shared(global);
         view.knobs = kept.view(0, 0).knobs;
         view.memory_pages = 100_000;
         let decision = kept.decide(&view);
-        assert_eq!(matches!(decision, Admission::Pause(_)), waits, "{form:?}: {decision:?}");
+        assert_eq!(matches!(decision, Admission::OldKernel(WriterDecision::Pause(_))), waits, "{form:?}: {decision:?}");
     }
 }
 
@@ -293,7 +306,7 @@ fn the_way_out_asks_for_background_unless_it_runs() {
             let mut kept = Kept::new(form);
             let view = kept.view(dirty, 0);
             kept.decide(&view);
-            assert_eq!(kept.pace.start_background, asked, "{form:?} {dirty}");
+            assert_eq!(kept.pace.old_kernel.start_background, asked, "{form:?} {dirty}");
         }
     }
 }
@@ -302,6 +315,6 @@ fn the_way_out_asks_for_background_unless_it_runs() {
 fn the_pace_by_table() {
     let law = Balance::new(Form::Final, WokenBy::Time);
     for (memory, cpus, pages) in [(100, 1, 16), (1024, 1, 32), (786_432, 2, 1024), (16_384, 2, 256)] {
-        assert_eq!(DevicePolicy::start(&law, memory, cpus).cpu_pages, pages);
+        assert_eq!(DevicePolicy::start(&law, memory, cpus).old_kernel.cpu_pages, pages);
     }
 }

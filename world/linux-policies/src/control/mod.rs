@@ -25,9 +25,9 @@ mod pauses;
 mod position;
 mod rate;
 
+use afflux_engine::old_kernels::{AfterPause, Global, WokenBy, WriterDecision, WriterPace, WriterPause};
 use afflux_engine::policy::{
-    Admission, AfterPause, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
-    View, WokenBy,
+    Admission, Completed, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
 };
 
 use self::bandwidth::Bandwidth;
@@ -37,7 +37,7 @@ use self::rate::{Observed, RateLimit};
 use crate::jiffies::{TickRate, log2};
 use crate::knobs::KernelKnob;
 use crate::limits::{Limits, PAGE_BYTES, dirtyable_modern, limits_6_1, limits_2012};
-use crate::needs::NEEDS;
+use crate::needs::{LACKING_IN_3_6, LACKING_IN_6_1, NEEDS};
 use crate::proportions::flexible;
 
 /// Pages of a new writer until its first check.
@@ -245,7 +245,7 @@ impl Control {
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
         if !view.device().flushing && (now.reclaimable > now.limits.background || self.over_time(view, device)) {
-            pace.start_background = true;
+            pace.old_kernel.start_background = true;
         }
     }
 }
@@ -336,7 +336,8 @@ impl DevicePolicy for Control {
     }
 
     fn needs(&self) -> Needs {
-        NEEDS
+        let ignores = if self.era == Era::V3_6 { LACKING_IN_3_6 } else { LACKING_IN_6_1 };
+        Needs { ignores, ..NEEDS }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -347,7 +348,8 @@ impl DevicePolicy for Control {
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
-        Pace { payer_pages: TASK_PAGES, cpu_pages, ..Pace::UNASKED }
+        let old_kernel = WriterPace { cpu_pages, ..WriterPace::NONE };
+        Pace { payer_pages: TASK_PAGES, old_kernel, ..Pace::UNASKED }
     }
 
     fn room(&self, _: &View, _: &mut Device) -> Room {
@@ -358,7 +360,7 @@ impl DevicePolicy for Control {
         let Memory { payer: task, device, shared, pace } = memory;
         let (now, hz) = (self.now(view), self.ticks.a_second());
         let limits = now.limits;
-        pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
+        pace.old_kernel.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
         let strict = self.strict(view);
         // The counters are read in the kernel's order; those of the device only if they are needed.
         let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback();
@@ -375,15 +377,15 @@ impl DevicePolicy for Control {
             task.paused_when = now.ticks;
             pace.unpaid_pages = 0;
             pace.payer_pages = pauses::poll_pages(dirty, thresh);
-            pace.dirty_exceeded = false;
+            pace.old_kernel.dirty_exceeded = false;
             device.dirty_exceeded = false;
             return Admission::Enter;
         }
-        pace.start_background |= !view.device().flushing;
+        pace.old_kernel.start_background |= !view.device().flushing;
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
         let position = self.position(view, &now, device_dirty, device, shared);
         device.dirty_exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
-        pace.dirty_exceeded = device.dirty_exceeded;
+        pace.old_kernel.dirty_exceeded = device.dirty_exceeded;
         self.update(&now, view, Some(&position), device, shared);
         let task_rate = (device.rate.limit * position.factor()) >> 10;
         let max_pause = pauses::max_pause(hz, device.bandwidth.average, device_dirty);
@@ -402,7 +404,8 @@ impl DevicePolicy for Control {
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { AfterPause::Return } else { AfterPause::Decide };
-        Admission::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
+        let ns = self.sleep_ns(view, pause.max(1));
+        Admission::OldKernel(WriterDecision::Pause(WriterPause { ns, cause, woken_by: WokenBy::Time, then }))
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {

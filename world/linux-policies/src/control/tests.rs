@@ -1,5 +1,6 @@
 use afflux_engine::Nanos;
-use afflux_engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Reads};
+use afflux_engine::old_kernels::{GlobalCounts, Reads};
+use afflux_engine::policy::{DeviceCounts, KnobValues, PayerCounts, PolicyKnobs};
 
 use super::*;
 use crate::knobs::KNOBS;
@@ -9,7 +10,7 @@ const MS: u64 = Nanos::MILLISECOND;
 /// A machine whose limits are exactly 200,000 and 100,000 pages.
 fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
     let global = GlobalCounts { inactive_file: 1_000_000, dirty, ..GlobalCounts::default() };
-    let mut view = View::new(Nanos(ms * MS), global, device);
+    let mut view = View::new(Nanos(ms * MS), device).with_shared(global);
     view.knobs = KnobValues {
         dirty_bytes: 200_000 * 4096,
         background_bytes: 100_000 * 4096,
@@ -37,7 +38,7 @@ impl Kept {
 
     fn decide(&mut self, view: &View) -> Admission {
         self.pace.unpaid_pages = view.payer.dirtied;
-        self.pace.start_background = false;
+        self.pace.old_kernel.start_background = false;
         let Self { law, task, device, shared, pace } = self;
         law.admit(view, Memory { payer: task, device, shared, pace })
     }
@@ -68,7 +69,7 @@ fn background_writeback_is_asked_for_above_its_threshold() {
     for (dirty, flushing, asked) in [(100_000, false, false), (100_001, false, true), (100_001, true, false)] {
         let mut kept = Kept::new(Era::V6_1);
         kept.decide(&view(1000, dirty, DeviceCounts { flushing, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.start_background, asked, "{dirty} {flushing}");
+        assert_eq!(kept.pace.old_kernel.start_background, asked, "{dirty} {flushing}");
     }
 }
 
@@ -78,12 +79,12 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
-    assert_eq!(decision, Admission::Pause(pause));
+    let pause = WriterPause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
+    assert_eq!(decision, Admission::OldKernel(WriterDecision::Pause(pause)));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Admission::Pause(Pause { ns: 7 * MS, ..pause }));
+    assert_eq!(decision, Admission::OldKernel(WriterDecision::Pause(WriterPause { ns: 7 * MS, ..pause })));
     // After 7 ms, 3 are left. They are not worth a sleep, and are carried on as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
@@ -108,7 +109,7 @@ fn pauses_are_whole_ticks() {
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
         let mut view = view(0, 175_000, device, 270);
         view.now = Nanos(at_us * 1000);
-        let Admission::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view) else { panic!("it waits") };
         assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
@@ -130,7 +131,9 @@ fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
 fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Admission::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
+    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(100, 175_000, device, 25_600)) else {
+        panic!("it waits")
+    };
     assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
@@ -139,11 +142,15 @@ fn debt_is_bounded_by_the_longest_pause() {
 fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
+    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(100, 200_000, device, 32)) else {
+        panic!("it waits")
+    };
     assert_eq!((pause.then, pause.cause, pause.ns), (AfterPause::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
-    let Admission::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
+    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(400, 200_000, device, 32)) else {
+        panic!("it waits")
+    };
     assert_eq!(pause.then, AfterPause::Return);
 }
 
@@ -157,7 +164,7 @@ fn a_device_is_over_with_more_than_its_share_and_all_over_the_limit() {
         let mut other = flexible::Local::default();
         kept.shared.completions.add(&mut other, 999, flexible::WHOLE, Nanos(0));
         kept.decide(&view(100, dirty, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32));
-        assert_eq!(kept.pace.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
+        assert_eq!(kept.pace.old_kernel.dirty_exceeded, exceeded, "{dirty} {reclaimable}");
     }
 }
 
@@ -209,10 +216,13 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
     let mut strict = view(100, 1900, device, 100);
     strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
-    assert!(matches!(kept.decide(&strict), Admission::Pause(Pause { cause: PauseCause::Rate, .. })));
+    assert!(matches!(
+        kept.decide(&strict),
+        Admission::OldKernel(WriterDecision::Pause(WriterPause { cause: PauseCause::Rate, .. }))
+    ));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
-    let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
+    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&over) else { panic!("it waits") };
     assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, AfterPause::Decide));
     let mut old = Kept::owning(Era::V3_6);
     assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
@@ -233,7 +243,7 @@ fn background_by_time_by_table() {
             let Kept { law, device, shared, .. } = &mut kept;
             assert_eq!(law.over_background(&view, device, shared), over, "{average} {centisecs} {reclaimable}");
             kept.decide(&view);
-            assert_eq!(kept.pace.start_background, over, "a writer below the ceiling asks for it too");
+            assert_eq!(kept.pace.old_kernel.start_background, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
             assert!(
                 !Control { era: Era::V6_1, learns: Learns::Completions, ticks: TickRate::DEFAULT }

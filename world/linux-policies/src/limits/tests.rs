@@ -1,5 +1,6 @@
 use afflux_engine::Nanos;
-use afflux_engine::policy::{DeviceCounts, GlobalCounts, Reads};
+use afflux_engine::old_kernels::{GlobalCounts, Reads};
+use afflux_engine::policy::DeviceCounts;
 
 use super::*;
 
@@ -39,12 +40,12 @@ fn dirtyable_memory_and_what_it_costs_to_know() {
         inactive_file: 500,
         ..GlobalCounts::default()
     };
-    let view = View::new(Nanos(0), counts, DeviceCounts::default());
+    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(counts);
     assert_eq!(dirtyable_2009(&view), 1931);
     assert_eq!(view.reads(), Reads { global: 5, dirty: 0, device: 0 });
-    let view = View::new(Nanos(0), counts, DeviceCounts::default());
+    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(counts);
     assert_eq!(dirtyable_modern(&view), 1601);
     assert_eq!(view.reads(), Reads { global: 3, dirty: 0, device: 0 });
-    let view = View::new(Nanos(0), GlobalCounts { free: 100, ..counts }, DeviceCounts::default());
+    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(GlobalCounts { free: 100, ..counts });
     assert_eq!(dirtyable_modern(&view), 901, "the reserve may be more than what is free");
 }

@@ -6,12 +6,16 @@
 //! Owns: the size of each pass. Does not own: the decisions (`policy`), the scan (the engine).
 //! Invariants: a pass is at least a page, so that a small cache is scanned, too.
 
-use afflux_engine::{Passes, ReclaimForm};
+use afflux_engine::old_kernels::{OldKernel, Passes};
 
 use super::pass::{BATCH_PAGES, PRIORITY_START};
 use super::policy::{Progress, ReclaimPolicy};
 
-impl ReclaimForm for ReclaimPolicy {
+impl OldKernel for ReclaimPolicy {
+    fn reclaims_in_passes(&self) -> bool {
+        true
+    }
+
     fn next_pass(&self, so_far: &Passes) -> u64 {
         let Passes { made, scanned, reclaimed, began, now, free, cached, marks } = *so_far;
         let enough = made > 0 && self.has_done_enough(&Progress { reclaimed, scanned, began, now, free }, &marks);

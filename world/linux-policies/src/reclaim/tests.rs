@@ -3,7 +3,8 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use afflux_engine::{Nanos, Passes, ReclaimForm};
+use afflux_engine::Nanos;
+use afflux_engine::old_kernels::{OldKernel, Passes};
 use afflux_frames::Watermarks;
 
 use super::*;

@@ -1,6 +1,7 @@
-use afflux_engine::settings::{BackgroundShare, Shares};
+use afflux_engine::settings::{BackgroundShare, KnobInfo, Shares, TableKnob};
 
 use super::*;
+use crate::KernelKnob;
 
 const BY_LAW: Shares = Shares { memory_bytes: 1 << 30, background: BackgroundShare::OfMemory };
 const EQUAL_PARTS: Shares = Shares { background: BackgroundShare::OfLimit, ..BY_LAW };
@@ -47,7 +48,11 @@ fn a_background_that_is_not_below_the_limit_is_refused_with_both_values() {
 
 #[test]
 fn knobs_of_other_kernels_are_known_as_such() {
-    let ignores = |name: &str, knob| policy(name).unwrap().ignores(knob);
+    let settings = Settings::with([&crate::KNOBS]);
+    let ignores = |name: &str, knob: &KnobInfo| {
+        let policies = policy(name).unwrap().policies;
+        policies.refuse_ignored(&settings, settings.named(knob.name).unwrap()).is_err()
+    };
     for (knob, of) in [(Knob::BackgroundCentisecs.info(), "linux-3.6"), (KernelKnob::StrictLimit.info(), "linux-6.1")] {
         for name in NAMES {
             let base = name.strip_suffix("-completions").unwrap_or(name);

@@ -3,9 +3,8 @@
 use std::any::Any;
 
 use afflux_engine::Nanos;
-use afflux_engine::policy::{
-    Admission, AfterPause, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, View,
-};
+use afflux_engine::old_kernels::{AfterPause, GlobalCounts, WriterDecision};
+use afflux_engine::policy::{Admission, AnyPolicy, DeviceCounts, KnobValues, PayerCounts, PolicyKnobs, View};
 use afflux_linux_policies::{KNOBS, KernelKnob, NAMES, policy};
 use afflux_simulator::Random;
 
@@ -32,7 +31,7 @@ fn view(random: &mut Random, now_ms: u64) -> View {
     let device = DeviceCounts { reclaimable, writeback, bandwidth, ..DeviceCounts::default() };
     let dirty = reclaimable + of_others;
     let global = GlobalCounts { inactive_file: 100_000, dirty, writeback, ..GlobalCounts::default() };
-    let mut view = View::new(Nanos(now_ms * MILLISECOND), global, device);
+    let mut view = View::new(Nanos(now_ms * MILLISECOND), device).with_shared(global);
     (view.cpus, view.memory_pages) = (random.between(1, 4), 100_000);
     view.knobs = KnobValues {
         dirty_bytes: 20_000 * 4096,
@@ -54,14 +53,14 @@ fn call(
     let mut decisions = Vec::new();
     for pass in 0..20 {
         let mut view = views();
-        view.payer.pass = pass;
+        view.payer.call.pass = pass;
         pace.unpaid_pages = view.payer.dirtied;
         let [task, device, shared] = memory;
         let decision = law.admit(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
         decisions.push((view, decision));
         match decision {
             Admission::Enter => break,
-            Admission::Pause(pause) if pause.then == AfterPause::Return => break,
+            Admission::OldKernel(WriterDecision::Pause(pause)) if pause.then == AfterPause::Return => break,
             _ => {}
         }
     }
@@ -79,7 +78,7 @@ fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
         for _ in 0..2_000 {
             now_ms += random.below(400);
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, now_ms)) {
-                if let Admission::Pause(pause) = decision {
+                if let Admission::OldKernel(WriterDecision::Pause(pause)) = decision {
                     assert!(pause.ns <= longest, "{name}: {pause:?} from {view:?}");
                     seen = seen.max(pause.ns);
                 }
@@ -97,7 +96,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
             // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
             let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
-                let Admission::Pause(pause) = decision else { continue };
+                let Admission::OldKernel(WriterDecision::Pause(pause)) = decision else { continue };
                 let device_dirty = view.device_reclaimable() + view.device_writeback();
                 // max_pause by hand: pow2ceil(1 + HZ / 8) is 128, 25,600 / 128 is 200.
                 let most = (device_dirty / (1 + 200) + 1).min(200) + longest_ms(name) - 200;
@@ -117,14 +116,14 @@ fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
     let mut views = || {
         let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };
         let global = GlobalCounts { inactive_file: 100_000, writeback: 30_000, ..GlobalCounts::default() };
-        let mut view = View::new(Nanos(0), global, counts);
+        let mut view = View::new(Nanos(0), counts).with_shared(global);
         view.memory_pages = 100_000;
         view
     };
     let waits: Vec<u64> = call(&*law, &mut memory, &mut views)
         .into_iter()
         .map(|(_, decision)| match decision {
-            Admission::Pause(pause) => pause.ns / MILLISECOND,
+            Admission::OldKernel(WriterDecision::Pause(pause)) => pause.ns / MILLISECOND,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -86,13 +86,23 @@ pub(crate) struct DiskFile {
     pub(crate) changes: u64,
     /// Failed requests of this file.
     pub(crate) failures: u64,
+    pub(crate) sync_failures: u64,
 }
 
 impl DiskFile {
     /// An empty file that keeps this many bytes of each page.
     pub(crate) fn new(kept_bytes: u64) -> Self {
         let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
-        Self { live, durable, log: VecDeque::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
+        Self {
+            live,
+            durable,
+            log: VecDeque::new(),
+            volatile_bytes: 0,
+            log_start: 0,
+            changes: 0,
+            failures: 0,
+            sync_failures: 0,
+        }
     }
 
     /// Applies a change. Without a volatile cache it is durable at once.

@@ -340,6 +340,11 @@ impl Disk {
         self.lock().files.get(&file.0).map_or(0, |file| file.failures)
     }
 
+    /// Failed syncs of `file` since the beginning.
+    pub fn sync_failures(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.sync_failures)
+    }
+
     /// Failed requests of all files since the beginning.
     pub fn failures_of_all(&self) -> u64 {
         self.lock().failures

@@ -235,6 +235,7 @@ impl DiskState {
             self.failures += 1;
             if let Some(file) = self.files.get_mut(&pending.file.0) {
                 file.failures += 1;
+                file.sync_failures += u64::from(pending.operation == Operation::Sync);
             }
         }
         Ended { pending, outcome, read, changed }

@@ -1,5 +1,6 @@
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+
+use afflux_scratch::eventually;
 
 use super::*;
 
@@ -10,12 +11,8 @@ fn each_thread_is_told_by_name_and_each_process_below_by_its_words() {
     let thread = thread.spawn(move || stopped.recv().is_ok()).unwrap();
     let mut shell = Command::new("sh").args(["-c", "read a; exit 0"]).stdin(Stdio::piped()).spawn().unwrap();
     // The thread names itself, and the shell is a copy of this process at first.
-    let until = Instant::now() + Duration::from_secs(60);
     let is_told = |said: &str| said.contains("    waits_for_stop_") && said.contains(": sh -c read a; exit 0\n");
-    while !is_told(&of(std::process::id())) {
-        assert!(Instant::now() < until, "{}", of(std::process::id()));
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    eventually("both are told", || is_told(&of(std::process::id())));
     drop((stop, shell.stdin.take()));
     thread.join().unwrap();
     shell.wait().unwrap();

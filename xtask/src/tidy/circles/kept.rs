@@ -89,11 +89,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/command",
-        files: &["configuration", "configuration/callers"],
-        reason: "the reader of callers is a part of the reader, and takes its errors",
-    },
-    PermittedCircle {
-        name: "product/command",
         files: &["serve", "serve/upkeep"],
         reason: "upkeep runs beside the server, and takes the server's own parts",
     },
@@ -114,7 +109,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/engine",
-        files: &["readahead", "readahead/afflux", "readahead/linux", "readahead/strides"],
+        files: &["old_kernels/readahead", "readahead", "readahead/afflux", "readahead/strides"],
         reason: "the root declares the seam, and chooses among the policies behind it",
     },
     PermittedCircle {
@@ -124,7 +119,7 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     },
     PermittedCircle {
         name: "product/engine",
-        files: &["reclaim", "reclaim/background", "reclaim/form"],
+        files: &["reclaim", "reclaim/background"],
         reason: "the mechanism starts background reclaim, which is a loop over the mechanism",
     },
     PermittedCircle {
@@ -135,9 +130,10 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     PermittedCircle {
         name: "product/engine",
         files: &[
+            "old_kernels",
+            "old_kernels/flush",
             "writeback",
             "writeback/complete",
-            "writeback/driver",
             "writeback/flusher",
             "writeback/recycled",
             "writeback/requests",

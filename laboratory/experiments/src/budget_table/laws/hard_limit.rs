@@ -8,9 +8,10 @@
 //! Invariants: each writer passes the limit by at most one write.
 
 use afflux_engine::Nanos;
+use afflux_engine::old_kernels::Global;
 use afflux_engine::policy::{
-    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Global, LimitPages, Memory, Needs, Pace,
-    Pause, PauseCause, Room, View, WokenBy,
+    Admission, Completed, Cost, DecisionTiming, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
+    View,
 };
 
 /// Pages of 64 MiB.
@@ -52,8 +53,7 @@ impl DevicePolicy for HardLimit {
         if view.read(Global::Dirty) + view.read(Global::Writeback) < LIMIT_PAGES {
             return Admission::Enter;
         }
-        let (cause, woken_by) = (PauseCause::GlobalLimit, WokenBy::Time);
-        Admission::Pause(Pause { ns: LOOK_NS, cause, woken_by, then: AfterPause::Decide })
+        Admission::Pause(Pause { ns: LOOK_NS, cause: PauseCause::GlobalLimit })
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}

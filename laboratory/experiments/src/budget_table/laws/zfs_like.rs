@@ -15,9 +15,10 @@
 //! Invariants: a pause ends; each writer passes the limit by at most one transaction.
 
 use afflux_engine::Nanos;
+use afflux_engine::old_kernels::Global;
 use afflux_engine::policy::{
-    Admission, AfterPause, Completed, Cost, DecisionTiming, DevicePolicy, Global, LimitPages, Memory, Needs, Pace,
-    Pause, PauseCause, Room, View, WokenBy,
+    Admission, Completed, Cost, DecisionTiming, DevicePolicy, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
+    View,
 };
 
 /// Pages of 410 MiB.
@@ -43,7 +44,8 @@ fn delay_ns(dirty_pages: u64) -> u64 {
 }
 
 impl DevicePolicy for ZfsLike {
-    type Payer = ();
+    /// Whether the writer has been delayed for what it wants to dirty.
+    type Payer = bool;
     type Device = ();
     /// The instant until which the last transaction is delayed, in nanoseconds.
     type Shared = u64;
@@ -71,12 +73,13 @@ impl DevicePolicy for ZfsLike {
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         (memory.pace.unpaid_pages, memory.pace.unpaid_runs) = (0, 0);
         let dirty = view.read(Global::Dirty) + view.read(Global::Writeback);
-        let pause = |ns: u64, then| {
-            let (cause, woken_by) = (PauseCause::GlobalLimit, WokenBy::Time);
-            Admission::Pause(Pause { ns, cause, woken_by, then })
-        };
+        let pause = |ns| Admission::Pause(Pause { ns, cause: PauseCause::GlobalLimit });
+        // A writer that was delayed enters.
+        if std::mem::take(memory.payer) {
+            return Admission::Enter;
+        }
         if dirty >= LIMIT_PAGES {
-            return pause(LOOK_NS, AfterPause::Decide);
+            return pause(LOOK_NS);
         }
         let delay_ns = delay_ns(dirty);
         if delay_ns == 0 {
@@ -84,7 +87,8 @@ impl DevicePolicy for ZfsLike {
         }
         let goes_on_ns = view.now.0.max(*memory.shared) + delay_ns;
         *memory.shared = goes_on_ns;
-        pause((goes_on_ns - view.now.0).min(PAUSE_NS_MAX), AfterPause::Return)
+        *memory.payer = true;
+        pause((goes_on_ns - view.now.0).min(PAUSE_NS_MAX))
     }
 
     fn completed(&self, _: &View, _: &Completed, (): &mut (), _: &mut u64) {}

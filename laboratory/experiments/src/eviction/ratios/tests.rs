@@ -35,8 +35,5 @@ fn the_default_is_behind_from_more_than_a_point_on() {
     let mut near = Cell { counts: vec![Counts { hits: 500, touches: 1000 }; 9], ..cell([0; 9]) };
     near.counts[6].hits = 495;
     assert_eq!(near.shortfall(), None, "half a point");
-    assert!(
-        (behind(46).unwrap() - 0.04).abs() < 1e-9,
-        "by four points to s3-fifo; arc and dueling are no policies of the engine's"
-    );
+    assert!((behind(46).unwrap() - 0.04).abs() < 1e-9, "by four points to s3-fifo; arc and dueling do not count");
 }

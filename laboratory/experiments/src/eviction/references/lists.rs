@@ -73,10 +73,21 @@ impl<const COUNT: usize> Lists<COUNT> {
 
     /// Takes the oldest page off a list.
     pub(super) fn take_oldest(&mut self, list: u8) -> Option<u32> {
-        let oldest = self.ends[usize::from(list) - 1].oldest;
-        (oldest != NONE).then(|| {
-            self.take(oldest);
-            oldest
-        })
+        let oldest = self.oldest(list);
+        oldest.into_iter().for_each(|oldest| self.take(oldest));
+        oldest
     }
+
+    pub(super) fn oldest(&self, list: u8) -> Option<u32> {
+        found(self.ends[usize::from(list) - 1].oldest)
+    }
+
+    /// The next newer page of the same list.
+    pub(super) fn newer(&self, page: u32) -> Option<u32> {
+        found(self.nodes[page as usize].newer)
+    }
+}
+
+fn found(page: u32) -> Option<u32> {
+    (page != NONE).then_some(page)
 }

@@ -1,6 +1,7 @@
-//! Policies for comparison that run in this study only: FIFO, LRU, ARC, Belady's, and a trial, `dueling`.
+//! Policies for comparison that run in this study only: FIFO, LRU, ARC, S3-FIFO, SIEVE, Belady's, and a trial,
+//! `dueling`.
 //!
-//! Owns: the study's cache trait and these five. Does not own: the policies of the engine (`ours`).
+//! Owns: the study's cache trait and these seven. Does not own: the policies of the engine (`ours`).
 //! Invariants: a cache never holds more pages than it has frames. As in the engine, the first touch of a page read
 //! ahead is the use that the readahead was for, and says nothing about the page's popularity.
 
@@ -10,6 +11,8 @@ mod dueling;
 mod fifo;
 mod lists;
 mod lru;
+mod s3_fifo;
+mod sieve;
 
 use afflux_workloads::touches::Touch;
 
@@ -18,6 +21,8 @@ pub(super) use belady::Belady;
 pub(super) use dueling::Dueling;
 pub(super) use fifo::Fifo;
 pub(super) use lru::Lru;
+pub(super) use s3_fifo::S3Fifo;
+pub(super) use sieve::Sieve;
 
 /// A cache of numbered pages under some policy.
 pub(super) trait Cache {

@@ -3,34 +3,7 @@ use afflux_workloads::simulation::{DeviceChoice, Simulation};
 
 use afflux_workloads::fio::Likeness;
 
-use super::{Host, add_jobs, costs, policies, until};
-
-#[test]
-fn times_have_units() {
-    for (text, ns) in [
-        ("30s", 30_000_000_000),
-        ("30", 30_000_000_000),
-        ("1.5s", 1_500_000_000),
-        ("500ms", 500_000_000),
-        ("20us", 20_000),
-        ("5min", 300_000_000_000),
-        (" 2 h ", 7_200_000_000_000),
-        ("7ns", 7),
-    ] {
-        assert_eq!(until(text).unwrap(), ns, "{text}");
-    }
-    for (text, part) in [
-        ("soon", "'soon' is not a time such as 500ms, 30s, 5min or 2h"),
-        ("", "'' is not a time"),
-        ("0s", "'0s' is out of range (above 0, up to 8,760h)"),
-        ("-1s", "out of range"),
-        ("nan", "out of range"),
-        ("9000h", "out of range"),
-    ] {
-        let said = until(text).unwrap_err().to_string();
-        assert!(said.contains(part), "{text}: {said}");
-    }
-}
+use super::{Host, add_jobs, costs, policies};
 
 fn plain(knobs: &[&str]) -> Simulation {
     let mut simulation = Simulation::new(1, DeviceChoice::plain(DiskOptions::default()));

@@ -25,7 +25,10 @@ fn sizes_are_read_within_their_range() {
     assert_eq!(read("1500001"), 1_499_136, "whole pages");
     for text in ["", "lots", "-1", "1e3", "12 parsecs"] {
         let said = refused(text, GIB, 100 * GIB);
-        assert_eq!(said, format!("--memory: '{text}' is not a size such as 512MiB or 2GiB (1.00 MiB to 1.00 TiB)"));
+        assert_eq!(
+            said,
+            format!("--memory: '{text}' is not a size such as 64KiB, 512MiB or 2GB (1.00 MiB to 1.00 TiB)")
+        );
     }
     for text in ["0", "1023KiB", "1025GiB"] {
         let said = refused(text, GIB, 100 * GIB);

@@ -1,4 +1,4 @@
-use afflux_engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PolicyKnobs};
+use afflux_engine::policy::{DeviceCounts, KnobValues, PolicyKnobs};
 
 use super::*;
 use crate::{BudgetKnob, KNOBS};
@@ -23,7 +23,7 @@ impl DirtyFiles for Dirty {
 }
 
 fn view(ms: u64, device: DeviceCounts) -> View {
-    let mut view = View::new(Nanos(ms * MILLISECOND), GlobalCounts::default(), device);
+    let mut view = View::new(Nanos(ms * MILLISECOND), device);
     view.knobs = KnobValues { own: PolicyKnobs::defaults(&KNOBS), ..KnobValues::default() };
     view
 }
@@ -37,17 +37,18 @@ fn next_at(ms: u64, look_at: Option<u64>, device: DeviceCounts) -> Next {
 fn a_device_that_nobody_waits_for_is_idle() {
     let quiet = DeviceCounts::default();
     let wait = |ms| Next::WaitUntil(Nanos(ms * MILLISECOND));
+    let idle = Next::Turn(Turn::Idle { now: Nanos(400 * MILLISECOND) });
     let ended = |ms: u64| DeviceCounts { waited_for_at: Some(Nanos(ms * MILLISECOND)), ..quiet };
     let table = [
         (None, quiet, Next::WaitUntil(Nanos::NEVER)),
         (Some(500), quiet, wait(500)),
-        (Some(400), quiet, Next::Idle),
-        (Some(100), DeviceCounts { writes_in_flight: 3, ..quiet }, Next::Idle),
+        (Some(400), quiet, idle),
+        (Some(100), DeviceCounts { writes_in_flight: 3, ..quiet }, idle),
         (Some(100), DeviceCounts { reads_in_flight: 1, ..quiet }, wait(420)),
         (Some(100), DeviceCounts { calls_in_flight: 1, ..quiet }, wait(420)),
         (Some(100), DeviceCounts { payers_waiting: 1, ..quiet }, wait(600)),
         (Some(100), ended(390), wait(410)),
-        (Some(100), ended(380), Next::Idle),
+        (Some(100), ended(380), idle),
     ];
     for (look_at, device, expected) in table {
         assert_eq!(next_at(400, look_at, device), expected, "{look_at:?} {device:?}");

@@ -171,6 +171,24 @@ fn nodes_come_from_the_arena_and_go_back() {
     assert_eq!((nodes.frames(), arena.free_count()), (0, all));
 }
 
+/// A page deep in an empty file needs more nodes than a frame has, and a frame for itself.
+#[test]
+fn a_reader_with_one_frame_at_a_time_gets_its_page() {
+    let arena = std::sync::Arc::new(afflux_frames::Frames::new(256 << 10).unwrap());
+    for first in [None, Some(0)] {
+        let (nodes, index) = (Nodes::new(std::sync::Arc::clone(&arena)), Index::new());
+        first.inspect(|page| put(&index, &nodes, *page, FrameId::new(1)));
+        let tries = (0..8).take_while(|_| {
+            let mut hand = arena.allocate(afflux_frames::Effort::Reserve);
+            let lacks = index.room_for(&nodes, 1 << 50, || hand.take()).is_none() || hand.is_none();
+            hand.into_iter().for_each(|frame| arena.free(frame));
+            lacks
+        });
+        assert!(tries.count() <= 2, "with {first:?} in the index");
+        nodes.give_back_unused();
+    }
+}
+
 /// A frame of nodes went back to the arena during a lookup through it, and holds a page's bytes.
 #[test]
 fn a_lookup_through_a_pages_bytes_ends_inside_the_arena() {

@@ -15,10 +15,10 @@ fn dropped_files_are_passed_over_and_kept_ones_live_until_they_are_clean() {
     }
     agenda.keep(2, kept);
     drop(gone);
-    let next = |reason| agenda.next(reason).map(|(file, size)| (*file, size));
-    assert_eq!(next(FlushReason::Sync), Some((2, Size::default())));
-    assert_eq!(next(FlushReason::Background), Some((2, Size::of(8))));
-    assert_eq!((next(FlushReason::Sync), next(FlushReason::Background)), (None, None));
+    let next = |turn| agenda.next(turn).map(|(file, size)| (*file, size));
+    assert_eq!(next(Turn::Sync), Some((2, Size::default())));
+    assert_eq!(next(Turn::InTurn), Some((2, Size::of(8))));
+    assert_eq!((next(Turn::Sync), next(Turn::InTurn)), (None, None));
     assert_eq!((agenda.unclean_count(), agenda.unlist_clean(2).map(Arc::into_inner)), (1, Some(Some(2))));
 }
 
@@ -33,7 +33,20 @@ fn a_flush_is_owed_since_the_first_change_and_dirty_files_are_left_to_their_flus
     assert_eq!(take(9, 8).count(), 0);
     assert_eq!(take(20, 1).collect::<Vec<u32>>(), [0]);
     assert_eq!(take(20, 8).collect::<Vec<u32>>(), [1]);
-    assert!(agenda.awaits_flush(2) && !agenda.awaits_flush(0));
+    assert_eq!(take(99, 8).count(), 0, "each flush is tried once");
+}
+
+#[test]
+fn a_file_awaits_its_flush_until_one_succeeds() {
+    let agenda = Agenda::new();
+    agenda.keep_unflushed(0, &Arc::new(0), Nanos(10));
+    assert_eq!(agenda.take_unflushed(Nanos(10), 8).len(), 1);
+    assert!(agenda.awaits_flush(0), "the flush may fail");
+    assert_eq!(agenda.files_to_drain().len(), 1, "a drain waits for the flush");
+    agenda.keep_unflushed(0, &Arc::new(0), Nanos(20));
+    assert_eq!(agenda.take_unflushed(Nanos(20), 8).len(), 1, "the flush failed, or did not cover a later change");
+    agenda.forget_unflushed(0);
+    assert!(!agenda.awaits_flush(0));
 }
 
 #[test]

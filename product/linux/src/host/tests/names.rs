@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::time::Duration;
 
 use afflux_volume::{SetTime, SpecialKind, Timestamp};
 
@@ -193,7 +194,7 @@ fn symbolic_links_keep_their_text() {
 #[test]
 fn listings_tell_of_objects_what_lookups_do() {
     // Right after a change entries are opened; once the directory has rested for a while they are not.
-    for left_alone_ms in [0, 30] {
+    for rest_ms in [0, 30] {
         let world = World::new();
         std::fs::create_dir(world.host("directory")).unwrap();
         std::fs::write(world.host("file"), b"bytes").unwrap();
@@ -201,7 +202,9 @@ fn listings_tell_of_objects_what_lookups_do() {
         std::os::unix::fs::symlink("/nowhere", world.host("link")).unwrap();
         let pipe = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
         rustix::fs::mknodat(rustix::fs::CWD, world.host("pipe"), pipe.0, pipe.1, 0).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(left_alone_ms));
+        let changed = std::fs::metadata(world.host("")).unwrap().modified().unwrap();
+        let rested = || changed.elapsed().is_ok_and(|rest| rest >= Duration::from_millis(rest_ms));
+        afflux_scratch::eventually("the directory has rested", rested);
         let root = world.root();
         let listing = world.run(world.volume.list(&root, 0, 100, true)).unwrap();
         assert_eq!(listing.entries.len(), 7);

@@ -1,16 +1,17 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use afflux_engine::policy::{DeviceCounts, GlobalCounts};
+use afflux_engine::old_kernels::GlobalCounts;
+use afflux_engine::policy::DeviceCounts;
 
 use super::*;
 
 fn view(now_ns: u64, dirty: u64) -> View {
-    View::new(Nanos(now_ns), GlobalCounts { dirty, ..GlobalCounts::default() }, DeviceCounts::default())
+    View::new(Nanos(now_ns), DeviceCounts::default()).with_shared(GlobalCounts { dirty, ..GlobalCounts::default() })
 }
 
 fn asked(now_ns: u64, dirty: u64, last_ns: &mut u64) -> Admission {
     let mut pace = Pace::UNASKED;
-    let memory = Memory { payer: &mut (), device: &mut (), shared: last_ns, pace: &mut pace };
+    let memory = Memory { payer: &mut false, device: &mut (), shared: last_ns, pace: &mut pace };
     ZfsLike.admit(&view(now_ns, dirty), memory)
 }
 
@@ -36,5 +37,5 @@ fn writers_take_turns_and_stop_at_the_limit() {
     assert_eq!(pause_ns(asked(1000, half_way, &mut last_ns)), Some(2 * delay), "behind the one before");
     assert_eq!(pause_ns(asked(1000 + 3 * delay, half_way, &mut last_ns)), Some(delay), "nobody waits any more");
     let stopped = asked(0, LIMIT_PAGES, &mut last_ns);
-    assert!(matches!(stopped, Admission::Pause(Pause { then: AfterPause::Decide, ns: LOOK_NS, .. })), "{stopped:?}");
+    assert!(matches!(stopped, Admission::Pause(Pause { ns: LOOK_NS, .. })), "{stopped:?}");
 }

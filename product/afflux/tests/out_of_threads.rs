@@ -1,0 +1,64 @@
+//! A host that refuses new threads while a cache ends.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::pin::pin;
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use afflux::{Cache, OpenOptions};
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// Longer than any step here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The address space of the process.
+fn size_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmSize:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+fn parked() {
+    loop {
+        std::thread::park();
+    }
+}
+
+/// From here on the host has no memory for the stack of another thread.
+fn refuse_threads() {
+    let most = size_bytes() + (1 << 20);
+    setrlimit(Resource::As, Rlimit { current: Some(most), maximum: None }).unwrap();
+    // Stacks of ended threads serve again.
+    while std::thread::Builder::new().spawn(parked).is_ok() {}
+}
+
+/// The thread of an open that nobody waits for drops the last handle. It cannot wait for its own end.
+#[test]
+fn a_cache_ends_although_the_host_refuses_another_thread() {
+    let place = tempfile::tempdir().unwrap();
+    let others = Cache::builder().memory(4 << 20).build().unwrap();
+    let held = others.create(place.path().join("held")).unwrap();
+    let (tell, told) = channel();
+    let heard = move |unwritten: &afflux::Unwritten| drop(tell.send(unwritten.clone()));
+    let cache = Cache::builder().memory(256 << 20).on_unwritten(heard).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    // So many bytes that most are dirty when the last handle is dropped.
+    let bytes = vec![3; 40 << 20];
+    file.write_at(&bytes, 0).unwrap();
+    {
+        let path = place.path().join("held");
+        let mut open = pin!(cache.open_async(path, OpenOptions::new().read(true).write(true)));
+        // On its thread, it waits until the other cache gives the file back.
+        assert!(matches!(open.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        refuse_threads();
+    }
+    drop((file, cache));
+    drop((held, others));
+    let began = Instant::now();
+    while std::fs::read(place.path().join("file")).unwrap() != bytes && told.try_recv().is_err() {
+        assert!(began.elapsed() < PATIENCE, "the bytes are neither written nor reported");
+        std::thread::yield_now();
+    }
+}

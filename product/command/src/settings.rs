@@ -1,0 +1,334 @@
+//! The settings of `serve`, each declared once.
+//!
+//! Clap makes the flag, its help and its completion from a declaration. The same name in the environment and in the
+//! configuration file follows from it: `--lock-memory` is `AFFLUX_LOCK_MEMORY` and `lock_memory`.
+//!
+//! Owns: names, defaults, possible values, help; reading a value.
+//! Does not own: the sources and their order (`configuration`); knobs, which the engine's tables declare.
+//! Invariants: each source's values are read by the same parser. An error names the source, the value and the possible
+//! values.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use afflux_budget::OWN_POLICY;
+use afflux_engine::Readahead;
+use afflux_engine::eviction::EvictionKind;
+use afflux_engine::policy::EQUAL_PARTS_POLICY;
+use afflux_linux::{HostMemory, IoChoice};
+use afflux_nfs::{Network, Squash};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Id, ValueEnum};
+use tracing::level_filters::LevelFilter;
+
+use crate::cache_size;
+use crate::log;
+use afflux_report::failure::{Failure, Outcome};
+
+/// Headings of `afflux serve --help`.
+const CACHE: &str = "Cache and disks";
+const CALLERS: &str = "Callers and their rights";
+const NAMES: &str = "Names and state";
+pub(crate) const WATCHING: &str = "Watching it";
+
+/// The default address of the server.
+const LISTEN: &str = "127.0.0.1:2049";
+
+/// The names of a value that is on or off.
+const ON_OR_OFF: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+/// How disks are driven, by name.
+const IO: [(&str, IoChoice); 3] =
+    [("auto", IoChoice::Auto), ("uring", IoChoice::Uring), ("syscalls", IoChoice::Syscalls)];
+
+/// The callers that become the anonymous user, by name.
+const SQUASH: [(&str, Squash); 3] = [("root", Squash::Root), ("all", Squash::All), ("none", Squash::None)];
+
+/// The settings that `serve` runs with.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Settings {
+    /// Where to listen; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = LISTEN, value_parser = |text: &str| address(text, LISTEN))]
+    pub(crate) listen: SocketAddr,
+    /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
+    #[arg(long, value_name = "SIZE", help_heading = CACHE, value_parser = cache_bytes)]
+    pub(crate) cache: Option<u64>,
+    /// How writers are throttled
+    #[arg(long, value_name = "NAME", help_heading = CACHE, default_value = OWN_POLICY)]
+    pub(crate) policy: Policy,
+    /// Readahead policy
+    ///
+    /// afflux goes by the cost of each device's reads, linux does as Linux 6.1.
+    #[arg(long, value_name = "NAME", help_heading = CACHE)]
+    #[arg(default_value = Readahead::default().name(), value_parser = one_of(Readahead::ALL.iter().map(|it| (it.name(), *it))))]
+    pub(crate) readahead: Readahead,
+    /// Eviction policy
+    #[arg(long, value_name = "NAME", help_heading = CACHE)]
+    #[arg(default_value = EvictionKind::default().name(), value_parser = one_of(EvictionKind::ALL.map(|it| (it.name(), it))))]
+    pub(crate) eviction: EvictionKind,
+    /// How disks are read and written
+    ///
+    /// auto uses io_uring where the host has it.
+    #[arg(long, value_name = "HOW", help_heading = CACHE, default_value = "auto", value_parser = one_of(IO))]
+    pub(crate) io: IoChoice,
+    /// Put memory behind the whole cache after the start
+    #[arg(long, value_name = "ON|OFF", help_heading = CACHE)]
+    #[arg(action = ArgAction::Set, default_value = "on", value_parser = one_of(ON_OR_OFF), hide_possible_values = true)]
+    pub(crate) prefault: bool,
+    /// Lock the server's memory, so that its own host can mount it
+    #[arg(long, value_name = "HOW", help_heading = CACHE, default_value = "auto")]
+    pub(crate) lock_memory: LockMemory,
+    #[command(flatten)]
+    pub(crate) at_once: AtOnce,
+    /// Refuse handles of files that were moved out of the directories
+    ///
+    /// Those of directories moved out are always refused. Objects are then found by name, which takes a walk after a
+    /// restart.
+    #[arg(long, help_heading = NAMES)]
+    pub(crate) subtree_check: bool,
+    /// Serve a directory even if another server serves it, or a part of it
+    ///
+    /// A file loses bytes if clients of both servers write to it.
+    #[arg(long, help_heading = NAMES)]
+    pub(crate) shared: bool,
+    /// Directory for state that outlives the server [default: ~/.local/state/afflux]
+    ///
+    /// It has the disks' measured speeds and the key of clients' handles. The default is $XDG_STATE_HOME/afflux if that
+    /// is set, and /var/lib/afflux for root.
+    #[arg(long, value_name = "DIR", help_heading = NAMES)]
+    pub(crate) state: Option<PathBuf>,
+    /// Control socket for stat, top, set and others [default: a path that these commands know]
+    #[arg(long, value_name = "PATH", help_heading = WATCHING)]
+    pub(crate) control: Option<PathBuf>,
+    /// Serve figures for Prometheus at http://ADDR:PORT/metrics
+    ///
+    /// To anyone who can connect; port 0 picks a free one.
+    #[arg(long, value_name = "ADDR:PORT", help_heading = WATCHING, value_parser = metrics_address)]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// Level of the log
+    ///
+    /// Under systemd with the journal's priorities.
+    #[arg(long, value_name = "LEVEL", help_heading = WATCHING, default_value = "info", value_parser = one_of(log::LEVELS))]
+    pub(crate) log: LevelFilter,
+    /// Directories to serve [default: `directories` of the configuration file]
+    // The last one: the words after it are no flags.
+    #[arg(value_name = "DIR")]
+    pub(crate) directories: Vec<PathBuf>,
+}
+
+/// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AtOnce {
+    /// Answer other machines with these addresses; may be given several times
+    ///
+    /// With =ro behind an address, for reading only.
+    #[arg(long, value_name = "ADDR[/BITS][=ro]", help_heading = CALLERS, value_delimiter = ',')]
+    pub(crate) allow: Vec<Network>,
+    /// Which callers become the anonymous user
+    ///
+    /// root is root of other machines; all is every caller, including this machine's users.
+    #[arg(long, value_name = "WHO", help_heading = CALLERS, default_value = "root", value_parser = one_of(SQUASH))]
+    pub(crate) squash: Squash,
+    /// User and group of the anonymous user
+    #[arg(long, value_name = "UID:GID", help_heading = CALLERS, default_value = "65534:65534", value_parser = anonymous)]
+    pub(crate) anon: (u32, u32),
+    /// Answer other machines also from ports above 1023
+    ///
+    /// Every program there may use such a port: any user of an allowed machine can then call as any other.
+    #[arg(long, help_heading = CALLERS)]
+    pub(crate) any_port: bool,
+    /// Refuse every change
+    #[arg(long, help_heading = CALLERS)]
+    pub(crate) read_only: bool,
+    /// Answer changes of names before they are durable: for many small files
+    ///
+    /// Changes of attributes, too, as `async` does in other servers' exports. A crash of this host may lose the last
+    /// changes, although the server had answered the clients.
+    #[arg(long, help_heading = NAMES)]
+    pub(crate) async_metadata: bool,
+}
+
+/// How writers are throttled and dirty data is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Policy {
+    /// By the time that each device needs for its data
+    #[value(name = OWN_POLICY)]
+    Budget,
+    /// By shares of the dirty limit in bytes
+    #[value(name = EQUAL_PARTS_POLICY)]
+    EqualParts,
+}
+
+/// Whether memory is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum LockMemory {
+    /// Lock it if the server listens on loopback and has the right
+    Auto,
+    /// Lock it, or fail
+    On,
+    /// Do not lock it
+    Off,
+}
+
+/// A value as text, or several, with their source.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Given {
+    pub(crate) origin: String,
+    pub(crate) texts: Vec<OsString>,
+}
+
+/// The flags of [`Settings`] on a command line. It keeps their text, since a value of another source may stand where a
+/// flag is absent.
+#[derive(Clone, Debug)]
+pub(crate) struct Flags(ArgMatches);
+
+impl Flags {
+    /// The values that the user gave, by setting.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (Id, Given)> {
+        let source = |arg: &Arg| self.0.value_source(arg.get_id().as_str());
+        let typed = all().into_iter().filter(move |arg| source(arg) == Some(ValueSource::CommandLine));
+        typed.map(|arg| {
+            let raw = self.0.get_raw(arg.get_id().as_str()).into_iter().flatten().map(OsString::from);
+            let texts = if is_switch(&arg) { vec!["on".into()] } else { raw.collect() };
+            let origin = arg.get_long().map_or_else(|| "DIR".to_owned(), |long| format!("--{long}"));
+            (arg.get_id().clone(), Given { origin, texts })
+        })
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        Settings::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Settings::augment_args_for_update(command)
+    }
+}
+
+/// The declarations of all settings.
+pub(crate) fn all() -> Vec<Arg> {
+    arguments::<Settings>()
+}
+
+/// Whether a reload changes the setting at once.
+pub(crate) fn acts_at_once(setting: &Id) -> bool {
+    arguments::<AtOnce>().iter().any(|arg| arg.get_id() == setting)
+}
+
+fn arguments<A: Args>() -> Vec<Arg> {
+    A::augment_args(Command::new("")).get_arguments().cloned().collect()
+}
+
+/// Whether the flag takes no value.
+fn is_switch(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
+}
+
+/// Whether the value may be `on` or `off`: the file may also say `true` or `false`.
+pub(crate) fn is_on_or_off(arg: &Arg) -> bool {
+    is_switch(arg) || arg.get_possible_values().iter().any(|value| value.get_name() == "on")
+}
+
+/// Whether there may be several values.
+pub(crate) fn is_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append)
+}
+
+/// Reads all values. An error names the value's source.
+pub(crate) fn read(values: &BTreeMap<Id, Given>) -> Outcome<Settings> {
+    let command = Settings::augment_args(Command::new("").no_binary_name(true).disable_help_flag(true));
+    let mut all_words = Vec::new();
+    for arg in command.get_arguments() {
+        let Some(given) = values.get(arg.get_id()) else { continue };
+        let words = words(arg, given)?;
+        command.clone().try_get_matches_from(&words).map_err(|error| wrong(error, &given.origin))?;
+        all_words.extend(words);
+    }
+    let matches = command.try_get_matches_from(all_words);
+    matches.and_then(|matches| Settings::from_arg_matches(&matches)).map_err(|error| wrong(error, "serve"))
+}
+
+/// The words of a command line with this value.
+fn words(arg: &Arg, given: &Given) -> Outcome<Vec<OsString>> {
+    let Some(long) = arg.get_long() else {
+        return Ok([OsString::from("--")].into_iter().chain(given.texts.iter().cloned()).collect());
+    };
+    let word = |text: &OsString| {
+        let mut word = OsString::from(format!("--{long}="));
+        word.push(text);
+        word
+    };
+    if !is_switch(arg) {
+        return Ok(given.texts.iter().map(word).collect());
+    }
+    match given.texts.iter().map(|text| text.to_string_lossy()).collect::<String>().as_str() {
+        "on" => Ok(vec![format!("--{long}").into()]),
+        "off" => Ok(Vec::new()),
+        text => Err(Failure::wrong_use(format!("{}: '{text}' is neither on nor off", given.origin))),
+    }
+}
+
+/// Clap's error, about the source in place of the flag.
+fn wrong(mut error: clap::Error, origin: &str) -> Failure {
+    error.insert(ContextKind::InvalidArg, ContextValue::String(origin.to_owned()));
+    let text = error.render().to_string();
+    Failure::wrong_use(text.trim_start_matches("error: ").trim_end())
+}
+
+/// Reads one of these names. Completions offer them, and help lists them.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    values: impl IntoIterator<Item = (&'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let values: Vec<_> = values.into_iter().collect();
+    let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
+    PossibleValuesParser::new(names).try_map(move |text| {
+        let found = values.iter().find(|(name, _)| *name == text);
+        found.map(|(_, value)| value.clone()).ok_or("there is no such name")
+    })
+}
+
+/// Reads an address and port. The error shows `example`.
+fn address(text: &str, example: &str) -> Result<SocketAddr, String> {
+    let wrong = || format!("not an address and a port (0 to 65535; 0 picks a free one), such as {example}");
+    text.parse().or_else(|_| {
+        let host = text.strip_prefix("localhost:").ok_or_else(wrong)?;
+        ("localhost", host.parse().map_err(|_| wrong())?)
+            .to_socket_addrs()
+            .ok()
+            .and_then(|mut found| found.next())
+            .ok_or_else(wrong)
+    })
+}
+
+/// Reads an address for figures.
+pub(crate) fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    address(text, "127.0.0.1:9464")
+}
+
+fn cache_bytes(text: &str) -> Result<u64, String> {
+    cache_size::bytes(HostMemory::measured(), text)
+}
+
+/// Reads the numbers of a user and a group.
+fn anonymous(text: &str) -> Result<(u32, u32), &'static str> {
+    // The highest number belongs to no user: hosts take it for 'no change'.
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < u32::MAX);
+    let pair = text.split_once(':').and_then(|(user, group)| Some((number(user)?, number(group)?)));
+    pair.ok_or("not a user's and a group's number (0 to 4294967294), such as 65534:65534")
+}

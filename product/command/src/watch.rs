@@ -1,0 +1,51 @@
+//! Showing a text once, or again and again.
+//!
+//! Owns: the loop of every `--watch`, replacing the earlier text on a terminal, the end with the reader.
+//! Does not own: the texts.
+//! Invariants: nothing is redrawn unless standard output is a terminal. A reader that is gone (`stat --watch | head`)
+//! ends the loop without an error. No text controls the terminal.
+
+use std::io::{IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
+
+use afflux_report::failure::Outcome;
+use afflux_report::output;
+
+/// Between two texts, for a command that asks at once.
+pub(crate) const EVERY: Duration = Duration::from_secs(1);
+
+/// How a text is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch {
+    /// Whether it is shown until Ctrl-C, and not once.
+    pub(crate) again: bool,
+    /// Whether it takes the place of the earlier one on a terminal.
+    pub(crate) redraws: bool,
+    /// Pause between two texts; zero if making one takes its time.
+    pub(crate) pause: Duration,
+}
+
+impl Watch {
+    /// Shows each text that `text` makes.
+    pub(crate) fn show(self, mut text: impl FnMut() -> Outcome<String>) -> Outcome {
+        let redraws = self.redraws && std::io::stdout().is_terminal();
+        let mut drawn = 0;
+        loop {
+            let text = text()?;
+            let erase = if redraws && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+            if !print(&erase, &text) || !self.again {
+                return Ok(());
+            }
+            drawn = text.lines().count();
+            thread::sleep(self.pause);
+        }
+    }
+}
+
+/// Prints a text after a control sequence for the terminal. False once the reader is gone.
+pub(crate) fn print(erase: &str, text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    let whole = format!("{erase}{}", output::harmless(text, &output::PAINTS));
+    stdout.write_all(whole.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}

@@ -1,0 +1,49 @@
+//! Rules that a test may break, to see that its checks notice.
+//!
+//! Owns: the list of these rules.
+//! Does not own: the rules, which stand at their places.
+//! Invariants: outside this crate's tests no rule is broken.
+
+/// A rule whose breach the checks must notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// A COMMIT is answered after its batch is durable.
+    AnswerAfterDurable,
+    /// A batch names a segment after its PUT was answered.
+    NameAfterPut,
+    /// A dead segment is kept for checkpoints that may need it.
+    DeleteAfterCheckpoints,
+    /// A sweep keeps segments of later epochs.
+    SweepEarlierEpochs,
+    /// A segment is alive while an extent in memory waits to be named in it.
+    WaitingIsAlive,
+    /// The waiting extents are read before the scan of live bytes.
+    WaitingBeforeScan,
+    /// A writer answers only if it was not fenced a short time ago.
+    AnswerUnfenced,
+    /// An opening waits until no older writer answers.
+    SuccessorWaits,
+    /// An opening that follows no clean end draws a new verifier.
+    NewVerifier,
+    /// A clean end writes all data first.
+    DrainBeforeClean,
+}
+
+/// The rule that a test breaks.
+#[derive(Debug, Default)]
+pub(crate) struct Broken {
+    #[cfg(test)]
+    pub(crate) rule: Option<Rule>,
+}
+
+impl Broken {
+    #[cfg(test)]
+    pub(crate) fn is(&self, rule: Rule) -> bool {
+        self.rule == Some(rule)
+    }
+
+    #[cfg(not(test))]
+    pub(crate) fn is(&self, _: Rule) -> bool {
+        false
+    }
+}

@@ -1,0 +1,45 @@
+//! Errors of a volume's operations.
+//!
+//! Owns: their kinds.
+//! Does not own: outcomes that a later try changes; an operation waits for these.
+//! Invariants: an error never means that acknowledged data was dropped.
+
+use crate::format::error::FormatError;
+use crate::format::segment_id::SegmentId;
+use crate::seams::RecordsError;
+
+/// Why an operation failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectVolumeError {
+    /// Another writer took the volume over, or the database closed.
+    #[error(transparent)]
+    Records(#[from] RecordsError),
+    /// Stored bytes are malformed.
+    #[error("the volume is damaged: {0}")]
+    Damaged(#[from] FormatError),
+    /// A live record names a segment that is not in the store.
+    #[error("the volume is damaged: {} is missing", .0.name())]
+    Missing(SegmentId),
+    /// The store refused a request for good.
+    #[error("the store refused: {0}")]
+    Refused(String),
+    /// The store has a segment of this epoch that this writer never sent: another writer has the same epoch.
+    #[error("{} is in the store before this writer sent it", .0.name())]
+    NotOurs(SegmentId),
+    /// An argument is out of its range.
+    #[error("{field} is {value} instead of {least} to {most}")]
+    Invalid {
+        /// The argument.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The smallest permitted value.
+        least: u64,
+        /// The largest permitted value.
+        most: u64,
+    },
+    /// The volume was closed.
+    #[error("the volume is closed")]
+    Closed,
+}

@@ -1,0 +1,82 @@
+//! Errors in stored bytes.
+//!
+//! Owns: the kinds of malformed input.
+//! Does not own: errors of the store.
+//! Invariants: an error names the field, the value and the permitted values.
+
+/// Stored bytes that no version of this format writes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// An object in the folder of segments has another name.
+    #[error("{name:?} is no name of a segment: data/NN/EEEEEE-NNNNNNNNNN in hex, NN being the number's last byte")]
+    Name {
+        /// The object's name.
+        name: String,
+    },
+    /// A length is wrong.
+    #[error("{field} has {found} bytes instead of {least} to {most}")]
+    Length {
+        /// The malformed part.
+        field: &'static str,
+        /// Its length.
+        found: usize,
+        /// The smallest permitted length.
+        least: usize,
+        /// The largest permitted length.
+        most: usize,
+    },
+    /// A number is out of its range.
+    #[error("{field} is {value} instead of {least} to {most}")]
+    Range {
+        /// The malformed part.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The smallest permitted value.
+        least: u64,
+        /// The largest permitted value.
+        most: u64,
+    },
+    /// The first bytes are not the format's.
+    #[error("{field} begins with {found:02x?} instead of {expected:02x?}")]
+    Magic {
+        /// The malformed part.
+        field: &'static str,
+        /// Its first bytes.
+        found: [u8; 8],
+        /// The format's.
+        expected: [u8; 8],
+    },
+    /// Bytes do not match their checksum.
+    #[error("{field} at {offset} has the checksum {stored:08x}, its bytes have {computed:08x}")]
+    Checksum {
+        /// The damaged part.
+        field: &'static str,
+        /// Its place in the object.
+        offset: u64,
+        /// The checksum that is stored.
+        stored: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// A feature of a newer version is in use.
+    #[error("the volume uses the features {found:#x}; this version knows {known:#x}")]
+    Features {
+        /// The features in use.
+        found: u64,
+        /// The known ones.
+        known: u64,
+    },
+}
+
+/// Checks that a number is in its range.
+pub(crate) fn in_range(field: &'static str, value: u64, least: u64, most: u64) -> Result<u64, FormatError> {
+    if (least..=most).contains(&value) { Ok(value) } else { Err(FormatError::Range { field, value, least, most }) }
+}
+
+/// Checks that a part has exactly `expected` bytes.
+pub(crate) fn exactly(field: &'static str, bytes: &[u8], expected: usize) -> Result<(), FormatError> {
+    let found = bytes.len();
+    if found == expected { Ok(()) } else { Err(FormatError::Length { field, found, least: expected, most: expected }) }
+}

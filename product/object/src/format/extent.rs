@@ -1,0 +1,115 @@
+//! The record of an extent.
+//!
+//! Owns: its key and value, cuts of it.
+//! Does not own: the map of a file (`extents`).
+//! Invariants: a cut changes neither the segment nor the run, so checksums of lines stay checkable. An extent lies
+//! within its run.
+
+use bytes::Bytes;
+
+use super::error::{FormatError, exactly, in_range};
+use super::fields::Fields;
+use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
+
+const IN_SEGMENT: u8 = 1;
+const INLINE: u8 = 2;
+const IN_SEGMENT_BYTES: usize = 33;
+const INLINE_HEAD_BYTES: usize = 9;
+const KEY_BYTES: usize = 17;
+
+/// A part of a run in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) segment: SegmentId,
+    /// The place of the run's first line.
+    pub(crate) offset: u32,
+    /// Bytes of the run before the extent.
+    pub(crate) skipped: u32,
+    /// Bytes of the whole run. The length of its last line follows from it.
+    pub(crate) run: u32,
+}
+
+/// The bytes of an extent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Segment(Place),
+    Inline(Bytes),
+}
+
+/// Bytes of a file that are stored together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) source: Source,
+}
+
+impl Extent {
+    /// The part between `start` and `end`, which lie in the extent.
+    pub(crate) fn part(&self, start: u64, end: u64) -> Self {
+        debug_assert!(self.start <= start && start < end && end <= self.end);
+        // An extent is no longer than a run.
+        let skip = (start - self.start) as u32;
+        let source = match &self.source {
+            Source::Segment(place) => Source::Segment(Place { skipped: place.skipped + skip, ..*place }),
+            Source::Inline(bytes) => Source::Inline(bytes.slice(skip as usize..(end - self.start) as usize)),
+        };
+        Self { start, end, source }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end - self.start
+    }
+
+    pub(crate) fn key(ino: u64, end: u64) -> Vec<u8> {
+        let mut key = vec![b'x'];
+        key.extend_from_slice(&ino.to_be_bytes());
+        key.extend_from_slice(&end.to_be_bytes());
+        key
+    }
+
+    pub(crate) fn value(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(IN_SEGMENT_BYTES);
+        value.push(if matches!(self.source, Source::Segment(_)) { IN_SEGMENT } else { INLINE });
+        value.extend_from_slice(&self.start.to_be_bytes());
+        match &self.source {
+            Source::Segment(place) => {
+                value.extend_from_slice(&place.segment.epoch.to_be_bytes());
+                value.extend_from_slice(&place.segment.number.to_be_bytes());
+                value.extend_from_slice(&place.offset.to_be_bytes());
+                value.extend_from_slice(&place.skipped.to_be_bytes());
+                value.extend_from_slice(&place.run.to_be_bytes());
+            }
+            Source::Inline(bytes) => value.extend_from_slice(bytes),
+        }
+        value
+    }
+
+    /// The file and the extent of a record.
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Result<(u64, Self), FormatError> {
+        exactly("the key of an extent", key, KEY_BYTES)?;
+        let mut fields = Fields(&key[1..]);
+        let (ino, end) = (fields.u64(), fields.u64());
+        in_range("the end of an extent", end, 1, i64::MAX as u64)?;
+        if value.len() < INLINE_HEAD_BYTES {
+            let most = INLINE_HEAD_BYTES + SEGMENT_BYTES_MAX as usize;
+            return Err(FormatError::Length { field: "an extent", found: value.len(), least: INLINE_HEAD_BYTES, most });
+        }
+        let mut fields = Fields(value);
+        let (kind, start) = (fields.u8(), fields.u64());
+        in_range("the kind of an extent", u64::from(kind), u64::from(IN_SEGMENT), u64::from(INLINE))?;
+        in_range("the start of an extent", start, end.saturating_sub(u64::from(SEGMENT_BYTES_MAX)), end - 1)?;
+        if kind == INLINE {
+            exactly("inline bytes", fields.rest(), (end - start) as usize)?;
+            let source = Source::Inline(Bytes::copy_from_slice(fields.rest()));
+            return Ok((ino, Self { start, end, source }));
+        }
+        exactly("an extent in a segment", value, IN_SEGMENT_BYTES)?;
+        let segment = SegmentId::new(fields.u32(), fields.u64())?;
+        let (offset, skipped, run) = (fields.u32(), fields.u32(), fields.u32());
+        in_range("the length of a run", u64::from(run), 1, u64::from(SEGMENT_BYTES_MAX))?;
+        in_range("the skipped bytes of a run", u64::from(skipped), 0, u64::from(run) - 1)?;
+        in_range("the end of an extent in its run", u64::from(skipped) + end - start, 1, u64::from(run))?;
+        Ok((ino, Self { start, end, source: Source::Segment(Place { segment, offset, skipped, run }) }))
+    }
+}

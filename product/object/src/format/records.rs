@@ -1,0 +1,122 @@
+//! Records of the volume and of its segments.
+//!
+//! Owns: the header `V`, the lineage `L`, live bytes `s`, dead segments `z`.
+//! Does not own: extents (`extent`), names and attributes.
+//! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
+
+use super::error::{FormatError, exactly, in_range};
+use super::fields::Fields;
+use super::segment_id::SegmentId;
+
+/// The format that this version writes.
+pub const VOLUME_FORMAT: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"AFXVOLUM";
+const FEATURES_KNOWN: u64 = 0;
+const HEADER_BYTES: usize = 96;
+const LINEAGE_BYTES: usize = 9;
+const SEGMENT_KEY_BYTES: usize = 13;
+
+/// Record `V`: the volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeHeader {
+    /// The volume's identity.
+    pub id: [u8; 16],
+    /// The key of the handles.
+    pub handle_key: [u8; 16],
+}
+
+impl VolumeHeader {
+    pub(crate) const KEY: &'static [u8] = b"V";
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut value = MAGIC.to_vec();
+        value.extend_from_slice(&VOLUME_FORMAT.to_be_bytes());
+        value.extend_from_slice(&FEATURES_KNOWN.to_be_bytes());
+        value.extend_from_slice(&self.id);
+        value.extend_from_slice(&self.handle_key);
+        value.resize(HEADER_BYTES, 0);
+        value
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+        exactly("the header of a volume", value, HEADER_BYTES)?;
+        let mut fields = Fields(value);
+        let found = fields.take::<8>();
+        if found != MAGIC {
+            return Err(FormatError::Magic { field: "the header of a volume", found, expected: MAGIC });
+        }
+        in_range("the format of a volume", u64::from(fields.u32()), 1, u64::from(VOLUME_FORMAT))?;
+        let features = fields.u64();
+        if features & !FEATURES_KNOWN != 0 {
+            return Err(FormatError::Features { found: features, known: FEATURES_KNOWN });
+        }
+        Ok(Self { id: fields.take(), handle_key: fields.take() })
+    }
+}
+
+/// Record `L`: the write verifier, and the manner in which the last writer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    /// Changes at each opening that follows no clean end.
+    pub verifier: u64,
+    /// The last writer wrote all it had, and ended.
+    pub is_clean: bool,
+}
+
+impl Lineage {
+    pub(crate) const KEY: &'static [u8] = b"L";
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let mut value = self.verifier.to_be_bytes().to_vec();
+        value.push(u8::from(self.is_clean));
+        value
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+        exactly("the lineage", value, LINEAGE_BYTES)?;
+        let mut fields = Fields(value);
+        let verifier = fields.u64();
+        let is_clean = in_range("the state of the lineage", u64::from(fields.u8()), 0, 1)? == 1;
+        Ok(Self { verifier, is_clean })
+    }
+}
+
+/// The records of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentRecord {
+    /// `s`: its live bytes.
+    Live,
+    /// `z`: it is dead; the newest manifest then.
+    Dead,
+}
+
+impl SegmentRecord {
+    fn kind(self) -> u8 {
+        match self {
+            Self::Live => b's',
+            Self::Dead => b'z',
+        }
+    }
+
+    /// All keys of this kind.
+    pub(crate) fn keys(self) -> (Vec<u8>, Vec<u8>) {
+        (vec![self.kind()], vec![self.kind() + 1])
+    }
+
+    pub(crate) fn key(self, segment: SegmentId) -> Vec<u8> {
+        let mut key = vec![self.kind()];
+        key.extend_from_slice(&segment.epoch.to_be_bytes());
+        key.extend_from_slice(&segment.number.to_be_bytes());
+        key
+    }
+
+    pub(crate) fn decode(self, key: &[u8], value: &[u8]) -> Result<(SegmentId, u64), FormatError> {
+        exactly("the key of a segment", key, SEGMENT_KEY_BYTES)?;
+        in_range("the kind of a segment's record", u64::from(key[0]), self.kind().into(), self.kind().into())?;
+        let mut fields = Fields(&key[1..]);
+        let segment = SegmentId::new(fields.u32(), fields.u64())?;
+        exactly("the record of a segment", value, 8)?;
+        Ok((segment, in_range("the record of a segment", Fields(value).u64(), 0, i64::MAX as u64)?))
+    }
+}

@@ -1,0 +1,177 @@
+//! The bytes of a segment: lines, directory, footer.
+//!
+//! A run is the bytes of one extent as they were written. It is stored as lines of 65,536 bytes, the last one shorter.
+//! The checksum of a line covers its place, so a line of another place does not pass.
+//!
+//! Owns: the encoding of runs, the check of lines that were fetched, the directory.
+//! Does not own: the extents that still use a run (`extent`).
+//! Invariants: a segment holds at most [`SEGMENT_BYTES_MAX`] bytes of runs. Each byte of the object is under a checksum.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+use super::error::{FormatError, exactly, in_range};
+use super::extent::Place;
+use super::fields::Fields;
+use super::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
+
+/// Bytes of a whole line, without its checksum.
+pub const LINE_BYTES: u32 = 65_536;
+/// Bytes of the footer.
+pub const FOOTER_BYTES: usize = 64;
+/// Bytes of an entry of the directory.
+pub const DIRECTORY_ENTRY_BYTES: usize = 24;
+
+const CHECKSUM_BYTES: u32 = 4;
+const MAGIC: [u8; 8] = *b"AFXSEG01";
+/// Zeros in the footer, for later versions.
+const RESERVED_BYTES: usize = 32;
+
+/// One run, as the directory lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    /// The file that the run was written for.
+    pub ino: u64,
+    /// The place in the file.
+    pub start: u64,
+    /// Bytes of the run.
+    pub bytes: u32,
+    /// The place of the run's first line in the segment.
+    pub offset: u32,
+}
+
+/// Makes the bytes of a segment.
+#[derive(Debug)]
+pub struct SegmentWriter {
+    id: SegmentId,
+    image: BytesMut,
+    entries: Vec<DirectoryEntry>,
+    run_bytes: u64,
+}
+
+impl SegmentWriter {
+    /// A segment without runs.
+    pub fn new(id: SegmentId) -> Self {
+        Self { id, image: BytesMut::new(), entries: Vec::new(), run_bytes: 0 }
+    }
+
+    /// Appends a run. Returns the place of its first line.
+    ///
+    /// # Errors
+    /// If the run is empty, or the segment would be too long.
+    pub fn push(&mut self, ino: u64, start: u64, run: &[u8]) -> Result<u32, FormatError> {
+        let bytes = run.len() as u64;
+        let room = u64::from(SEGMENT_BYTES_MAX) - self.run_bytes;
+        in_range("the length of a run", bytes, 1, room)?;
+        self.run_bytes += bytes;
+        // All runs of a segment hold 8 MiB, and each byte adds at most one checksum.
+        let offset = self.image.len() as u32;
+        self.entries.push(DirectoryEntry { ino, start, bytes: bytes as u32, offset });
+        for line in run.chunks(LINE_BYTES as usize) {
+            let checksum = line_checksum(self.id, self.image.len() as u32, line);
+            self.image.extend_from_slice(line);
+            self.image.extend_from_slice(&checksum.to_be_bytes());
+        }
+        Ok(offset)
+    }
+
+    /// The object's bytes.
+    pub fn finish(mut self) -> Bytes {
+        let directory = self.image.len();
+        for entry in &self.entries {
+            self.image.extend_from_slice(&entry.ino.to_be_bytes());
+            self.image.extend_from_slice(&entry.start.to_be_bytes());
+            self.image.extend_from_slice(&entry.bytes.to_be_bytes());
+            self.image.extend_from_slice(&entry.offset.to_be_bytes());
+        }
+        self.image.extend_from_slice(&MAGIC);
+        self.image.extend_from_slice(&self.id.epoch.to_be_bytes());
+        self.image.extend_from_slice(&self.id.number.to_be_bytes());
+        self.image.extend_from_slice(&(directory as u32).to_be_bytes());
+        self.image.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
+        self.image.extend_from_slice(&[0; RESERVED_BYTES]);
+        let checksum = crc32c::crc32c(&self.image[directory..]);
+        self.image.extend_from_slice(&checksum.to_be_bytes());
+        self.image.freeze()
+    }
+}
+
+fn line_checksum(id: SegmentId, offset: u32, line: &[u8]) -> u32 {
+    let place = crc32c::crc32c(&id.epoch.to_be_bytes());
+    let place = crc32c::crc32c_append(place, &id.number.to_be_bytes());
+    let place = crc32c::crc32c_append(place, &offset.to_be_bytes());
+    crc32c::crc32c_append(place, line)
+}
+
+/// The runs of a segment, from the whole object.
+///
+/// # Errors
+/// If the object is not this segment, or its directory or footer is damaged.
+pub fn directory(id: SegmentId, object: &[u8]) -> Result<Vec<DirectoryEntry>, FormatError> {
+    let most = usize::MAX;
+    let short = || FormatError::Length { field: "a segment", found: object.len(), least: FOOTER_BYTES, most };
+    let footer = object.len().checked_sub(FOOTER_BYTES).ok_or_else(short)?;
+    let mut fields = Fields(&object[footer..]);
+    let found = fields.take::<8>();
+    if found != MAGIC {
+        return Err(FormatError::Magic { field: "the footer of a segment", found, expected: MAGIC });
+    }
+    let (epoch, number, start, entries) = (fields.u32(), fields.u64(), fields.u32(), fields.u32());
+    in_range("the epoch in a footer", u64::from(epoch), u64::from(id.epoch), u64::from(id.epoch))?;
+    in_range("the number in a footer", number, id.number, id.number)?;
+    in_range("the place of a directory", u64::from(start), 0, footer as u64)?;
+    let start = start as usize;
+    let expected = ((footer - start) / DIRECTORY_ENTRY_BYTES) as u64;
+    in_range("the entries of a directory", u64::from(entries), expected, expected)?;
+    exactly("a directory", &object[start..footer], entries as usize * DIRECTORY_ENTRY_BYTES)?;
+    let checked = object.len() - CHECKSUM_BYTES as usize;
+    let stored = Fields(&object[checked..]).u32();
+    let computed = crc32c::crc32c(&object[start..checked]);
+    if stored != computed {
+        return Err(FormatError::Checksum { field: "the directory", offset: start as u64, stored, computed });
+    }
+    object[start..footer].chunks_exact(DIRECTORY_ENTRY_BYTES).map(|entry| decode_entry(entry, start)).collect()
+}
+
+fn decode_entry(entry: &[u8], directory: usize) -> Result<DirectoryEntry, FormatError> {
+    let mut fields = Fields(entry);
+    let entry = DirectoryEntry { ino: fields.u64(), start: fields.u64(), bytes: fields.u32(), offset: fields.u32() };
+    in_range("the length of a run", u64::from(entry.bytes), 1, u64::from(SEGMENT_BYTES_MAX))?;
+    let end = u64::from(entry.offset) + stored_bytes(entry.bytes);
+    in_range("the end of a run", end, 1, directory as u64)?;
+    Ok(entry)
+}
+
+/// Bytes of a run with its checksums.
+fn stored_bytes(run: u32) -> u64 {
+    u64::from(run) + u64::from(run.div_ceil(LINE_BYTES)) * u64::from(CHECKSUM_BYTES)
+}
+
+/// The part of the object that holds all lines with bytes `skipped..skipped + bytes` of a run.
+pub(crate) fn lines(place: &Place, bytes: u32) -> Range<u64> {
+    let whole = u64::from(LINE_BYTES + CHECKSUM_BYTES);
+    let first = u64::from(place.skipped / LINE_BYTES);
+    let end = u64::from((place.skipped + bytes).div_ceil(LINE_BYTES)) * whole;
+    let offset = u64::from(place.offset);
+    offset + first * whole..offset + end.min(stored_bytes(place.run))
+}
+
+/// Checks the lines that were fetched from `lines(place, bytes)`, and returns the extent's bytes.
+pub(crate) fn check_lines(place: &Place, bytes: u32, fetched: &[u8]) -> Result<Vec<u8>, FormatError> {
+    let span = lines(place, bytes);
+    exactly("the lines of a run", fetched, (span.end - span.start) as usize)?;
+    let whole = (LINE_BYTES + CHECKSUM_BYTES) as usize;
+    let mut payload = Vec::with_capacity(fetched.len());
+    for (index, line) in fetched.chunks(whole).enumerate() {
+        let offset = span.start + (index * whole) as u64;
+        let (line, stored) = line.split_at(line.len() - CHECKSUM_BYTES as usize);
+        let (stored, computed) = (Fields(stored).u32(), line_checksum(place.segment, offset as u32, line));
+        if stored != computed {
+            return Err(FormatError::Checksum { field: "a line", offset, stored, computed });
+        }
+        payload.extend_from_slice(line);
+    }
+    let from = (place.skipped % LINE_BYTES) as usize;
+    Ok(payload[from..from + bytes as usize].to_vec())
+}

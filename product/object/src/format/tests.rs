@@ -1,0 +1,129 @@
+//! Tests of the formats: what is written is read, and other bytes are refused.
+
+use super::error::FormatError;
+use super::extent::{Extent, Place, Source};
+use super::records::{Lineage, SegmentRecord, VOLUME_FORMAT, VolumeHeader};
+use super::segment::{DIRECTORY_ENTRY_BYTES, FOOTER_BYTES, LINE_BYTES, SegmentWriter, check_lines, directory, lines};
+use super::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
+
+fn id() -> SegmentId {
+    SegmentId::new(7, 300).unwrap()
+}
+
+fn run(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn names_are_read_as_written() {
+    assert_eq!(id().name(), "data/2c/000007-000000012c");
+    for segment in [id(), SegmentId::new(EPOCH_MAX, SEGMENT_NUMBER_MAX).unwrap()] {
+        assert_eq!(SegmentId::parse(&segment.name()), Ok(segment));
+    }
+    for name in
+        ["", "data/2d/000007-000000012c", "data/2c/7-12c", "data/2C/000007-000000012C", "x/2c/000007-000000012c"]
+    {
+        assert_eq!(SegmentId::parse(name), Err(FormatError::Name { name: name.to_owned() }));
+    }
+    let zero = SegmentId::parse("data/2c/000000-000000012c").unwrap_err();
+    assert_eq!(zero.to_string(), "the epoch of a segment is 0 instead of 1 to 16777215");
+    assert!(SegmentId::new(EPOCH_MAX + 1, 0).is_err());
+    assert!(SegmentId::new(1, SEGMENT_NUMBER_MAX + 1).is_err());
+}
+
+#[test]
+fn parts_of_runs_are_read_as_written() {
+    let mut writer = SegmentWriter::new(id());
+    writer.push(1, 0, &run(100)).unwrap();
+    let long = run(2 * LINE_BYTES + 10);
+    let offset = writer.push(2, 4096, &long).unwrap();
+    let object = writer.finish();
+    for (skipped, bytes) in
+        [(0, 1), (0, 2 * LINE_BYTES + 10), (LINE_BYTES - 1, 2), (LINE_BYTES, 5), (2 * LINE_BYTES, 10)]
+    {
+        let place = Place { segment: id(), offset, skipped, run: long.len() as u32 };
+        let span = lines(&place, bytes);
+        let fetched = &object[span.start as usize..span.end as usize];
+        let expected = &long[skipped as usize..(skipped + bytes) as usize];
+        assert_eq!(check_lines(&place, bytes, fetched).unwrap(), expected);
+        assert!(check_lines(&place, bytes, &fetched[1..]).is_err());
+    }
+    let entries = directory(id(), &object).unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!((entries[1].ino, entries[1].start, entries[1].bytes), (2, 4096, long.len() as u32));
+}
+
+#[test]
+fn each_damaged_byte_is_noticed() {
+    let mut writer = SegmentWriter::new(id());
+    writer.push(1, 0, &run(100)).unwrap();
+    let object = writer.finish();
+    assert_eq!(object.len(), 104 + DIRECTORY_ENTRY_BYTES + FOOTER_BYTES);
+    let place = Place { segment: id(), offset: 0, skipped: 0, run: 100 };
+    for at in 0..object.len() {
+        let mut damaged = object.to_vec();
+        damaged[at] ^= 1;
+        let is_line = check_lines(&place, 100, &damaged[..104]).is_ok();
+        assert_eq!(is_line, at >= 104, "byte {at}");
+        assert_eq!(directory(id(), &damaged).is_ok(), at < 104, "byte {at}");
+    }
+    let other = SegmentId { number: 301, ..id() };
+    assert!(check_lines(&Place { segment: other, ..place }, 100, &object[..104]).is_err());
+    assert!(directory(other, &object).is_err());
+    for length in 0..object.len() {
+        assert!(directory(id(), &object[..length]).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn a_segment_has_a_bound() {
+    let mut writer = SegmentWriter::new(id());
+    writer.push(1, 0, &run(SEGMENT_BYTES_MAX)).unwrap();
+    let error = writer.push(1, 0, &[1]).unwrap_err();
+    assert!(error.to_string().starts_with("the length of a run is 1 instead of 1 to 0"), "{error}");
+    assert!(SegmentWriter::new(id()).push(1, 0, &[]).is_err());
+}
+
+#[test]
+fn records_are_read_as_written() {
+    let place = Place { segment: id(), offset: 9, skipped: 3, run: 50 };
+    let in_segment = Extent { start: 10, end: 57, source: Source::Segment(place) };
+    let inline = Extent { start: 10, end: 13, source: Source::Inline(bytes::Bytes::from_static(b"abc")) };
+    assert_eq!(in_segment.value().len(), 33);
+    for extent in [in_segment, inline] {
+        let key = Extent::key(5, extent.end);
+        assert_eq!(Extent::decode(&key, &extent.value()), Ok((5, extent.clone())));
+        assert!(Extent::decode(&key, &extent.value()[..8]).is_err());
+        assert!(Extent::decode(&key[1..], &extent.value()).is_err());
+        assert!(Extent::decode(&Extent::key(5, extent.end + 1), &extent.value()).is_err());
+        assert!(Extent::decode(&Extent::key(5, 0), &extent.value()).is_err());
+    }
+    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] };
+    assert_eq!(VolumeHeader::decode(&header.encode()), Ok(header));
+    for is_clean in [false, true] {
+        let lineage = Lineage { verifier: 77, is_clean };
+        assert_eq!(Lineage::decode(&lineage.encode()), Ok(lineage));
+    }
+    let key = SegmentRecord::Live.key(id());
+    assert_eq!(SegmentRecord::Live.decode(&key, &9_u64.to_be_bytes()), Ok((id(), 9)));
+    assert!(SegmentRecord::Dead.decode(&key, &9_u64.to_be_bytes()).is_err());
+    assert!(SegmentRecord::Live.decode(&key, &(-1_i64).to_be_bytes()).is_err());
+}
+
+#[test]
+fn newer_volumes_are_refused_with_the_reason() {
+    let header = VolumeHeader { id: [3; 16], handle_key: [4; 16] }.encode();
+    let with = |at: usize, byte: u8| {
+        let mut header = header.clone();
+        header[at] = byte;
+        VolumeHeader::decode(&header).unwrap_err().to_string()
+    };
+    let newer = VOLUME_FORMAT as u8 + 1;
+    assert_eq!(with(11, newer), format!("the format of a volume is {newer} instead of 1 to {VOLUME_FORMAT}"));
+    assert_eq!(with(19, 4), "the volume uses the features 0x4; this version knows 0x0");
+    assert!(with(0, b'x').starts_with("the header of a volume begins with"));
+    assert_eq!(
+        VolumeHeader::decode(&header[1..]).unwrap_err().to_string(),
+        "the header of a volume has 95 bytes instead of 96 to 96"
+    );
+}

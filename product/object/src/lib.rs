@@ -1,0 +1,38 @@
+//! A volume in an object store: the part that decides.
+//!
+//! Bytes are kept in immutable segments, one object each. Records map each file to extents of segments. A store of
+//! records with one fenced writer holds them.
+//!
+//! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage.
+//! Does not own: the store (`Objects`), the database (`Records`), time (`Clock`), names and attributes, threads.
+//! Invariants: a batch names a segment only after the PUT of the segment was answered. A COMMIT is answered only after its
+//! batch is durable. No record of any living view names a deleted segment. After a successor's first answer, an older
+//! writer gives none.
+#![forbid(unsafe_code)]
+
+mod collect;
+mod commit;
+mod control;
+mod error;
+mod extents;
+mod format;
+mod open;
+mod read;
+mod retry;
+mod seams;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use error::ObjectVolumeError;
+pub use format::error::FormatError;
+pub use format::records::{Lineage, VOLUME_FORMAT, VolumeHeader};
+pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, LINE_BYTES};
+pub use format::segment::{SegmentWriter, directory};
+pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
+pub use open::{Fresh, ObjectVolume};
+pub use seams::{
+    Batch, Change, Checkpoint, Clock, Created, Durability, Key, Manifest, ObjectError, Objects, Record, Records,
+    RecordsError, Sequence, Value,
+};
+pub use state::Limits;

@@ -1,0 +1,147 @@
+//! The life of an open volume: opening, which is also taking over, and a clean end.
+//!
+//! Owns: the volume, its lineage, the times at which a writer may answer.
+//! Does not own: fencing itself, which is the opening of the records.
+//! Invariants: a writer answers only within [`ANSWER_NS`] after a time at which it was not fenced. A successor answers
+//! [`SUCCESSOR_NS`] after its fence, unless the last writer had ended. A verifier outlives only a clean end.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::control::{Broken, Rule};
+use crate::error::ObjectVolumeError;
+use crate::format::records::{Lineage, VolumeHeader};
+use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
+use crate::state::{Limits, State};
+
+const ANSWER_NS: u64 = 10_000_000_000;
+const SUCCESSOR_NS: u64 = 11_000_000_000;
+
+/// Random values for an opening.
+#[derive(Clone, Debug)]
+pub struct Fresh {
+    /// The header, if the volume is new.
+    pub header: VolumeHeader,
+    /// The verifier, if the last writer ended otherwise than cleanly.
+    pub verifier: u64,
+}
+
+/// A volume open for writing.
+#[derive(Debug)]
+pub struct ObjectVolume<O, R, C> {
+    pub(crate) objects: O,
+    pub(crate) records: R,
+    pub(crate) clock: C,
+    pub(crate) limits: Limits,
+    pub(crate) broken: Broken,
+    header: VolumeHeader,
+    verifier: u64,
+    state: Mutex<State>,
+}
+
+impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+    /// Opens a volume whose records were just opened, or makes a new one. Earlier writers are fenced already.
+    ///
+    /// # Errors
+    /// If a later writer took over, or the volume is damaged or of a newer format.
+    pub async fn open(
+        objects: O,
+        records: R,
+        clock: C,
+        limits: Limits,
+        fresh: Fresh,
+    ) -> Result<Self, ObjectVolumeError> {
+        Self::open_broken(objects, records, clock, limits, fresh, Broken::default()).await
+    }
+
+    /// Opens a volume that may break a rule, which only tests do.
+    pub(crate) async fn open_broken(
+        objects: O,
+        records: R,
+        clock: C,
+        limits: Limits,
+        fresh: Fresh,
+        broken: Broken,
+    ) -> Result<Self, ObjectVolumeError> {
+        let fenced_at_ns = clock.now_ns();
+        let header = get(&records, VolumeHeader::KEY).await?;
+        let lineage = get(&records, Lineage::KEY).await?;
+        let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
+        let kept = last.filter(|last| last.is_clean || broken.is(Rule::NewVerifier));
+        let verifier = kept.map_or(fresh.verifier, |last| last.verifier);
+        let lineage = Lineage { verifier, is_clean: false };
+        let mut batch = vec![Change::Put(Lineage::KEY.to_vec(), lineage.encode())];
+        let is_new = header.is_none();
+        let header = match header {
+            Some(value) => VolumeHeader::decode(&value)?,
+            None => {
+                batch.push(Change::Put(VolumeHeader::KEY.to_vec(), fresh.header.encode()));
+                fresh.header
+            }
+        };
+        records.durable(records.apply(batch)?).await?;
+        let had_ended = is_new || last.is_some_and(|last| last.is_clean);
+        if !had_ended && !broken.is(Rule::SuccessorWaits) {
+            clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
+        }
+        let state = Mutex::new(State::default());
+        Ok(Self { objects, records, clock, limits, broken, header, verifier, state })
+    }
+
+    /// The identity of the volume and the key of its handles.
+    pub fn header(&self) -> &VolumeHeader {
+        &self.header
+    }
+
+    /// The write verifier. It stays the same only if no acknowledged write was lost.
+    pub fn verifier(&self) -> u64 {
+        self.verifier
+    }
+
+    /// Writes all data, and marks the end as clean. No operation is answered afterwards.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn close(&self) -> Result<(), ObjectVolumeError> {
+        self.state().is_closing = true;
+        let files: Vec<u64> = self.state().files.keys().copied().collect();
+        for ino in files {
+            if !self.broken.is(Rule::DrainBeforeClean) {
+                self.make_durable(ino).await?;
+            }
+        }
+        self.state().is_closed = true;
+        let lineage = Lineage { verifier: self.verifier, is_clean: true };
+        let sequence = self.records.apply(vec![Change::Put(Lineage::KEY.to_vec(), lineage.encode())])?;
+        Ok(self.records.durable(sequence).await?)
+    }
+
+    /// Waits until this writer may answer a call.
+    pub(crate) async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+        loop {
+            if self.state().is_closed {
+                return Err(ObjectVolumeError::Closed);
+            }
+            let last_ns = self.records.unfenced_at_ns();
+            if self.clock.now_ns() < last_ns.saturating_add(ANSWER_NS) || self.broken.is(Rule::AnswerUnfenced) {
+                return Ok(());
+            }
+            self.records.prove().await?;
+        }
+    }
+
+    pub(crate) fn begin(&self) -> Result<MutexGuard<'_, State>, ObjectVolumeError> {
+        let state = self.state();
+        if state.is_closing { Err(ObjectVolumeError::Closed) } else { Ok(state) }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn get<R: Records>(records: &R, key: &[u8]) -> Result<Option<Value>, ObjectVolumeError> {
+    let mut after = key.to_vec();
+    after.push(0);
+    let found = records.scan(key.to_vec(), after, Durability::Applied).await?;
+    Ok(found.into_iter().next().map(|(_, value)| value))
+}

@@ -1,0 +1,92 @@
+//! Requests to the store until they have an answer.
+//!
+//! Owns: the pauses between tries. An outage ends no operation: the caller waits.
+//! Does not own: conditional requests of the records.
+//! Invariants: a request is repeated only if a second effect changes nothing.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::lock::Mutex;
+
+use crate::error::ObjectVolumeError;
+use crate::format::segment_id::SegmentId;
+use crate::seams::{Clock, Created, ObjectError, Objects};
+
+const FIRST_PAUSE_NS: u64 = 100_000_000;
+const LONGEST_PAUSE_NS: u64 = 5_000_000_000;
+
+/// Repeats a request until it has an answer, also 'missing' or 'refused'.
+pub(crate) async fn until_answered<C: Clock, T, F>(clock: &C, mut request: impl FnMut() -> F) -> Result<T, ObjectError>
+where
+    F: Future<Output = Result<T, ObjectError>>,
+{
+    let mut pauses = Pauses::default();
+    loop {
+        match request().await {
+            Err(ObjectError::Busy | ObjectError::Unknown) => pauses.pause(clock).await,
+            answer => return answer,
+        }
+    }
+}
+
+/// Pauses that double from one try to the next.
+struct Pauses {
+    next_ns: u64,
+}
+
+impl Default for Pauses {
+    fn default() -> Self {
+        Self { next_ns: FIRST_PAUSE_NS }
+    }
+}
+
+impl Pauses {
+    async fn pause<C: Clock>(&mut self, clock: &C) {
+        clock.sleep_until_ns(clock.now_ns().saturating_add(self.next_ns)).await;
+        self.next_ns = (self.next_ns * 2).min(LONGEST_PAUSE_NS);
+    }
+}
+
+/// A segment on its way. Any operation that needs it carries the upload on, if the first one was dropped.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pub(crate) segment: SegmentId,
+    turn: Mutex<Turn>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    /// Absent after the answer.
+    image: Option<Bytes>,
+    /// A try had no answer, so the object may be there.
+    is_maybe_there: bool,
+}
+
+impl Upload {
+    pub(crate) fn new(segment: SegmentId, image: Bytes) -> Arc<Self> {
+        Arc::new(Self { segment, turn: Mutex::new(Turn { image: Some(image), is_maybe_there: false }) })
+    }
+
+    /// Sends the segment unless it is there.
+    pub(crate) async fn finish<O: Objects, C: Clock>(&self, objects: &O, clock: &C) -> Result<(), ObjectVolumeError> {
+        let mut turn = self.turn.lock().await;
+        let name = self.segment.name();
+        let mut pauses = Pauses::default();
+        while let Some(image) = turn.image.clone() {
+            let was_maybe_there = turn.is_maybe_there;
+            turn.is_maybe_there = true;
+            match objects.create(&name, image).await {
+                Ok(Created::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
+                Ok(Created::New | Created::Present) => turn.image = None,
+                Err(ObjectError::Refused(why)) => return Err(ObjectVolumeError::Refused(why)),
+                Err(error) => {
+                    turn.is_maybe_there = was_maybe_there || error != ObjectError::Busy;
+                    pauses.pause(clock).await;
+                }
+            }
+        }
+        Ok(())
+    }
+}

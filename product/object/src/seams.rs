@@ -1,0 +1,142 @@
+//! The seams to the world: objects, records, time.
+//!
+//! Owns: the traits, their outcomes.
+//! Does not own: an implementation.
+//! Invariants: those that each trait demands of an implementation.
+
+use std::future::Future;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// A key of a record.
+pub type Key = Vec<u8>;
+/// A value of a record.
+pub type Value = Vec<u8>;
+/// A key with its value.
+pub type Record = (Key, Value);
+
+/// An outcome of a request to the store that brought no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ObjectError {
+    /// The store was too busy (503). The request had no effect.
+    Busy,
+    /// No answer came in time. The request had its effect, or will have it later, or never.
+    Unknown,
+    /// There is no such object.
+    Missing,
+    /// The store refuses the request for good, and says why.
+    Refused(String),
+}
+
+/// The result of a PUT that makes an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// The object was made.
+    New,
+    /// An object of this name was there, and stays.
+    Present,
+}
+
+/// A store of immutable objects. It reads what it wrote: an answered PUT or DELETE holds for all later requests.
+pub trait Objects: Send + Sync {
+    /// Makes an object unless there is one.
+    fn create(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<Created, ObjectError>> + Send;
+    /// A part of an object.
+    fn get(&self, name: &str, range: Range<u64>) -> impl Future<Output = Result<Bytes, ObjectError>> + Send;
+    /// The names with a prefix.
+    fn list(&self, prefix: &str) -> impl Future<Output = Result<Vec<String>, ObjectError>> + Send;
+    /// Removes an object. A missing one is no error.
+    fn delete(&self, name: &str) -> impl Future<Output = Result<(), ObjectError>> + Send;
+}
+
+/// A batch's number. Batches become durable in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Sequence(pub u64);
+
+/// A change of one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Sets the value.
+    Put(Key, Value),
+    /// Removes the record.
+    Remove(Key),
+    /// Adds to a value of 8 big-endian bytes. An absent record counts as 0.
+    Add(Key, i64),
+}
+
+/// Changes that become durable together or not at all.
+pub type Batch = Vec<Change>;
+
+/// The state of the records that a scan sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// With all batches given.
+    Applied,
+    /// With durable batches only.
+    Remote,
+}
+
+/// A view of the volume that a reader holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The manifest that it was made from.
+    pub manifest: u64,
+}
+
+/// The newest manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Manifests have rising numbers.
+    pub number: u64,
+    /// The living checkpoints.
+    pub checkpoints: Vec<Checkpoint>,
+}
+
+/// Why the records take no more batches.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordsError {
+    /// A later writer opened the volume.
+    #[error("another writer took the volume over")]
+    Fenced,
+    /// The database ended.
+    #[error("the database closed: {0}")]
+    Closed(String),
+}
+
+/// An open database of records. Its opening has fenced all earlier writers: no batch of theirs becomes durable any more.
+///
+/// It retries for itself; an outcome here is final.
+pub trait Records: Send + Sync {
+    /// The epoch of this opening; each opening has a larger one.
+    fn epoch(&self) -> u32;
+    /// Takes a batch. Scans of applied batches see it at once. It becomes durable later.
+    fn apply(&self, batch: Batch) -> Result<Sequence, RecordsError>;
+    /// All batches up to this one are durable, and the durable scan sees them.
+    fn durable_through(&self) -> Sequence;
+    /// Waits until a batch is durable.
+    fn durable(&self, sequence: Sequence) -> impl Future<Output = Result<(), RecordsError>> + Send;
+    /// The records with keys from `from` to before `to`, in order. It sees one state.
+    fn scan(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+    ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send;
+    /// Reads the newest manifest.
+    fn manifest(&self) -> impl Future<Output = Result<Manifest, RecordsError>> + Send;
+    /// At this time, or later, this writer was not yet fenced. It is the time at which the last successful log PUT or
+    /// manifest read was *sent*.
+    fn unfenced_at_ns(&self) -> u64;
+    /// Finds out whether this writer is fenced.
+    fn prove(&self) -> impl Future<Output = Result<(), RecordsError>> + Send;
+}
+
+/// A clock that goes on while the machine sleeps.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn now_ns(&self) -> u64;
+    /// Waits.
+    fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send;
+}

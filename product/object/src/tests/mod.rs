@@ -1,0 +1,12 @@
+//! The volume in a simulated store, by seed.
+//!
+//! Owns: the list of tests.
+//! Does not own: tests of the formats.
+//! Invariants: one seed is one run.
+
+mod checker;
+mod log;
+mod random;
+mod run;
+mod scenarios;
+mod store;

@@ -1,0 +1,96 @@
+//! Many seeds with all rules, and each rule broken.
+//!
+//! Owns: the number of seeds, the violation that each broken rule must show.
+//! Does not own: a run (`run`).
+//! Invariants: a broken rule that no check notices fails its test.
+
+use super::run::run;
+use crate::control::Rule;
+
+const SEEDS: u64 = 2_000;
+const CONTROL_SEEDS: u64 = 4_000;
+
+#[test]
+fn no_seed_breaks_an_invariant() {
+    let (mut commits, mut fences, mut seconds) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let outcome = run(seed, None);
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
+        commits += outcome.commits;
+        fences += outcome.fences;
+        seconds += outcome.end_ns / 1_000_000_000;
+    }
+    println!("{SEEDS} seeds: {commits} commits answered, {fences} fences, {seconds} s of virtual time");
+    assert!(commits > 10 * SEEDS && fences as u64 > 2 * SEEDS, "too little happened: {commits}, {fences}");
+}
+
+#[test]
+fn a_seed_gives_the_same_run_twice() {
+    for seed in 0..50 {
+        let (first, second) = (run(seed, None), run(seed, None));
+        assert_eq!((first.end_ns, first.log_entries), (second.end_ns, second.log_entries), "seed {seed}");
+    }
+}
+
+/// Breaks a rule until the checks notice, which they must, and with the expected words.
+fn is_noticed(rule: Rule, words: &[&str]) {
+    for seed in 0..CONTROL_SEEDS {
+        let violations = run(seed, Some(rule)).violations;
+        if let Some(first) = violations.first() {
+            println!("{rule:?}: seed {seed}: {first}");
+            assert!(words.iter().any(|words| first.contains(words)), "{rule:?}, seed {seed}: {violations:?}");
+            return;
+        }
+    }
+    panic!("no check noticed that {rule:?} was broken");
+}
+
+#[test]
+fn an_answer_before_durability_is_noticed() {
+    is_noticed(Rule::AnswerAfterDurable, &["answered before it was durable"]);
+}
+
+#[test]
+fn a_name_before_its_segment_is_noticed() {
+    is_noticed(Rule::NameAfterPut, &["names the missing", "is missing"]);
+}
+
+#[test]
+fn an_early_deletion_is_noticed() {
+    is_noticed(Rule::DeleteAfterCheckpoints, &["a checkpoint shows it"]);
+}
+
+#[test]
+fn a_sweep_of_later_epochs_is_noticed() {
+    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing"]);
+}
+
+#[test]
+fn the_death_of_a_waiting_segment_is_noticed() {
+    is_noticed(Rule::WaitingIsAlive, &["names the missing", "was deleted and is named", "is missing"]);
+}
+
+#[test]
+fn waiting_extents_read_after_the_scan_are_noticed() {
+    is_noticed(Rule::WaitingBeforeScan, &["was deleted and is named", "names the missing", "is missing"]);
+}
+
+#[test]
+fn an_answer_of_a_fenced_writer_is_noticed() {
+    is_noticed(Rule::AnswerUnfenced, &["answered after epoch"]);
+}
+
+#[test]
+fn a_successor_that_answers_at_once_is_noticed() {
+    is_noticed(Rule::SuccessorWaits, &["answered after epoch"]);
+}
+
+#[test]
+fn a_kept_verifier_is_noticed() {
+    is_noticed(Rule::NewVerifier, &["the verifier is the same"]);
+}
+
+#[test]
+fn a_clean_end_with_unwritten_data_is_noticed() {
+    is_noticed(Rule::DrainBeforeClean, &["the verifier is the same"]);
+}

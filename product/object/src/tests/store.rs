@@ -1,0 +1,188 @@
+//! The store: objects in memory, requests that fail, come late or come twice.
+//!
+//! Owns: virtual time, the fate of each request, the effects under way.
+//! Does not own: the meaning of objects.
+//! Invariants: an effect under way happens even if its writer is frozen or dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+
+use bytes::Bytes;
+
+use super::checker::Checker;
+use super::log::Entry;
+use super::random::Random;
+use crate::{Checkpoint, Clock, Created, ObjectError, Objects};
+
+pub(super) const MS: u64 = 1_000_000;
+const TIMEOUT_NS: u64 = 2_000 * MS;
+
+type Effect = Box<dyn FnOnce(&mut World) + Send>;
+
+pub(super) struct World {
+    pub(super) now_ns: u64,
+    pub(super) random: Random,
+    pub(super) objects: BTreeMap<String, Bytes>,
+    pub(super) log: Vec<Entry>,
+    pub(super) epoch: u32,
+    pub(super) manifest: u64,
+    pub(super) checkpoints: BTreeMap<u64, Checkpoint>,
+    pub(super) checker: Checker,
+    pub(super) outage_until_ns: u64,
+    /// No request fails any more.
+    pub(super) is_calm: bool,
+    effects: BTreeMap<(u64, u64), Effect>,
+    timers: BTreeSet<u64>,
+    requests: u64,
+}
+
+impl World {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            now_ns: 0,
+            random: Random(seed),
+            objects: BTreeMap::new(),
+            log: Vec::new(),
+            epoch: 0,
+            manifest: 1,
+            checkpoints: BTreeMap::new(),
+            checker: Checker::default(),
+            outage_until_ns: 0,
+            is_calm: false,
+            effects: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            requests: 0,
+        }
+    }
+
+    /// Lets time pass to the next timer or effect. False if there is none.
+    pub(super) fn advance(&mut self) -> bool {
+        let now = self.now_ns;
+        self.timers.retain(|at| *at > now);
+        let effect = self.effects.keys().next().map(|(at, _)| *at);
+        let Some(next) = self.timers.first().copied().into_iter().chain(effect).min() else { return false };
+        self.now_ns = next.max(now);
+        while let Some(first) = self.effects.first_entry().filter(|first| first.key().0 <= self.now_ns) {
+            first.remove()(self);
+        }
+        true
+    }
+
+    pub(super) fn violation(&mut self, text: String) {
+        self.checker.violations.push(text);
+    }
+
+    fn latency_ns(&mut self) -> u64 {
+        let slow = if !self.is_calm && self.random.one_in(100) { 9_000 } else { 40 };
+        MS + self.random.below(slow * MS)
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Store(Arc<Mutex<World>>);
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Store {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(World::new(seed))))
+    }
+
+    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    pub(super) async fn sleep_ns(&self, ns: u64) {
+        let at = self.world().now_ns + ns;
+        self.sleep_until_ns(at).await;
+    }
+
+    /// Sends a request. Its effect happens once, never, or later than its answer.
+    pub(super) async fn request<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut World) -> T + Send + 'static,
+    ) -> Result<T, ObjectError> {
+        let result = Arc::new(Mutex::new(None));
+        let (answer_ns, outcome) = {
+            let mut world = self.world();
+            let latency_ns = world.latency_ns();
+            let fate = if world.is_calm { 99 } else { world.random.below(100) };
+            let (effect_ns, answer_ns, outcome) = match fate {
+                _ if world.now_ns < world.outage_until_ns && !world.is_calm => {
+                    (None, latency_ns, Err(ObjectError::Busy))
+                }
+                0..5 => (None, latency_ns, Err(ObjectError::Busy)),
+                5..8 => (None, TIMEOUT_NS, Err(ObjectError::Unknown)),
+                8..11 => (Some(latency_ns), TIMEOUT_NS, Err(ObjectError::Unknown)),
+                11..13 => (Some(world.random.below(30_000 * MS)), TIMEOUT_NS, Err(ObjectError::Unknown)),
+                _ => (Some(latency_ns / 2), latency_ns, Ok(())),
+            };
+            world.requests += 1;
+            if let Some(effect_ns) = effect_ns {
+                let (key, result) = ((world.now_ns + effect_ns, world.requests), Arc::clone(&result));
+                let effect = move |world: &mut World| *result.lock().unwrap() = Some(act(world));
+                world.effects.insert(key, Box::new(effect));
+            }
+            (answer_ns, outcome)
+        };
+        self.sleep_ns(answer_ns).await;
+        outcome?;
+        let result = result.lock().unwrap().take();
+        Ok(result.expect("an answered request had its effect"))
+    }
+}
+
+impl Clock for Store {
+    fn now_ns(&self) -> u64 {
+        self.world().now_ns
+    }
+
+    async fn sleep_until_ns(&self, at_ns: u64) {
+        self.world().timers.insert(at_ns);
+        poll_fn(|_| if self.world().now_ns >= at_ns { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+impl Objects for Store {
+    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
+        let name = name.to_owned();
+        let act = move |world: &mut World| match world.objects.contains_key(&name) {
+            true => Created::Present,
+            false => {
+                world.objects.insert(name, bytes);
+                Created::New
+            }
+        };
+        self.request(act).await
+    }
+
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+        let name = name.to_owned();
+        let found = self.request(move |world| world.objects.get(&name).cloned()).await?;
+        let bytes = found.ok_or(ObjectError::Missing)?;
+        Ok(bytes.slice(range.start as usize..(range.end as usize).min(bytes.len())))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {
+        let prefix = prefix.to_owned();
+        let names =
+            move |world: &mut World| world.objects.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+        self.request(names).await
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), ObjectError> {
+        let name = name.to_owned();
+        let act = move |world: &mut World| {
+            world.objects.remove(&name);
+            world.checker.deleted(&name);
+        };
+        self.request(act).await
+    }
+}

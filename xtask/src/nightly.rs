@@ -1,0 +1,75 @@
+//! Runs the checks that take hours or need builds of their own, one after the other.
+//!
+//! Owns: the list of them.
+//! Does not own: the checks of each change (`ci`).
+//! Invariants: a step that fails ends no other step. The failed steps are named at the end.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::c_library::succeeds;
+use crate::repository;
+
+/// A command and its environment.
+struct Step {
+    /// The arguments of cargo; after the word `xtask` those of this program.
+    words: &'static str,
+    environment: &'static [(&'static str, &'static str)],
+}
+
+const fn step(words: &'static str) -> Step {
+    Step { words, environment: &[] }
+}
+
+const LOOM: &[(&str, &str)] = &[("RUSTFLAGS", "--cfg loom")];
+
+const STEPS: &[Step] = &[
+    step("xtask soak --seeds 20000 --keep-going"),
+    step("xtask soak --seeds 20000 --keep-going --policy afflux"),
+    step("xtask soak --scopes 4"),
+    // Tests that each take minutes: a million operations, a thousand kills, gigabytes.
+    step("test -p afflux-command --test end_to_end -- --ignored"),
+    step("test -p afflux --test kills -- --ignored"),
+    step("test -p afflux-nfs-check --test simulated -- --ignored"),
+    Step {
+        words: "test -p afflux-linux --test real engine_threads",
+        environment: &[("AFFLUX_STRESS_STEPS", "100000")],
+    },
+    Step { words: "test -p afflux-volume --test simulated", environment: &[("AFFLUX_SEEDS", "5000")] },
+    Step { words: "test --target-dir target/loom -p afflux-engine --lib loom_", environment: LOOM },
+    Step { words: "test --target-dir target/loom -p afflux-frames --lib loom_", environment: LOOM },
+    Step { words: "test --target-dir target/loom -p afflux-c --lib loom_", environment: LOOM },
+    step("xtask sanitize address"),
+    step("xtask sanitize thread"),
+];
+
+/// Runs all steps.
+pub(crate) fn run() -> Result<()> {
+    let own = std::env::current_exe().context("this program's path")?;
+    let mut failed = Vec::new();
+    for step in STEPS {
+        if let Err(error) = succeeds(&mut command(step, &own)) {
+            eprintln!("error: {error:#}");
+            failed.push(step.words);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("{} of {} steps failed:\n  {}", failed.len(), STEPS.len(), failed.join("\n  "))
+}
+
+fn command(step: &Step, own: &Path) -> Command {
+    let (program, words) = match step.words.strip_prefix("xtask ") {
+        Some(words) => (own, words),
+        None => (Path::new("cargo"), step.words),
+    };
+    let mut command = Command::new(program);
+    command.args(words.split(' ')).envs(step.environment.iter().copied()).current_dir(repository::root());
+    command
+}
+
+#[cfg(test)]
+mod tests;
