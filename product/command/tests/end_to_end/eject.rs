@@ -3,9 +3,10 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::PoisonError;
 
 use crate::client::Client;
-use crate::scratch::{Bytes, Mount, Scratch};
+use crate::scratch::{Bytes, LOOP_DEVICES, Mount, Scratch};
 use crate::server::{Server, eventually, run, text};
 
 /// With these settings the server writes nothing on its own.
@@ -28,7 +29,12 @@ impl Disk {
     }
 
     fn eject(&self, more: &[&str]) -> Output {
-        run(self.scratch.path(), &[&["eject", self.mount.device()], more].concat())
+        self.eject_named(self.mount.device(), more)
+    }
+
+    fn eject_named(&self, name: &str, more: &[&str]) -> Output {
+        let _alone = LOOP_DEVICES.read().unwrap_or_else(PoisonError::into_inner);
+        run(self.scratch.path(), &[&["eject", name], more].concat())
     }
 
     /// The words of a refusal.
@@ -75,7 +81,7 @@ impl Drop for WaitingProgram {
 fn a_disk_is_written_out_and_safe_once_it_is_unmounted() {
     let Some(disk) = Disk::new() else { return };
     fs::write(disk.place.join("file"), Bytes::new(1).vec(8 << 20)).unwrap();
-    let output = run(disk.scratch.path(), &["eject", disk.place.to_str().unwrap()]);
+    let output = disk.eject_named(disk.place.to_str().unwrap(), &[]);
     let first = text(&output);
     assert!(output.status.success() && first.contains("once it is unmounted: umount"), "{first}");
     let output = disk.eject(&["--unmount", "--json"]);

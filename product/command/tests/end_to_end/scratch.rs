@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A directory that is removed at the end of its test. Every user may enter it, since tests act as several users.
 pub(crate) struct Scratch(::afflux_scratch::Scratch);
@@ -78,6 +78,10 @@ pub(crate) struct Mount {
     device: Option<String>,
 }
 
+/// `losetup` opens loop devices of other tests on its way to a free one. A test whose device nobody else may have open
+/// holds this for reading.
+pub(crate) static LOOP_DEVICES: RwLock<()> = RwLock::new(());
+
 impl Mount {
     /// A tmpfs of `bytes`; none, with a message, if that is not allowed.
     pub(crate) fn tmpfs(point: &Path, bytes: u64) -> Option<Self> {
@@ -96,7 +100,10 @@ impl Mount {
 
     /// The file system in a file, on a loop device; none if that is not allowed.
     pub(crate) fn of(image: &Path, point: &Path) -> Option<Self> {
-        let device = run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned();
+        let device = {
+            let _alone = LOOP_DEVICES.write().unwrap_or_else(PoisonError::into_inner);
+            run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned()
+        };
         let mounted = Self { point: point.to_path_buf(), device: Some(device.clone()) };
         run("mount", &[&device, point.to_str()?])?;
         Some(mounted)
