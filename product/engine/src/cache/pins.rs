@@ -59,6 +59,7 @@ impl PinnedPages {
         }
         let place = places.admit(number, guards_max)?;
         let frame = guard(&place.cache, file, first.page)?;
+        place.cache.pages.touch(frame);
         Some(Self { place, held: PinnedFrames::One(frame), start: first.start, len })
     }
 
@@ -83,6 +84,9 @@ impl PinnedPages {
             };
             frames.push(frame);
         }
+        // A range that lacks a page was not used. Its pages that were read ahead stay protected until the reader comes
+        // again.
+        frames.iter().for_each(|frame| place.cache.pages.touch(*frame));
         Some(Self { place, held: PinnedFrames::Some(frames.into()), start: first.start, len })
     }
 
@@ -137,7 +141,6 @@ fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
         return None;
     }
     if cache.pages.enter_guard(frame, file.identity(page)) {
-        cache.pages.touch(frame);
         return Some(frame);
     }
     cache.unguard(frame);

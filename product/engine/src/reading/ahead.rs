@@ -140,16 +140,19 @@ impl<P: Platform> Reading<P> {
                     (absent, Err(came))
                 } else {
                     let filled = absent.start..absent.start + hand.frames();
-                    (absent, Ok((self.begin(file, state, &mut hand, filled.clone(), 0), filled)))
+                    let sending = self.begin(file, state, &mut hand, filled.clone(), 0);
+                    // The index takes some of the frames, so a request may end early: the next one begins there.
+                    let end = sending.as_ref().map_or(filled.end, |sending| sending.pages().end);
+                    (absent, Ok((sending, end)))
                 }
             };
             self.reclaim.look_ahead();
             match begun {
-                Ok((sending, filled)) => {
+                Ok((sending, end)) => {
                     if let Some(sending) = sending {
                         self.send(file, sending);
                     }
-                    from = filled.end;
+                    from = end;
                 }
                 // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
                 // the reader would not leave it while readahead serves its reads.

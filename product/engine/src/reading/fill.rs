@@ -113,7 +113,7 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    fn pages(&self) -> Range<u64> {
+    pub(super) fn pages(&self) -> Range<u64> {
         self.first..self.first + self.pieces.len() as u64
     }
 }
