@@ -26,7 +26,7 @@ use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::Request;
-use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
+use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use crate::units::Pages;
 use crate::wait::{Permits, Signal, lock};
 
@@ -217,7 +217,8 @@ impl<F> DeviceState<F> {
     /// readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);
-        let most = self.in_flight.allowed().requests_max.unwrap_or(self.knob(engine, Knob::WriteDepth) as u32);
+        let by_knob = || self.knob(engine, PageKnob::WriteDepth) as u32;
+        let most = self.in_flight.allowed().requests_max.unwrap_or_else(by_knob);
         most.max(1).min((depth - depth / 4).max(1))
     }
 

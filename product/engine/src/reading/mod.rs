@@ -30,7 +30,6 @@ use crate::memory::Arena;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::reclaim::Reclaim;
-use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
@@ -55,6 +54,10 @@ pub(crate) struct Reading<P: Platform> {
     arena: Arc<Arena>,
     guards: Arc<GuardPlaces>,
 }
+
+/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for pages
+/// that can be evicted. A reply beyond that is copied.
+const PINNED_PART: u64 = 4;
 
 /// The number of copies in an engine; all are alike.
 const COPIES: u32 = 16;
@@ -192,7 +195,7 @@ impl<P: Platform> Reading<P> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
-        let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
+        let guards_max = self.base.cache.total_pages() / PINNED_PART;
         let place = PlaceNumber::of(self.base.local());
         PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
     }

@@ -24,9 +24,14 @@ use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
-use crate::settings::Knob;
 use crate::trace::Event;
 use crate::wait::{Changed, lock};
+
+/// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
+/// the write tried at once.
+const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
+/// The longest such pause: a device that was mended gets its data within that time.
+const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;
 
 /// The end of a write request.
 pub(super) struct WriteEnds<P: Platform> {
@@ -143,13 +148,10 @@ impl<P: Platform> WriteEnds<P> {
             // No caller is left to be told.
             Err(_) if state.is_discarded() => {}
             Err(error) => {
-                let (device, settings) = (&self.file.device, self.writeback.base.settings());
                 if state.failures.note(error) {
-                    device.failures().file_fails();
+                    self.file.device.failures().file_fails();
                 }
-                let knob_ns = |knob| device.knob_ns(settings, knob);
-                let pause_ns = |tries: u32| knob_ns(Knob::RetryMinMs) << tries.min(20);
-                state.failures.try_fails(now, |tries| pause_ns(tries).min(knob_ns(Knob::RetryMaxMs)));
+                state.failures.try_fails(now, |tries| (RETRY_NS_MIN << tries.min(20)).min(RETRY_NS_MAX));
             }
         }
     }

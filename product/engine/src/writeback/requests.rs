@@ -17,7 +17,7 @@ use crate::error::DeviceError;
 use crate::memory::FrameMemory;
 use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::Knob;
+use crate::settings::PageKnob;
 use crate::trace::Event;
 use crate::wait::{Answer, lock};
 
@@ -40,7 +40,7 @@ impl<P: Platform> Writeback<P> {
             device.requests().write_ended().until(|| free().then_some(())).await;
             drop(noted);
             if device.in_flight().allowed().requests_max.is_none() {
-                batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
+                batch.0 = device.knob(settings, PageKnob::RequestBatch) as u32 - 1;
             }
         }
         let counted = CountedWrite { device, writeback: self };

@@ -71,7 +71,7 @@ fn a_budget_that_many_writers_stretch_says_so() {
     let payers = lab.number(0, "payers_on_average");
     assert!(payers > 50, "{payers} payers");
     let stretched = (8 * run * payers).clamp(SECOND, (8 * SECOND).max(3 * run * payers));
-    assert_eq!(in_force, stretched.min(5 * SECOND), "as far as budget_stretch_max lets it");
+    assert_eq!(in_force, stretched.min(5 * SECOND), "and five times what was asked for at most");
 }
 
 #[test]
