@@ -177,7 +177,6 @@ impl Devices {
         census
     }
 
-    /// All memory for pages.
     pub(crate) fn memory_pages(&self) -> u64 {
         self.cache.total_pages()
     }

@@ -144,8 +144,7 @@ impl<P: Platform> Reading<P> {
         Arc::new(Self { base, reclaim, arena, guards })
     }
 
-    /// Copies bytes from `offset` on. Returns how many: fewer than requested only at the file's end. Waits for bytes
-    /// that are not in the cache.
+    /// [`Engine::read`](crate::Engine::read).
     pub(crate) async fn read(
         self: &Arc<Self>,
         client: Option<&Client>,
@@ -177,7 +176,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// The bytes in place, if all of them are in the cache and guards do not hold too much already.
+    /// [`Engine::try_read_pinned`](crate::Engine::try_read_pinned).
     #[inline]
     pub(crate) fn try_read_pinned(
         self: &Arc<Self>,
@@ -200,8 +199,7 @@ impl<P: Platform> Reading<P> {
         PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
     }
 
-    /// As [`Reading::read`], without the copy. `None` if guards hold too much already, or if the cache is too small to
-    /// hold the range at once: copy the bytes then.
+    /// [`Engine::read_pinned`](crate::Engine::read_pinned).
     pub(crate) async fn read_pinned(
         self: &Arc<Self>,
         client: Option<&Client>,
