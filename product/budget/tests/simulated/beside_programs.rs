@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_engine::counters::Counter;
 use afflux_simulator::{DiskOptions, ForeignLoad, Memory, OWN_POLICY, Random, Setup, SimMachine, World, WorldOptions};
 
-use crate::budget::Writer;
+use crate::streams::Writer;
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
