@@ -442,8 +442,8 @@ int64_t afflux_len(afflux_file *file);
 int afflux_stat(afflux_file *file, afflux_metadata *metadata, size_t size);
 
 // Shows up to `len` bytes from `offset` on. Returns their number: fewer only at the file's end. Meanwhile, a write of
-// the same bytes goes to other pages. At most a quarter of the cache (knob pinned_ratio) can be held this way; beyond
-// that the bytes are copied.
+// the same bytes goes to other pages. At most a quarter of the cache can be held this way; beyond that the bytes
+// are copied.
 int64_t afflux_pages_get(afflux_file *file, uint64_t offset, uint64_t len, afflux_pages **pages);
 
 // afflux_pages_get() if it need not wait or copy, otherwise AFFLUX_ERROR_WOULD_BLOCK.

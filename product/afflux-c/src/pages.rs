@@ -32,8 +32,8 @@ pub struct Slice {
 }
 
 /// Shows up to `len` bytes from `offset` on. Returns their number: fewer only at the file's end. Meanwhile, a write of
-/// the same bytes goes to other pages. At most a quarter of the cache (knob pinned_ratio) can be held this way; beyond
-/// that the bytes are copied.
+/// the same bytes goes to other pages. At most a quarter of the cache can be held this way; beyond that the bytes
+/// are copied.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_pages_get(
     file: *mut FileHandle,

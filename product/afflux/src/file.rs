@@ -279,13 +279,11 @@ impl File {
     /// Shows bytes without a copy. Bytes past the file's end are left out.
     ///
     /// Shown pages stay unchanged and in memory until the guard is dropped; a write of the same bytes goes to another
-    /// page. So at most a quarter of the cache can be held this way ([`Knob::PinnedRatio`]). Beyond that the bytes are
-    /// copied, and [`Pages::is_copy`] returns true.
+    /// page. So at most a quarter of the cache can be held this way. Beyond that the bytes are copied, and
+    /// [`Pages::is_copy`] returns true.
     ///
     /// # Errors
     /// As [`File::read_at`]; [`ErrorKind::OutOfMemory`] if there is no memory for a copy.
-    ///
-    /// [`Knob::PinnedRatio`]: crate::Knob::PinnedRatio
     #[inline]
     pub fn read_pinned(&self, range: Range<u64>) -> io::Result<Pages> {
         match self.pinned_hit(&range)? {

@@ -15,9 +15,7 @@ afflux_engine::knobs! {
     BudgetKnob of policy "budget":
 
     BudgetMs "budget_ms" 1000 in 200..=60000 "milliseconds" Device AtOnce
-        "Time that the device may need to write all dirty data: the longest wait of a full sync, an NFS COMMIT or an eject. A larger budget lets longer bursts pass without a pause. Many writers on a device that seeks get more time (see budget_stretch_max), so that their runs stay long.";
-    StretchMax "budget_stretch_max" 5 in 1..=64 "times" Device AtOnce
-        "How many times budget_ms may be stretched for many writers on a device where a seek, or a flash block, is dear. 100 writers to a USB stick, simulated, get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s. Less makes a sync of everything end sooner, and runs shorter where a portion takes more than a quarter of it.";
+        "Time that the device may need to write all dirty data: the longest wait of a full sync, an NFS COMMIT or an eject. A larger budget lets longer bursts pass without a pause. Many writers on a device where a seek, or a flash block, is dear get up to five times as much, so that their runs stay long.";
     PortionBytes "writer_portion_bytes" 8388608 in 1048576..=67108864 or 0 "bytes" Device AtOnce
         "Bytes that a writer dirties at a time while many write to a device whose runs are dear; then it waits for the others. Runs get long and the debt stays small, but each writer waits long. 100 writers to a disk, simulated: with 8 MiB they get 90 % of its throughput, owe 1.7 s and wait 5 s at a time; evenly about 65 %, 1.8 s and 0.5 s. 0: all write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
@@ -35,8 +33,6 @@ pub struct Knobs {
     pub budget_ns: Cost,
     /// L: device time that may be in flight.
     pub in_flight_ns: Cost,
-    /// The most times that the budget may be stretched.
-    pub stretch_max: u64,
     /// Bytes that a payer dirties at a time where runs are dear; 0: all enter evenly.
     pub portion_bytes: u64,
     /// The background line of `dirty_background_centisecs`; `None` leaves the line to the law.
@@ -57,7 +53,6 @@ impl Knobs {
         Self {
             budget_ns,
             in_flight_ns: own_ns(BudgetKnob::InFlightMs).unwrap_or_else(|| in_flight_ns(budget_ns)),
-            stretch_max: values.own.get(BudgetKnob::StretchMax),
             portion_bytes: values.own.get(BudgetKnob::PortionBytes),
             background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
             expire_ns: values.expire_ns,

@@ -4,7 +4,7 @@
 //! Does not own: the knobs; the tables that policies bring (`Needs::knobs`), which the engine adds by itself.
 //! Invariants: a part of the server obeys each knob that a user can set.
 
-use afflux_engine::settings::{KnobError, KnobTable, Settings};
+use afflux_engine::settings::{KnobError, KnobInfo, KnobTable, PAGE_KNOBS, Settings};
 use afflux_report::{listing, units};
 
 /// The tables of the layers above the engine.
@@ -21,9 +21,12 @@ pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     settings.named(name).map(|knob| settings.info(knob).name)
 }
 
-/// Every knob of `serve` with its range, and below it what it does.
+/// Every knob of `serve` with its range, and below it what it does; first those that the default policy obeys.
 pub(crate) fn list() -> String {
-    listing("Knobs", of_server().all().map(|(_, info)| info.help_with(units::count)))
+    let other = |info: &&KnobInfo| PAGE_KNOBS.rows.contains(info);
+    let (others, knobs): (Vec<_>, Vec<_>) = of_server().all().map(|(_, info)| info).partition(other);
+    let list = |title: &str, knobs: Vec<&KnobInfo>| listing(title, knobs.iter().map(|it| it.help_with(units::count)));
+    format!("{}\n\n{}", list("Knobs", knobs), list("Knobs of --policy equal-parts", others))
 }
 
 #[cfg(test)]

@@ -163,7 +163,6 @@ pub(crate) enum Policy {
     EqualParts,
 }
 
-/// Whether memory is locked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum LockMemory {
     /// Lock it if the server listens on loopback and has the right

@@ -76,7 +76,6 @@ impl<P: Platform> Base<P> {
         });
     }
 
-    /// Traces an event of a device, or of all.
     pub(crate) fn trace_device(&self, device: Option<DeviceId>, event: impl FnOnce() -> Event) {
         self.tracer.note(|| Traced { at: self.now(), device, file: None, client: None, event: event() });
     }

@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
         base.local().count(counters(waits_for).0, 1);
         let (file, client, began) = (Arc::downgrade(self.file), self.client.cloned(), base.now());
         let since = Nanos(self.since_ns.fetch_min(began.0, Ordering::Relaxed).min(began.0));
-        let number = self.file.device.waits().begins(Wait { file, client, payer, waits_for, since, asked_ns });
+        let number = self.file.device.waits.begins(Wait { file, client, payer, waits_for, since, asked_ns });
         base.trace_file(began, self.file, self.client, || begin_event(waits_for, number));
         let (before_ns, listed) = (self.in_all_ns(), Some((waits_for, number)));
         CallWait { call: self, base, delay: waits_for.delay(), began, before_ns, listed }
@@ -81,7 +81,7 @@ impl Drop for Call<'_> {
         let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
         if waited.iter().any(|ns| *ns > 0) {
             let of = self.client.map_or(WaitAccount::File(self.file, self.file.pages.slot), WaitAccount::Client);
-            self.file.device.waits().call_ended(of, &waited);
+            self.file.device.waits.call_ended(of, &waited);
         }
     }
 }
@@ -105,7 +105,7 @@ impl<P: Platform> Drop for CallWait<'_, P> {
         let ns = now.since(began).saturating_sub(within_ns);
         call.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
         if let Some((waits_for, number)) = listed {
-            call.file.device.waits().ends(number, ns);
+            call.file.device.waits.ends(number, ns);
             base.local().count(counters(waits_for).1, ns);
             base.trace_file(now, call.file, call.client, || end_event(waits_for, number, ns));
         }

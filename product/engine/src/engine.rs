@@ -55,7 +55,7 @@ pub struct NamesPriority(Arc<DeviceState>);
 
 impl Drop for NamesPriority {
     fn drop(&mut self) {
-        if self.0.in_flight().names_end() {
+        if self.0.in_flight.names_end() {
             self.0.requests().write_ended().wake_all();
         }
     }
@@ -372,7 +372,7 @@ impl<P: Platform> Engine<P> {
     pub fn note_commit(&self, client: Option<&Client>, file: &File, began: Nanos) {
         let now = self.base.now();
         let ns = now.since(began);
-        file.0.device.waits().note_commit(ns);
+        file.0.device.waits.note_commit(ns);
         self.base.trace_file(now, &file.0, client, || Event::Commit { ns });
     }
 
@@ -465,7 +465,7 @@ impl<P: Platform> Engine<P> {
         would_fit(settings, changes, Some(self.shares()), &now)?;
         for (knob, value) in changes.iter().copied() {
             match &device {
-                Some(device) => device.settings().set(settings, knob, value)?,
+                Some(device) => device.settings.set(settings, knob, value)?,
                 None => settings.change(knob, value)?,
             }
             let info = settings.info(knob);
@@ -490,7 +490,7 @@ impl<P: Platform> Engine<P> {
 
     /// The knobs that have their own value for the device, by name.
     pub fn device_knobs(&self, device: DeviceId) -> Vec<(&'static str, u64)> {
-        self.device(device).map(|device| device.settings().own(self.settings())).unwrap_or_default()
+        self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
     }
 
     fn knob_changed(&self, knob: &KnobInfo) {
@@ -589,7 +589,7 @@ impl<P: Platform> Engine<P> {
     /// meanwhile, so that the host's few small writes do not wait for much. `None` if the engine has no such device.
     pub fn prioritize_names(&self, device: DeviceId) -> Option<NamesPriority> {
         let device = self.device(device)?;
-        device.in_flight().names_begin();
+        device.in_flight.names_begin();
         Some(NamesPriority(device))
     }
 
@@ -597,14 +597,14 @@ impl<P: Platform> Engine<P> {
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
         self.device(device).map(|device| {
             let hung = device.hang().is_stalled();
-            device.waits().report(self.base.now(), hung, |file| file.backing.clone())
+            device.waits.report(self.base.now(), hung, |file| file.backing.clone())
         })
     }
 
     /// How long waits for the device took, without names. Takes no lock that a caller takes. `None` if the engine has
     /// no such device.
     pub fn wait_histograms(&self, device: DeviceId) -> Option<WaitHistograms> {
-        self.device(device).map(|device| device.waits().histograms())
+        self.device(device).map(|device| device.waits.histograms())
     }
 
     /// How long tasks took that did not find the free frames they wanted: to recycle some, or to wait for one.

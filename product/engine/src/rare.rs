@@ -7,6 +7,9 @@
 //! `rare-paths` every question is answered no at compile time. Hits ask nothing. Draws come from the given seed, in the
 //! order of asking.
 
+#[cfg(feature = "rare-paths")]
+use std::sync::atomic::Ordering::Relaxed;
+
 macro_rules! paths {
     ($($variant:ident $name:literal $doc:literal;)*) => {
         /// A path that can be forced.
@@ -47,176 +50,118 @@ paths! {
     Yield "yield" "A task is switched out between finding out and acting.";
 }
 
+/// A number in builds with the feature `rare-paths`; elsewhere nothing, which reads as 0.
+#[derive(Default)]
+struct Number(#[cfg(feature = "rare-paths")] std::sync::atomic::AtomicU64);
+
 #[cfg(feature = "rare-paths")]
-mod on {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::Rare;
-
-    /// Counts looks at state shared by all devices.
-    #[derive(Default)]
-    pub(crate) struct SharedLooks(AtomicU64);
-
-    impl SharedLooks {
-        pub(crate) fn new() -> Self {
-            Self::default()
-        }
-
-        pub(crate) fn note(&self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        pub(crate) fn count(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
+impl Number {
+    fn get(&self) -> u64 {
+        self.0.load(Relaxed)
     }
 
-    /// The most steps of a walk at once.
-    #[derive(Default)]
-    pub(crate) struct Longest(AtomicU64);
-
-    impl Longest {
-        pub(crate) fn new() -> Self {
-            Self::default()
-        }
-
-        pub(crate) fn note(&self, steps: u64) {
-            self.0.fetch_max(steps, Ordering::Relaxed);
-        }
-
-        pub(crate) fn steps(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
-
-    /// How often each path is forced.
-    #[derive(Default)]
-    pub(crate) struct Switches {
-        per_mille: [AtomicU64; Rare::ALL.len()],
-        draws: AtomicU64,
-        allocations: AtomicU64,
-        fail_allocation: AtomicU64,
-    }
-
-    impl Switches {
-        pub(crate) fn new() -> Self {
-            Self::default()
-        }
-
-        /// Whether to take the path now.
-        pub(crate) fn is_forced(&self, path: Rare) -> bool {
-            let per_mille = self.per_mille[path as usize].load(Ordering::Relaxed);
-            per_mille > 0 && self.draw() % 1000 < per_mille
-        }
-
-        /// Whether this request for frames fails: the one with the chosen number, or a random one.
-        pub(crate) fn fails_allocation(&self, path: Rare) -> bool {
-            let number = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
-            number == self.fail_allocation.load(Ordering::Relaxed) || self.is_forced(path)
-        }
-
-        pub(crate) fn set(&self, path: Rare, per_mille: u64) -> bool {
-            self.per_mille[path as usize].store(per_mille, Ordering::Relaxed);
-            true
-        }
-
-        pub(crate) fn seed(&self, seed: u64) {
-            self.draws.store(seed, Ordering::Relaxed);
-        }
-
-        pub(crate) fn fail_allocation(&self, number: u64) -> bool {
-            self.fail_allocation.store(number, Ordering::Relaxed);
-            true
-        }
-
-        pub(crate) fn allocations(&self) -> u64 {
-            self.allocations.load(Ordering::Relaxed)
-        }
-
-        /// The next number of a splitmix64 sequence.
-        fn draw(&self) -> u64 {
-            const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-            let mut mixed = self.draws.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (mixed ^ (mixed >> 31)) >> 11
-        }
+    /// Returns the number before.
+    fn change(&self, to: impl Fn(u64) -> u64) -> u64 {
+        self.0.update(Relaxed, Relaxed, to)
     }
 }
 
 #[cfg(not(feature = "rare-paths"))]
-mod off {
-    use super::Rare;
-
-    /// Counts nothing.
-    #[derive(Default)]
-    pub(crate) struct SharedLooks;
-
-    impl SharedLooks {
-        pub(crate) const fn new() -> Self {
-            Self
-        }
-
-        #[inline(always)]
-        pub(crate) const fn note(&self) {}
-
-        pub(crate) const fn count(&self) -> u64 {
-            0
-        }
+impl Number {
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        0
     }
 
-    /// Notes nothing.
-    #[derive(Default)]
-    pub(crate) struct Longest;
-
-    impl Longest {
-        pub(crate) const fn new() -> Self {
-            Self
-        }
-
-        #[inline(always)]
-        pub(crate) const fn note(&self, _: u64) {}
-
-        pub(crate) const fn steps(&self) -> u64 {
-            0
-        }
-    }
-
-    /// Never forces a path.
-    pub(crate) struct Switches;
-
-    impl Switches {
-        pub(crate) const fn new() -> Self {
-            Self
-        }
-
-        #[inline(always)]
-        pub(crate) const fn is_forced(&self, _: Rare) -> bool {
-            false
-        }
-
-        #[inline(always)]
-        pub(crate) const fn fails_allocation(&self, _: Rare) -> bool {
-            false
-        }
-
-        pub(crate) const fn set(&self, _: Rare, per_mille: u64) -> bool {
-            per_mille == 0
-        }
-
-        pub(crate) const fn seed(&self, _: u64) {}
-
-        pub(crate) const fn fail_allocation(&self, number: u64) -> bool {
-            number == 0
-        }
-
-        pub(crate) const fn allocations(&self) -> u64 {
-            0
-        }
+    #[inline(always)]
+    fn change(&self, _: impl Fn(u64) -> u64) -> u64 {
+        0
     }
 }
 
-#[cfg(not(feature = "rare-paths"))]
-pub(crate) use off::{Longest, SharedLooks, Switches};
-#[cfg(feature = "rare-paths")]
-pub(crate) use on::{Longest, SharedLooks, Switches};
+/// Counts looks at state shared by all devices.
+#[derive(Default)]
+pub(crate) struct SharedLooks(Number);
+
+impl SharedLooks {
+    #[inline]
+    pub(crate) fn note(&self) {
+        self.0.change(|looks| looks + 1);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// The most steps of a walk at once.
+#[derive(Default)]
+pub(crate) struct Longest(Number);
+
+impl Longest {
+    #[inline]
+    pub(crate) fn note(&self, steps: u64) {
+        self.0.change(|most| most.max(steps));
+    }
+
+    pub(crate) fn steps(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// How often each path is forced.
+#[derive(Default)]
+pub(crate) struct Switches {
+    per_mille: [Number; Rare::ALL.len()],
+    draws: Number,
+    allocations: Number,
+    fail_allocation: Number,
+}
+
+impl Switches {
+    /// Whether paths can be forced.
+    const IS_ON: bool = cfg!(feature = "rare-paths");
+
+    /// Whether to take the path now.
+    #[inline]
+    pub(crate) fn is_forced(&self, path: Rare) -> bool {
+        let per_mille = self.per_mille[path as usize].get();
+        per_mille > 0 && self.draw() % 1000 < per_mille
+    }
+
+    /// Whether this request for frames fails: the one with the chosen number, or a random one.
+    #[inline]
+    pub(crate) fn fails_allocation(&self, path: Rare) -> bool {
+        let number = self.allocations.change(|count| count + 1) + 1;
+        number == self.fail_allocation.get() || self.is_forced(path)
+    }
+
+    /// False if the path cannot be forced as often as asked for.
+    pub(crate) fn set(&self, path: Rare, per_mille: u64) -> bool {
+        self.per_mille[path as usize].change(|_| per_mille);
+        Self::IS_ON || per_mille == 0
+    }
+
+    pub(crate) fn seed(&self, seed: u64) {
+        self.draws.change(|_| seed);
+    }
+
+    /// False if no request can be made to fail and one is to.
+    pub(crate) fn fail_allocation(&self, number: u64) -> bool {
+        self.fail_allocation.change(|_| number);
+        Self::IS_ON || number == 0
+    }
+
+    pub(crate) fn allocations(&self) -> u64 {
+        self.allocations.get()
+    }
+
+    /// The next number of a splitmix64 sequence.
+    fn draw(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut mixed = self.draws.change(|last| last.wrapping_add(STEP)).wrapping_add(STEP);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) >> 11
+    }
+}

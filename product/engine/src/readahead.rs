@@ -108,10 +108,8 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// No readahead.
     pub(crate) const NONE: Self = Self { first: 0..0, step: 0, count: 0 };
 
-    /// One range.
     pub(crate) fn one(pages: Range<u64>) -> Self {
         Self { count: u64::from(!pages.is_empty()), first: pages, step: 0 }
     }

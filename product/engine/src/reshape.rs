@@ -53,9 +53,7 @@ impl<P: Platform> Reshaping<P> {
         Arc::new(Self { base, writeback, writing })
     }
 
-    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes up to a larger one
-    /// read as zeros. Durable after a sync. Waits for the file's requests in flight. After an error nothing has
-    /// changed.
+    /// [`Engine::set_size`](crate::Engine::set_size).
     pub(crate) async fn set_size(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> Result<(), Error> {
         let max = file.bytes_max;
         // A file that is already larger on the host may shrink.
@@ -68,8 +66,7 @@ impl<P: Platform> Reshaping<P> {
         self.reshape(file, Shape::Size(size)).await
     }
 
-    /// Makes a range read as zeros, and gives the space of whole pages back if the device can. The size stays. Waits as
-    /// [`Reshaping::set_size`] does.
+    /// [`Engine::punch`](crate::Engine::punch).
     pub(crate) async fn punch(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
         if range.start >= range.end.min(file.size()) {
             return Ok(());
@@ -364,15 +361,14 @@ impl<P: Platform> Reshaping<P> {
         }
     }
 
-    /// Forgets a file whose last name is gone. Dirty pages are dropped; requests in flight end. Later writes fail,
-    /// later syncs have nothing to do. Does not wait.
+    /// [`Engine::discard`](crate::Engine::discard).
     pub(crate) fn discard(&self, file: &Arc<FileInner>) {
         lock(&file.state).discard();
         self.drop_pages(file, 0..u64::MAX);
         let kept = {
             let mut state = lock(&file.state);
             if state.failures.forget_error() {
-                file.device.failures().file_recovers();
+                file.device.failures.file_recovers();
             }
             state.flushes.forget_failure();
             file.device.agenda().forget_unflushed(file.pages.slot);
@@ -382,11 +378,7 @@ impl<P: Platform> Reshaping<P> {
         drop(kept);
     }
 
-    /// Forgets the clean pages after another program changed the host's file, to this size. Dirty pages stay and will
-    /// overwrite the host's bytes; while there are any, only a larger size is taken. `seen` is the file's
-    /// [`File::change_count`] from before the host was asked for the size. If the count has moved, the size may be
-    /// older than one of our changes: the size is then not taken, and the result is false. Waits for the file's
-    /// requests in flight.
+    /// [`Engine::invalidate`](crate::Engine::invalidate).
     pub(crate) async fn invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
         file.reshaping.take(1).await;
         let _turn = Turn(file);

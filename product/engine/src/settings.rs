@@ -1,6 +1,6 @@
 //! Knobs: settings of a running engine. Each owner declares its own in a table; a registry holds them all.
 //!
-//! Owns: the engine's own table; rows, tables, values and errors in the modules below.
+//! Owns: the engine's own tables; rows, tables, values and errors in the modules below.
 //! Does not own: the knobs of volumes, front ends and policies, which bring their own tables; the effect of a value:
 //! policies and mechanisms read it where they need it.
 //! Invariants: a value in force is inside its range; a change takes no lock. The engine's table comes first in every
@@ -8,12 +8,14 @@
 
 mod error;
 mod near;
+mod page_knobs;
 mod table;
 mod threshold;
 mod values;
 
 pub use error::KnobError;
 pub use near::{did_you_mean, near};
+pub use page_knobs::{KNOBS as PAGE_KNOBS, PageKnob};
 pub use table::{Acts, KnobInfo, KnobTable, Scope, TableKnob};
 pub(crate) use threshold::would_fit;
 pub use threshold::{BackgroundShare, Shares, Threshold};
@@ -25,8 +27,6 @@ crate::knobs! {
 
     DirtyRatio "dirty_ratio" 50 in 1..=90 "percent" Engine AtOnce
         "Share of the cache that may be dirty, on all devices together. Each device gets an equal part; a writer waits when its device's part is used up.";
-    BackgroundRatio "dirty_background_ratio" 10 in 0..=100 "percent" Device AtOnce
-        "Share of a device's part of the dirty limit at which its flusher starts to write. Under a kernel's law it is a share of the memory that may be dirty. A share that is not below dirty_ratio is refused; Linux accepts it, and silently uses half the limit.";
     DirtyBytes "dirty_bytes" 0 in 0..=1099511627776 "bytes" Engine AtOnce
         "The dirty limit of all devices together in bytes, in place of dirty_ratio. A kernel's law reads less than two pages as two. 0: the ratio decides.";
     BackgroundBytes "dirty_background_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
@@ -37,24 +37,12 @@ crate::knobs! {
         "Age at which the flusher writes dirty data, however little there is.";
     WritebackCentisecs "dirty_writeback_centisecs" 500 in 0..=360000 "centiseconds" Engine AtOnce
         "How often a flusher looks for expired data, and for written files without a sync. 0: off, so that age alone causes no write.";
-    SliceBytes "writeback_slice_bytes" 67108864 in 4096..=1099511627776 "bytes" Device NextUse
-        "The most that a flusher writes of one file before it turns to the next.";
-    WriteDepth "writeback_depth" also "nr_requests" 16 in 1..=65536 "requests" Device NextUse
-        "The most write requests in flight. The device's own limit applies, too.";
-    RequestBatch "writeback_request_batch" 1 in 1..=1024 "requests" Device NextUse
-        "The number of write requests that a flusher takes in a row after it had to wait for one. So a writer does that writes back itself. At most half as many again as writeback_depth are in flight. Linux: 32.";
     ReadaheadBytes "readahead_bytes_max" 134217728 in 0..=134217728 "bytes" Device NextUse
         "The most that is read ahead of one reader. The amount follows from the cost of the device's reads and from the pages that the reader has used. All unread pages together hold at most a quarter of the cache. 0: no readahead.";
     ReadAheadKb "read_ahead_kb" 128 in 0..=131072 "KiB" Device NextUse
         "The largest window of --readahead linux. No other readahead reads this knob.";
-    RetryMinMs "write_retry_ms_min" 100 in 1..=60000 "milliseconds" Device NextUse
-        "Pause before a failed write is tried again. It doubles with each failure in a row.";
-    RetryMaxMs "write_retry_ms_max" 30000 in 1..=3600000 "milliseconds" Device NextUse
-        "The longest pause before a failed write is tried again.";
     ReserveBytes "reserve_below_bytes" 67108864 in 0..=1099511627776 "bytes" Device NextUse
         "Free space of a device below which a write first reserves its space.";
-    PinnedRatio "pinned_ratio" 25 in 1..=50 "percent" Engine NextUse
-        "Share of the cache that replies on their way to clients may hold. Further replies are copied; the excess is at most an eighth, and less than 4 MiB.";
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@ use std::path::Path;
 use counted::{build, can_count, changes_code, check, instructions};
 
 /// Instructions from call to return of a 64-byte read hit, copy included.
-// 194 before frames became single. No line of a hit changed with that; the compiler keeps four values more on the stack.
-const READ_HIT: f64 = 198.0;
+// The compiler's choice of what stays on the stack has moved this by four without a change of any line of a hit.
+const READ_HIT: f64 = 194.0;
 /// The same for an overwrite.
 // 232 before the nodes of indexes moved into frames of the arena.
 const OVERWRITE_HIT: f64 = 241.0;
 /// The same for 64 bytes shown in place, until they are released.
-const PINNED_HIT: f64 = 332.0;
+// 332 while the part of the cache that guards may hold was a knob.
+const PINNED_HIT: f64 = 316.0;
 /// The count is exact for one compiler. Each figure moves by an instruction or two when code beside the hit changes.
 const SLACK: f64 = 0.015;
 

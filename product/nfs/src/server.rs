@@ -21,6 +21,10 @@ use crate::mount::Mounts;
 use crate::reply_cache::ReplyCache;
 use crate::workers::Spares;
 
+/// Connections of one party that may be full at the same time. More share their memory: a client that opens many must not
+/// take the memory of others.
+const FULL_CONNECTIONS: u64 = 4;
+
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
@@ -33,7 +37,6 @@ pub struct Server<P: Platform> {
     pub(crate) clients: Clients,
     pub(crate) spare_workers: Arc<Spares>,
     inflight_bytes: KnobId,
-    client_bytes: KnobId,
     recording: Arc<Recording>,
 }
 
@@ -53,7 +56,6 @@ impl<P: Platform> Server<P> {
             clients: Clients::default(),
             spare_workers: Arc::default(),
             inflight_bytes,
-            client_bytes: NfsKnob::ClientBytes.id(volume.engine().settings()),
             recording: Arc::default(),
             volume,
         })
@@ -89,9 +91,9 @@ impl<P: Platform> Server<P> {
         self.volume.engine().settings().get(self.inflight_bytes)
     }
 
-    /// Most request and reply bytes in progress on all connections of one client.
+    /// Most request and reply bytes in progress on all connections of one party.
     pub(crate) fn client_bytes_max(&self) -> u64 {
-        self.volume.engine().settings().get(self.client_bytes)
+        self.inflight_bytes_max() * FULL_CONNECTIONS
     }
 
     /// The server's side of a new connection from `peer`. A drop cancels the calls in progress, except for changes of

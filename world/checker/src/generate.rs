@@ -150,8 +150,6 @@ fn draw_knob(random: &mut Random) -> (String, u64) {
             random.below(1 << bits.min(62)).clamp(knob.min, max)
         }
     };
-    // A disk that fails for minutes and is tried again every millisecond uses up the steps of a run (seed 5000662).
-    let value = if knob.name == "write_retry_ms_max" { value.max(20) } else { value };
     (knob.name.to_owned(), value)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use afflux_engine::eviction::EvictionKind;
 use afflux_engine::old_kernels::WokenBy;
 use afflux_engine::policy::AnyPolicy;
-use afflux_engine::settings::{Knob, KnobError, Settings};
+use afflux_engine::settings::{Knob, KnobError, PageKnob, Settings};
 use afflux_engine::{Policies, Readahead};
 
 use crate::balance::{Balance, Form, Part};
@@ -66,18 +66,15 @@ pub struct Policy {
 }
 
 /// These kernels' initial knobs.
-const DEFAULTS: &[(Knob, u64)] = &[
-    (Knob::DirtyRatio, 20),
-    (Knob::BackgroundRatio, 10),
-    (Knob::ExpireCentisecs, 3000),
-    (Knob::WritebackCentisecs, 500),
-    (Knob::WriteDepth, 128),
-];
+const DEFAULTS: &[(Knob, u64)] =
+    &[(Knob::DirtyRatio, 20), (Knob::ExpireCentisecs, 3000), (Knob::WritebackCentisecs, 500)];
+const PAGE_DEFAULTS: &[(PageKnob, u64)] = &[(PageKnob::BackgroundRatio, 10), (PageKnob::WriteDepth, 128)];
 
 impl Policy {
     /// Sets the knobs to the kernel's initial values: 20 and 10 percent, 30 and 5 seconds, 128 requests.
     pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
-        DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
+        DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))?;
+        PAGE_DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
     }
 }
 

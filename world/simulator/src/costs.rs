@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use afflux_engine::counters::{COUNTERS, Counter, Local};
 
-pub use parse::CostError;
+use crate::document::InputError;
 
 /// Most nanoseconds that one unit of anything may cost.
 pub const COST_NS_MAX: u64 = 1_000_000_000;
@@ -179,7 +179,7 @@ impl CostTable {
     ///
     /// # Errors
     /// When the text is not TOML, a key is unknown, or a value is out of its range.
-    pub fn parse(file: &str, text: &str) -> Result<Self, CostError> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, InputError> {
         parse::table(file, text)
     }
 

@@ -14,6 +14,7 @@ use toml::de::{DeTable, DeValue};
 mod quantity;
 
 pub use quantity::Unit;
+pub(crate) use quantity::{exact, with_unit};
 
 /// An error in a device or fault file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ mod world;
 
 pub use afflux_budget::OWN_POLICY;
 pub use afflux_engine::policy::EQUAL_PARTS_POLICY;
-pub use costs::{COST_NS_MAX, CallerCost, Cost, CostError, CostOf, CostTable};
+pub use costs::{COST_NS_MAX, CallerCost, Cost, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, DiskWait, Fault, FaultTarget, FaultWhat, FaultWindow,

@@ -112,7 +112,7 @@ const OPTIONAL: &[Row] = &[
         others: Some(&["rustix", "thiserror"]),
     },
     Row { name: "c", ours: &["afflux", "linux"], ours_in_tests: &["scratch"], others: Some(&["libc", "rustix"]) },
-    Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
+    Row { name: "budget", ours: &["engine"], ours_in_tests: &["reference", "simulator"], others: Some(&[]) },
     Row {
         name: "govern",
         ours: &["budget"],

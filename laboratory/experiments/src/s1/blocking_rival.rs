@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use afflux_engine::old_kernels::{Boxed, Flush, OldKernel, PutBack, RunEnd};
-use afflux_engine::settings::Knob;
+use afflux_engine::settings::PageKnob;
 use afflux_engine::{DeviceId, Nanos};
 use afflux_report::{Fields, Row};
 
@@ -121,7 +121,7 @@ fn run_one(beside: RivalWriteback, rival: bool, queue: Queue, seed: u64) -> Resu
     machine.until_ended(&writers, 100 * Nanos::MILLISECOND)?;
     // From now on too much is dirty, and the next writer that has used up its allowance reports it. The rival starts
     // when the pool is at work.
-    let knob = machine.engine.set_knob(Knob::BackgroundRatio, 1);
+    let knob = machine.engine.set_knob(PageKnob::BackgroundRatio, 1);
     knob.map_err(|error| LabError::Failed(error.to_string()))?;
     machine.stream(&machine.file(0).0, 64 << 20, 64 << 10);
     machine.sleep(Nanos::SECOND)?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use afflux_budget::Budget;
 use afflux_engine::policy::{DevicePolicy, IgnoredKnob};
-use afflux_engine::settings::{Acts, KnobInfo, KnobTable, Scope};
+use afflux_engine::settings::{Acts, KNOBS, KnobInfo, KnobTable, Scope};
 
 /// The owners of knobs: the table, the file that declares it, and a sentence on where its knobs exist.
 const OWNERS: &[(&KnobTable, &str, &str)] = &[
@@ -17,11 +17,25 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
         "Of the policy `afflux`. Under another policy they are refused.",
     ),
     (
+        &afflux_engine::settings::PAGE_KNOBS,
+        "product/engine/src/settings/page_knobs.rs",
+        "Of `--policy equal-parts`, and of the policies `linux-*` and `s0-*` in simulations. The default policy counts device time, and refuses them.",
+    ),
+    (
         &afflux_linux_policies::KNOBS,
         "world/linux-policies/src/knobs.rs",
         "Of the policies `linux-*` and `s0-*`: in simulations. Under another policy they change nothing, and the simulator says so.",
     ),
 ];
+
+/// The tables whose knobs the default policy and a server obey.
+const OF_PRODUCT: [&KnobTable; 4] = [&KNOBS, &afflux_volume::KNOBS, &afflux_nfs::KNOBS, &afflux_budget::KNOBS];
+
+/// The knobs of the product.
+pub(crate) fn of_product() -> Vec<&'static str> {
+    let rows = OF_PRODUCT.iter().flat_map(|table| table.rows);
+    rows.map(|knob| knob.name).filter(|name| *name != "read_ahead_kb").collect()
+}
 
 /// The document.
 pub(crate) fn text() -> String {
@@ -31,7 +45,7 @@ pub(crate) fn text() -> String {
          Set them with `afflux serve --set KNOB=VALUE`, in the configuration file under `[knobs]`, \
          or on a running server with `afflux set KNOB=VALUE`. A knob whose scope is *device* can \
          have another value for each device (`afflux set KNOB=VALUE --device D`). Values in bytes \
-         may have a unit (`64MiB`, `1GB`).\n\n\
+         may have a unit (`64MiB`, `1GB`). [Who turns each of them](decisions/knobs.md).\n\n\
          A change acts *at once* or on the *next use*. At once: the engine computes its limits again, and asks the policy again about \
          callers that wait. On the next use: with the next request, call or scan that the knob governs.\n",
     );

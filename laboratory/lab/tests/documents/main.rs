@@ -26,6 +26,23 @@ fn the_document_of_knobs_is_what_their_tables_give() {
     is_fresh("docs/knobs.md", &knobs::text());
 }
 
+/// A knob without a person who turns it is a constant.
+#[test]
+fn for_each_knob_of_the_product_it_is_said_who_turns_it() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decisions/knobs.md");
+    let page = fs::read_to_string(page).unwrap();
+    let (kept, constants) = page.split_once("## Constants").unwrap();
+    let rows = |text: &str| -> Vec<String> {
+        let names = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        names.map(str::to_owned).collect()
+    };
+    let mut named = rows(kept);
+    let mut knobs = knobs::of_product();
+    (named.sort(), knobs.sort_unstable());
+    assert_eq!(named, knobs);
+    assert!(rows(constants).iter().all(|name| !knobs.contains(&name.as_str())));
+}
+
 #[test]
 fn the_document_of_counters_is_what_their_tables_give() {
     is_fresh("docs/counters.md", &counters::text());

@@ -31,14 +31,13 @@ struct ParkingFixture {
 }
 
 impl ParkingFixture {
-    fn new(client_bytes: u64) -> Self {
+    fn new() -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(1) });
         let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let mut setup = Setup::default();
         setup.settings.add(&afflux_nfs::KNOBS);
         setup.settings.set(NfsKnob::InflightBytes, INFLIGHT_BYTES).unwrap();
-        setup.settings.set(NfsKnob::ClientBytes, client_bytes).unwrap();
         let mut machine = SimMachine::new(&world, Memory::Whole(8 << 20), setup).unwrap();
         let volume = machine.add_tree("disk", &tree).unwrap();
         let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
@@ -155,7 +154,7 @@ impl Peer {
 
 #[test]
 fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
-    let lab = ParkingFixture::new(1 << 30);
+    let lab = ParkingFixture::new();
     let (file, other) = (lab.file("file"), lab.file("other"));
     let mut peer = lab.connect(1);
     let cached = peer.write(&other, 0);
@@ -187,7 +186,7 @@ fn while_writes_are_parked_other_calls_of_the_connection_are_answered() {
 
 #[test]
 fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again() {
-    let lab = ParkingFixture::new(1 << 30);
+    let lab = ParkingFixture::new();
     let file = lab.file("file");
     let mut peer = lab.connect(1);
     lab.disk.hang();
@@ -209,21 +208,28 @@ fn only_when_no_more_can_be_parked_is_a_connection_not_read_and_then_it_is_again
 
 #[test]
 fn connections_of_one_client_share_a_bound_and_another_client_has_its_own() {
-    let lab = ParkingFixture::new(INFLIGHT_BYTES / 2);
+    let lab = ParkingFixture::new();
     let file = lab.file("file");
     lab.disk.hang();
-    let [mut first, mut second, mut other] = [1, 1, 2].map(|client| lab.connect(client));
-    first.fill(&lab, &file);
-    assert!(first.connection.held_bytes() <= INFLIGHT_BYTES / 2 + u64::from(WRITE_BYTES) + (64 << 10));
-    second.fill(&lab, &file);
-    assert_eq!(second.sent, 1, "one call, as it has none else");
-    assert!(second.connection.held_bytes() <= u64::from(WRITE_BYTES) + (64 << 10));
+    // A party has as much as four connections.
+    let mut full = [1; 4].map(|client| lab.connect(client));
+    let [mut fifth, mut other] = [1, 2].map(|client| lab.connect(client));
+    full.iter_mut().for_each(|peer| drop(peer.fill(&lab, &file)));
+    let held: u64 = full.iter().map(|peer| peer.connection.held_bytes()).sum();
+    assert!(held <= 4 * INFLIGHT_BYTES + u64::from(WRITE_BYTES) + (64 << 10), "{held}");
+    fifth.fill(&lab, &file);
+    assert_eq!(fifth.sent, 1, "one call, as it has none else");
+    assert!(fifth.connection.held_bytes() <= u64::from(WRITE_BYTES) + (64 << 10));
     other.fill(&lab, &file);
     assert!(other.connection.held_bytes() >= INFLIGHT_BYTES / 2);
     lab.disk.release();
-    // The second one continues by itself when the first one's calls have ended.
-    for peer in [&mut first, &mut second, &mut other] {
-        assert!(lab.poll(peer, 100 * Nanos::SECOND).iter().all(|(_, status)| *status == 0));
+    // Each continues when the others' calls have ended.
+    for _ in 0..2 {
+        for peer in full.iter_mut().chain([&mut fifth, &mut other]) {
+            assert!(lab.poll(peer, 100 * Nanos::SECOND).iter().all(|(_, status)| *status == 0));
+        }
+    }
+    for peer in full.iter().chain([&fifth, &other]) {
         assert!(peer.connection.wants_input() && peer.connection.held_bytes() == 0);
     }
 }

@@ -94,9 +94,7 @@ fn settings_out_of_range() {
     cache.set_text("dirty_ratio=20").unwrap();
     assert_eq!(cache.knob(Knob::DirtyRatio), 20);
     let ignored = [
-        cache.set(Knob::WriteDepth, 4).unwrap_err(),
         cache.set_text("writeback_depth=4").unwrap_err(),
-        Cache::builder().memory(8 << 20).knob(Knob::WriteDepth, 4).build().unwrap_err(),
         Cache::builder().memory(8 << 20).knob_text("writeback_depth=4").build().unwrap_err(),
     ];
     for error in ignored {

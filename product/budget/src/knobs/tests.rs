@@ -15,7 +15,6 @@ fn knobs_at_their_defaults_leave_everything_to_the_law() {
         in_flight_ns: 30_000_000,
         background_ns: None,
         expire_ns: 30_000_000_000,
-        stretch_max: 5,
         portion_bytes: 8 << 20,
         idle: true,
     };
@@ -46,7 +45,7 @@ fn nonsense_is_told_with_the_value_and_the_range() {
         ("budget_ms=-1", "budget_ms: '-1' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=1s", "budget_ms: '1s' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=", "budget_ms: '' is not a number (200 to 60000 milliseconds; now 1000)"),
-        ("budget=1000", "there is no knob 'budget' (did you mean 'budget_ms' or 'budget_stretch_max'?)"),
+        ("budget=1000", "there is no knob 'budget' (did you mean 'budget_ms'?)"),
         (
             "writeback_in_flight_ms=501",
             "writeback_in_flight_ms: 501 is out of range (0, or 10 to 500 milliseconds; now 0)",

@@ -71,9 +71,7 @@ pub(crate) enum Reply {
     },
     /// Answer to `Set`: one for each knob, in the same order.
     Set {
-        /// The knob.
         knob: String,
-        /// Its unit.
         unit: String,
         /// The value in force now.
         value: u64,
@@ -156,7 +154,6 @@ pub(crate) struct Report {
     pub(crate) serving: Vec<Served>,
     /// Since the server was ready.
     pub(crate) uptime_ns: u64,
-    /// The cache's gauges.
     pub(crate) cache: CacheGauges,
     /// How writers are throttled.
     pub(crate) policy: String,
@@ -166,7 +163,6 @@ pub(crate) struct Report {
     /// Whether changes of names are answered once they are durable (no `--async-metadata`).
     #[serde(default)]
     pub(crate) names_durable: bool,
-    /// The devices.
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.
     pub(crate) nfs: NfsGauges,
@@ -177,7 +173,6 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The device of that name.
     pub(crate) fn device(&self, name: &str) -> Option<&DeviceGauges> {
         self.devices.iter().find(|device| device.name == name)
     }
@@ -229,14 +224,12 @@ pub(crate) struct CacheGauges {
     pub(crate) files: u64,
 }
 
-/// One device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct DeviceGauges {
     /// Its name, as `--device` takes it.
     pub(crate) name: String,
     /// How the server reads and writes it.
     pub(crate) described: String,
-    /// Dirty bytes.
     pub(crate) dirty_bytes: u64,
     /// Number of runs of dirty pages.
     pub(crate) dirty_runs: u64,
@@ -262,7 +255,6 @@ pub(crate) struct DeviceGauges {
     pub(crate) b_more_io: u64,
     /// Time during which it had requests.
     pub(crate) busy_ns: u64,
-    /// Requests in flight.
     pub(crate) in_flight_requests: u32,
     /// Writers waiting for it now.
     pub(crate) writers_waiting: u32,
@@ -270,7 +262,6 @@ pub(crate) struct DeviceGauges {
     pub(crate) files_dirty: u32,
     /// Files whose last write failed.
     pub(crate) files_failed: u32,
-    /// The last error.
     pub(crate) last_error: Option<String>,
     /// Knobs with a value only for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
@@ -308,14 +299,12 @@ impl DeviceGauges {
 pub(crate) enum FigureGauge {
     /// A number, with the unit in the figure's name.
     Number(u64),
-    /// A word.
     Word(String),
 }
 
 /// Writers' pauses for one cause.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PauseGauges {
-    /// The cause.
     pub(crate) cause: String,
     /// Writers that are paused for it now.
     pub(crate) waiting: u64,
@@ -323,7 +312,6 @@ pub(crate) struct PauseGauges {
     pub(crate) count: u64,
     /// Their sum.
     pub(crate) ns: u64,
-    /// The longest.
     pub(crate) longest_ns: u64,
 }
 
@@ -338,9 +326,7 @@ pub(crate) struct WaitGauges {
     pub(crate) read: TimeGauges,
     /// Single pauses.
     pub(crate) pause: TimeGauges,
-    /// Syncs.
     pub(crate) sync: TimeGauges,
-    /// COMMITs.
     pub(crate) commit: TimeGauges,
 }
 
@@ -353,9 +339,7 @@ pub(crate) struct TimeGauges {
     pub(crate) ns: u64,
     /// The median: half of them took at most this.
     pub(crate) p50_ns: u64,
-    /// 99 of 100.
     pub(crate) p99_ns: u64,
-    /// 999 of 1,000.
     pub(crate) p999_ns: u64,
     /// The longest.
     pub(crate) max_ns: u64,
@@ -427,7 +411,6 @@ impl DelayTimeGauges {
     }
 }
 
-/// One event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct TraceEvent {
     /// Since the server was ready.

@@ -204,7 +204,6 @@ pub(crate) fn add<T>(all: &mut Exposition, figures: Figures<T>, of: &T, labels: 
     }
 }
 
-/// Every family.
 #[cfg(test)]
 pub(crate) fn all() -> Vec<&'static Family> {
     fn of<T>(figures: Figures<T>) -> impl Iterator<Item = &'static Family> {

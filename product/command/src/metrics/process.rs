@@ -12,7 +12,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::names::{BUILD, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_START};
 
-/// This process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process {
     began: SystemTime,

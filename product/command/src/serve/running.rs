@@ -41,7 +41,6 @@ const DELAYS_A_LINE: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Devices(Mutex<Vec<ServedDevice>>);
 
-/// A device.
 struct ServedDevice {
     name: String,
     described: String,

@@ -25,7 +25,6 @@ pub(crate) enum Hangup {
     Reloads,
 }
 
-/// Requests by signal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SignalRequest {
     /// An orderly end.

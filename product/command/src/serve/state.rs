@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-/// The directory.
 pub(crate) struct StateDirectory(Option<PathBuf>);
 
 impl StateDirectory {

@@ -64,7 +64,6 @@ impl Drop for Upkeep {
     }
 }
 
-/// The state of the upkeep.
 struct UpkeepState {
     running: Arc<Running>,
     kept: Arc<Mutex<KeptPrices>>,

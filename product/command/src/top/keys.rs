@@ -4,7 +4,7 @@
 //! Does not own: reading keys (`terminal`), showing the choices (`screen`).
 //! Invariants: a pure function of the key; the typed text is bounded.
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::rows::Order;
 

@@ -28,7 +28,6 @@ enum Fill {
     Curve,
 }
 
-/// A column of a table.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     title: &'static str,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{io, process, thread};
 
+use crossterm::event::{self, Event};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,8 +25,9 @@ use afflux_report::failure::{Failure, Outcome};
 /// Longest wait of a key.
 const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Looks for a sample for each look for a key.
-const NO_TIME: Duration = Duration::ZERO;
+/// Crossterm's wait for a key that is there. With its feature `use-dev-tty` it asks the terminal each time, unless no time
+/// is left. Without the feature a key that comes together with a change of size waits for the next key.
+const TAKE_WITHIN: Duration = Duration::from_micros(20);
 
 pub(super) fn run(following: &Following) -> Outcome {
     let drawing = Arc::new(Mutex::new(()));
@@ -86,13 +87,13 @@ fn show(terminal: &mut DefaultTerminal, following: &Following, drawing: &Mutex<(
         changed = false;
         wait_for_keys().map_err(|error| failed(&error))?;
         // Keys that arrive together are handled together. The next picture fits the terminal's size at that time.
-        while !choices.ends && event::poll(NO_TIME).map_err(|error| failed(&error))? {
+        while !choices.ends && event::poll(TAKE_WITHIN).map_err(|error| failed(&error))? {
             if let Event::Key(key) = event::read().map_err(|error| failed(&error))? {
                 choices.key(key);
             }
             changed = true;
         }
-        if let Some(sample) = following.next_within(NO_TIME)?
+        if let Some(sample) = following.next_within(Duration::ZERO)?
             && !choices.held
         {
             model.take(sample);

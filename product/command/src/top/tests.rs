@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::follow::Sample;
 use super::keys::Choices;

@@ -383,11 +383,6 @@ impl OnTerminal {
         });
     }
 
-    /// Presses a key without a meaning: a key that arrives together with a change of size waits for the next key.
-    fn nudge(&mut self) {
-        let _ = self.keys.write_all(b"z").and_then(|()| self.keys.flush());
-    }
-
     fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
@@ -395,11 +390,10 @@ impl OnTerminal {
 
     /// Waits for a word at this size, or at one more column. After a change of size all words are drawn again;
     /// otherwise only changed letters are. A key may also take effect after the change of size.
-    fn shows_at(&mut self, columns: u32, rows: u32, word: &str) {
+    fn shows_at(&self, columns: u32, rows: u32, word: &str) {
         let mut more = 0;
         eventually(word, || {
             more = 1 - more;
-            self.nudge();
             self.resize(columns + more, rows);
             within(Duration::from_millis(100), || self.shown.lock().unwrap().contains(word))
         });
@@ -415,7 +409,6 @@ impl OnTerminal {
 
     fn ends(mut self) {
         eventually("the terminal is as before", || {
-            self.nudge();
             within(Duration::from_millis(100), || self.shown.lock().unwrap().contains("\x1b[?1049l"))
         });
         assert_eq!(self.script.wait().unwrap().code(), Some(0));

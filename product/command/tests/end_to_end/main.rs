@@ -27,6 +27,7 @@ mod server;
 mod service;
 mod short_of_memory;
 mod shutdown;
+mod terminal;
 mod tools;
 mod traces;
 mod trees;

@@ -121,7 +121,6 @@ impl Index {
         Some(path)
     }
 
-    /// The leaf that the page is in, if there is one.
     #[inline]
     fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
         self.remembered(nodes, page).or_else(|| self.find_leaf(nodes, page))

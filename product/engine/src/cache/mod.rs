@@ -68,8 +68,8 @@ impl Cache {
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: OwnLines(WaitQueue::new()),
             files_numbered: AtomicU64::new(0),
-            rare: Switches::new(),
-            longest_hold: Longest::new(),
+            rare: Switches::default(),
+            longest_hold: Longest::default(),
         }
     }
 

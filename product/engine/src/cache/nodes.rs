@@ -152,7 +152,6 @@ struct NodesState {
     unused: BTreeSet<u32>,
 }
 
-/// A frame of nodes.
 #[derive(Clone, Copy, Default)]
 struct FrameUse {
     frame: Option<FrameId>,

@@ -14,7 +14,6 @@ use crate::platform::Nanos;
 use crate::policy::{DirtyFiles, Turn};
 use crate::wait::{Signal, lock};
 
-/// A flusher's view of its device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlusherView {
     pub(crate) now: Nanos,

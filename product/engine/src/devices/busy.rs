@@ -25,7 +25,6 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// The clocks of a device.
 #[derive(Default)]
 pub(super) struct Clocks {
     times: BusyTimes,

@@ -65,7 +65,6 @@ pub(crate) struct FileInner {
 
 /// The state that changes with a file's pages.
 pub(crate) struct FileState {
-    /// The host's file.
     pub(crate) host: HostFile,
     /// Pages dirty or under writeback, and detached pages still being written.
     pub(super) dirty_pages: u64,

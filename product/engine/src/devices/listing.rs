@@ -34,7 +34,6 @@ impl FileInner {
         }
     }
 
-    /// The file's entry for the lists.
     fn entry(self: &Arc<Self>, state: &FileState) -> ReadyEntry<Self> {
         let size = Size::of(state.waiting_pages());
         let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());

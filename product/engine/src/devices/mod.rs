@@ -46,7 +46,7 @@ use crate::policy::{
 };
 use crate::readahead::Readahead;
 use crate::request::Backing;
-use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
+use crate::settings::{DeviceSettings, Knob, KnobId, PageKnob, Settings, WhichKnob};
 use crate::wait::lock;
 pub(crate) use busy::Kind;
 use file::FileInner;
@@ -177,7 +177,6 @@ impl Devices {
         census
     }
 
-    /// All memory for pages.
     pub(crate) fn memory_pages(&self) -> u64 {
         self.cache.total_pages()
     }
@@ -246,6 +245,7 @@ impl Devices {
         let settings = &self.settings;
         let at = |knob: KnobId| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
         let knob = |knob: Knob| at(knob.id(settings));
+        let page_knob = |knob: PageKnob| at(knob.id(settings));
         let expire = settings.info(Knob::ExpireCentisecs);
         let sums = self.policy_knob_sums.each_ref().map(|sum| sum.load(Ordering::Relaxed));
         KnobValues {
@@ -255,12 +255,12 @@ impl Devices {
                 bytes => bytes.max(DIRTY_BYTES_MIN),
             },
             // A kernel has one background threshold for all devices.
-            background_ratio: settings.get(Knob::BackgroundRatio),
+            background_ratio: settings.get(PageKnob::BackgroundRatio),
             background_bytes: settings.get(Knob::BackgroundBytes),
             background_centisecs: knob(Knob::BackgroundCentisecs),
-            device_background_ratio: knob(Knob::BackgroundRatio),
+            device_background_ratio: page_knob(PageKnob::BackgroundRatio),
             device_background_bytes: knob(Knob::BackgroundBytes),
-            slice_bytes: knob(Knob::SliceBytes),
+            slice_bytes: page_knob(PageKnob::SliceBytes),
             expire_ns: self.look_ns().map_or(u64::MAX, |_| expire.ns(knob(Knob::ExpireCentisecs))),
             own: PolicyKnobs::read(&self.policy_knobs, at),
             own_sums: PolicyKnobs(sums),

@@ -26,7 +26,7 @@ use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::{DeviceMemory, KnobValues};
 use crate::request::Request;
-use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
+use crate::settings::{DeviceSettings, PageKnob, Settings, WhichKnob};
 use crate::units::Pages;
 use crate::wait::{Permits, Signal, lock};
 
@@ -36,26 +36,28 @@ pub(crate) struct DeviceState<F> {
     id: DeviceId,
     pub(super) name: String,
     device: Arc<dyn Device>,
-    settings: DeviceSettings,
+    /// The device's own values of knobs.
+    pub(crate) settings: DeviceSettings,
     /// The knobs as policies see them, since a knob last changed.
     knobs_seen: Mutex<KnobValues>,
-    pub(super) charges: Charges,
+    /// The pages charged to the device.
+    pub(crate) charges: Charges,
     pub(super) requests: Requests,
-    /// The policy's limits on these.
-    pub(super) in_flight: InFlight,
+    /// The policy's limits on requests in flight.
+    pub(crate) in_flight: InFlight,
     pub(super) agenda: Agenda<F>,
-    pub(super) figures: Figures,
-    pub(super) failures: Failures,
+    pub(crate) figures: Figures,
+    pub(crate) failures: Failures,
     /// The memory of the policy in force about the device.
-    pub(super) memory: DeviceMemory,
+    pub(crate) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
     /// The waiters, and how long such waits take.
-    pub(super) waits: Waits<F>,
+    pub(crate) waits: Waits<F>,
     /// Debts of clients for new files.
-    purses: Purses,
+    pub(crate) purses: Purses,
     /// Whether dirty pages have their place on the device when space gets small.
-    placing: Placing,
+    pub(crate) placing: Placing,
 }
 
 impl<F> DeviceState<F> {
@@ -92,29 +94,19 @@ impl<F> DeviceState<F> {
         self.id
     }
 
-    /// The device's own values of knobs.
-    pub(crate) fn settings(&self) -> &DeviceSettings {
-        &self.settings
+    /// The requests in flight.
+    pub(crate) fn requests(&self) -> &Requests {
+        &self.requests
     }
 
-    /// The memory of the policy in force about the device.
-    pub(crate) fn memory(&self) -> &DeviceMemory {
-        &self.memory
-    }
-
-    /// The pages charged to the device.
-    pub(crate) fn charges(&self) -> &Charges {
-        &self.charges
+    /// The work of the flusher.
+    pub(crate) fn agenda(&self) -> &Agenda<F> {
+        &self.agenda
     }
 
     /// The queue of writers for dirty pages.
     pub(crate) fn admission(&self) -> &AdmissionQueue {
         &self.charges.admission
-    }
-
-    /// The requests in flight.
-    pub(crate) fn requests(&self) -> &Requests {
-        &self.requests
     }
 
     /// The slots for requests.
@@ -128,44 +120,8 @@ impl<F> DeviceState<F> {
         &self.requests.read_frames
     }
 
-    /// The policy's limits on requests in flight.
-    pub(crate) fn in_flight(&self) -> &InFlight {
-        &self.in_flight
-    }
-
-    /// How the device is used.
-    pub(crate) fn figures(&self) -> &Figures {
-        &self.figures
-    }
-
-    /// Whether the device hangs.
     pub(crate) fn hang(&self) -> &HangState {
         &self.figures.hang
-    }
-
-    /// Failed writes and flushes.
-    pub(crate) fn failures(&self) -> &Failures {
-        &self.failures
-    }
-
-    /// The waiters, and how long such waits take.
-    pub(crate) fn waits(&self) -> &Waits<F> {
-        &self.waits
-    }
-
-    /// Debts of clients for new files.
-    pub(crate) fn purses(&self) -> &Purses {
-        &self.purses
-    }
-
-    /// Whether dirty pages have their place on the device when space gets small.
-    pub(crate) fn placing(&self) -> &Placing {
-        &self.placing
-    }
-
-    /// The work of the flusher.
-    pub(crate) fn agenda(&self) -> &Agenda<F> {
-        &self.agenda
     }
 
     /// The signal that wakes the flusher.
@@ -217,7 +173,8 @@ impl<F> DeviceState<F> {
     /// readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);
-        let most = self.in_flight.allowed().requests_max.unwrap_or(self.knob(engine, Knob::WriteDepth) as u32);
+        let by_knob = || self.knob(engine, PageKnob::WriteDepth) as u32;
+        let most = self.in_flight.allowed().requests_max.unwrap_or_else(by_knob);
         most.max(1).min((depth - depth / 4).max(1))
     }
 

@@ -27,7 +27,7 @@ fn room_pages_max(devices: &Devices) -> u64 {
 
 /// Dirty pages allowed beyond the device's limit, because as many failed.
 pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
-    match device.failures().pages() {
+    match device.failures.pages() {
         0 => 0,
         failed => failed.min(room_pages_max(devices)),
     }
@@ -35,7 +35,7 @@ pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
 
 /// Recomputes the device's limits if its failed pages have changed.
 pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
-    while device.failures().set_room(room_pages(devices, device)) {
+    while device.failures.set_room(room_pages(devices, device)) {
         devices.refresh_room(device, moment);
         refresh_guard(devices, device);
     }
@@ -43,7 +43,7 @@ pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment
 
 /// Whether failed pages hold half of the device's limit: other writers get the little room left page by page.
 pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool {
-    device.failures().pages() > devices.totals.part_pages() / 2
+    device.failures.pages() > devices.totals.part_pages() / 2
 }
 
 /// The decision about a writer that wants to dirty more of a file.
@@ -56,7 +56,7 @@ enum Verdict {
 
 fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     // Read without the lock: writers of healthy files check nothing else.
-    if file.device.failures().pages() == 0 {
+    if file.device.failures.pages() == 0 {
         return Verdict::Go;
     }
     let state = lock(&file.state);
@@ -86,11 +86,11 @@ pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Re
 /// room will be given back, because pages whose writes keep failing hold all of it.
 pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
     let device = &file.device;
-    file_keeps_failing(file).or_else(|| device.failures().keeps_failing()).or_else(|| all_room_fails(device))
+    file_keeps_failing(file).or_else(|| device.failures.keeps_failing()).or_else(|| all_room_fails(device))
 }
 
 fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
-    if file.device.failures().pages() == 0 {
+    if file.device.failures.pages() == 0 {
         return None;
     }
     let state = lock(&file.state);
@@ -99,11 +99,11 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
 
 /// The last write error, if all pages charged to the device belong to files whose writes keep failing.
 fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
-    let failing = device.failures().failing_pages();
+    let failing = device.failures.failing_pages();
     if failing == 0 || device.admission().pages().0 > failing {
         return None;
     }
-    device.failures().last_error()
+    device.failures.last_error()
 }
 
 /// Fails the waiters for the device's room, if none will be given back. To be called after each failed write.

@@ -96,7 +96,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.show_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
     for device in &all {
-        device.failures().set_room(failing::room_pages(devices, device));
+        device.failures.set_room(failing::room_pages(devices, device));
         if devices.policy.needs().memory_guard {
             device.admission().set_unseen(unseen);
         }
@@ -117,7 +117,7 @@ pub(crate) struct Charge {
 impl Charge {
     /// A charge that the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
-        device.charges().hold(pages);
+        device.charges.hold(pages);
         Self { device: Arc::clone(device), pages, spent: Dirtied::default() }
     }
 
@@ -140,23 +140,23 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.device.charges().note_dirtied(self.spent.pages);
+        self.device.charges.note_dirtied(self.spent.pages);
         if self.pages > 0 {
-            self.device.charges().give_back(self.pages);
+            self.device.charges.give_back(self.pages);
         }
     }
 }
 
 /// Charges pages that became dirty without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
-    device.charges().hold(pages);
+    device.charges.hold(pages);
     device.admission().force(Pages(pages));
 }
 
 /// Pages are no longer dirty.
 pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
     if pages > 0 {
-        device.charges().give_back(pages);
+        device.charges.give_back(pages);
         room_was_made(devices, device, moment);
     }
 }

@@ -25,7 +25,6 @@ pub(crate) const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PageKey {
     pub(crate) file: u64,
-    /// The page in it.
     pub(crate) page: u64,
 }
 

@@ -17,57 +17,6 @@ use crate::sync::OwnLines;
 /// Memory of a policy that the engine keeps and cannot look into.
 pub(crate) type PolicyMemory = Box<dyn Any + Send>;
 
-/// A [`DevicePolicy`] without the types of its memory.
-pub trait AnyPolicy: Send + Sync + 'static {
-    /// [`DevicePolicy::name`].
-    fn name(&self) -> &'static str;
-    /// [`DevicePolicy::needs`].
-    fn needs(&self) -> Needs;
-    /// [`DevicePolicy::pause_ns_max`].
-    fn pause_ns_max(&self) -> u64;
-    /// [`DevicePolicy::start`].
-    fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
-    /// Memory of a new payer.
-    fn new_payer(&self) -> Box<dyn Any + Send>;
-    /// Memory of a new device, with the data kept of it: [`DevicePolicy::recall`].
-    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send>;
-    /// Memory of all devices together.
-    fn new_shared(&self) -> Box<dyn Any + Send>;
-    /// [`DevicePolicy::room`].
-    fn room(&self, view: &View, device: &mut dyn Any) -> Room;
-    /// [`DevicePolicy::flight`].
-    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight;
-    /// [`DevicePolicy::admit`], with memory that this policy made.
-    fn admit(
-        &self,
-        view: &View,
-        payer: &mut dyn Any,
-        device: &mut dyn Any,
-        shared: &mut dyn Any,
-        pace: &mut Pace,
-    ) -> Admission;
-    /// [`DevicePolicy::completed`].
-    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any);
-    /// [`DevicePolicy::over_background`].
-    fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool;
-    /// [`DevicePolicy::next`].
-    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
-    /// [`DevicePolicy::next_if_pressed`].
-    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
-    /// [`DevicePolicy::idle_write_rule`].
-    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule>;
-    /// [`DevicePolicy::slice_bytes`].
-    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
-    /// [`DevicePolicy::limits`].
-    fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages;
-    /// [`DevicePolicy::hang_limits`].
-    fn hang_limits(&self, view: &View, device: &mut dyn Any) -> HangLimits;
-    /// [`DevicePolicy::explain`].
-    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure>;
-    /// [`DevicePolicy::remember`].
-    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered;
-}
-
 fn kept<T: 'static>(memory: &mut dyn Any) -> &mut T {
     memory.downcast_mut().unwrap_or_else(|| unreachable!("memory is handed to the policy that made it"))
 }
@@ -77,92 +26,82 @@ fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
     &mut kept::<OwnLines<T>>(memory).0
 }
 
-impl<L: DevicePolicy> AnyPolicy for L {
-    fn name(&self) -> &'static str {
-        DevicePolicy::name(self)
-    }
+/// Declares each question once, for the erased trait and for its implementation: the name, the arguments, the memories
+/// with the function that lends each, and the answer.
+macro_rules! questions {
+    ($($question:ident($($argument:ident: $type:ty),*) [$($memory:ident by $lend:ident),*] -> $answer:ty;)*) => {
+        /// A [`DevicePolicy`] without the types of its memory.
+        pub trait AnyPolicy: Send + Sync + 'static {
+            /// Memory of a new payer.
+            fn new_payer(&self) -> Box<dyn Any + Send>;
+            /// Memory of a new device, with the data kept of it: [`DevicePolicy::recall`].
+            fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send>;
+            /// Memory of all devices together.
+            fn new_shared(&self) -> Box<dyn Any + Send>;
+            /// [`DevicePolicy::admit`], with memory that this policy made.
+            fn admit(
+                &self,
+                view: &View,
+                payer: &mut dyn Any,
+                device: &mut dyn Any,
+                shared: &mut dyn Any,
+                pace: &mut Pace,
+            ) -> Admission;
+            $(
+                #[doc = concat!("[`DevicePolicy::", stringify!($question), "`].")]
+                fn $question(&self, $($argument: $type,)* $($memory: &mut dyn Any),*) -> $answer;
+            )*
+        }
 
-    fn needs(&self) -> Needs {
-        DevicePolicy::needs(self)
-    }
+        impl<L: DevicePolicy> AnyPolicy for L {
+            fn new_payer(&self) -> Box<dyn Any + Send> {
+                Box::new(OwnLines(L::Payer::default()))
+            }
 
-    fn pause_ns_max(&self) -> u64 {
-        DevicePolicy::pause_ns_max(self)
-    }
+            fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send> {
+                Box::new(OwnLines(DevicePolicy::recall(self, remembered)))
+            }
 
-    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
-        DevicePolicy::start(self, memory_pages, cpus)
-    }
+            fn new_shared(&self) -> Box<dyn Any + Send> {
+                Box::new(L::Shared::default())
+            }
 
-    fn new_payer(&self) -> Box<dyn Any + Send> {
-        Box::new(OwnLines(L::Payer::default()))
-    }
+            fn admit(
+                &self,
+                view: &View,
+                payer: &mut dyn Any,
+                device: &mut dyn Any,
+                shared: &mut dyn Any,
+                pace: &mut Pace,
+            ) -> Admission {
+                let memory = Memory { payer: own(payer), device: own(device), shared: kept(shared), pace };
+                DevicePolicy::admit(self, view, memory)
+            }
 
-    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send> {
-        Box::new(OwnLines(DevicePolicy::recall(self, remembered)))
-    }
+            $(
+                fn $question(&self, $($argument: $type,)* $($memory: &mut dyn Any),*) -> $answer {
+                    DevicePolicy::$question(self, $($argument,)* $($lend($memory)),*)
+                }
+            )*
+        }
+    };
+}
 
-    fn new_shared(&self) -> Box<dyn Any + Send> {
-        Box::new(L::Shared::default())
-    }
-
-    fn room(&self, view: &View, device: &mut dyn Any) -> Room {
-        DevicePolicy::room(self, view, own(device))
-    }
-
-    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight {
-        DevicePolicy::flight(self, view, own(device))
-    }
-
-    fn admit(
-        &self,
-        view: &View,
-        payer: &mut dyn Any,
-        device: &mut dyn Any,
-        shared: &mut dyn Any,
-        pace: &mut Pace,
-    ) -> Admission {
-        let memory = Memory { payer: own(payer), device: own(device), shared: kept(shared), pace };
-        DevicePolicy::admit(self, view, memory)
-    }
-
-    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any) {
-        DevicePolicy::completed(self, view, done, own(device), kept(shared));
-    }
-
-    fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool {
-        DevicePolicy::over_background(self, view, own(device), kept(shared))
-    }
-
-    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
-        DevicePolicy::next(self, view, files, own(device), kept(shared))
-    }
-
-    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
-        DevicePolicy::next_if_pressed(self, view, files, own(device), kept(shared))
-    }
-
-    fn idle_write_rule(&self, view: &View, before: IdleWriteRule, seen: &Rewrites) -> Option<IdleWriteRule> {
-        DevicePolicy::idle_write_rule(self, view, before, seen)
-    }
-
-    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
-        DevicePolicy::slice_bytes(self, view, own(device), kept(shared))
-    }
-
-    fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
-        DevicePolicy::limits(self, view, own(device), kept(shared))
-    }
-
-    fn hang_limits(&self, view: &View, device: &mut dyn Any) -> HangLimits {
-        DevicePolicy::hang_limits(self, view, own(device))
-    }
-
-    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {
-        DevicePolicy::explain(self, view, own(device))
-    }
-
-    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered {
-        DevicePolicy::remember(self, view, own(device))
-    }
+questions! {
+    name() [] -> &'static str;
+    needs() [] -> Needs;
+    pause_ns_max() [] -> u64;
+    start(memory_pages: u64, cpus: u64) [] -> Pace;
+    room(view: &View) [device by own] -> Room;
+    flight(view: &View) [device by own] -> Flight;
+    completed(view: &View, done: &Completed) [device by own, shared by kept] -> ();
+    over_background(view: &View) [device by own, shared by kept] -> bool;
+    next(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
+    next_if_pressed(view: &View, files: &dyn DirtyFiles) [device by own, shared by kept] -> Next;
+    idle_write_rule(view: &View, before: IdleWriteRule, seen: &Rewrites) [] -> Option<IdleWriteRule>;
+    slice_bytes(view: &View) [device by own, shared by kept] -> u64;
+    limits(view: &View) [device by own, shared by kept] -> LimitPages;
+    hang_limits(view: &View) [device by own] -> HangLimits;
+    explain(view: &View) [device by own] -> Vec<Figure>;
+    remember(view: &View) [device by own] -> Remembered;
 }

@@ -46,7 +46,7 @@ impl ActivePolicy {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
         let (needs, shared) = (policy.needs(), policy.new_shared());
         let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
-        Self { policy, needs, shared, looks: SharedLooks::new() }
+        Self { policy, needs, shared, looks: SharedLooks::default() }
     }
 
     pub(crate) fn needs(&self) -> &Needs {

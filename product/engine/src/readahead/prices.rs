@@ -51,7 +51,6 @@ struct ReadWork {
     reads: u64,
 }
 
-/// Learns the prices.
 #[derive(Debug)]
 pub(crate) struct Learner {
     prices: ReadPrices,

@@ -68,7 +68,7 @@ impl<P: Platform> Reading<P> {
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
         // At least one request of the device: no law knows how late a busy machine notices an answer.
-        let window_sizes = file.device.figures().read_windows();
+        let window_sizes = file.device.figures.read_windows();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
@@ -98,7 +98,7 @@ impl<P: Platform> Reading<P> {
             self.fill_ranges(file, &ahead, 0);
         }
         if file.no_reuse.load(Ordering::Relaxed) {
-            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures().read_windows().most);
+            let (page, behind) = (bytes.start / PAGE_BYTES, file.device.figures.read_windows().most);
             self.drop_used(file, page.saturating_sub(behind)..page, 1);
         }
     }

@@ -364,7 +364,7 @@ impl<P: Platform> Reading<P> {
             self.base.local().count(Counter::ReadErrors, 1);
         }
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
-        file.device.figures().read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
+        file.device.figures.read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
         let ns = now.since(sent.at);
         self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
@@ -393,7 +393,7 @@ impl Sent {
     /// A request for `count` pages from the first on, submitted now.
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
-        let runs = file.device.figures().read_begins(first, (file.pages.slot, first + pages), now);
+        let runs = file.device.figures.read_begins(first, (file.pages.slot, first + pages), now);
         Self { runs, pages, at: now }
     }
 

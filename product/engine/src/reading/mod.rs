@@ -30,7 +30,6 @@ use crate::memory::Arena;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::reclaim::Reclaim;
-use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
@@ -55,6 +54,10 @@ pub(crate) struct Reading<P: Platform> {
     arena: Arc<Arena>,
     guards: Arc<GuardPlaces>,
 }
+
+/// The part of the cache that guards may hold: a reader of the bytes decides when they go. Three quarters stay for pages
+/// that can be evicted. A reply beyond that is copied.
+const PINNED_PART: u64 = 4;
 
 /// The number of copies in an engine; all are alike.
 const COPIES: u32 = 16;
@@ -141,8 +144,7 @@ impl<P: Platform> Reading<P> {
         Arc::new(Self { base, reclaim, arena, guards })
     }
 
-    /// Copies bytes from `offset` on. Returns how many: fewer than requested only at the file's end. Waits for bytes
-    /// that are not in the cache.
+    /// [`Engine::read`](crate::Engine::read).
     pub(crate) async fn read(
         self: &Arc<Self>,
         client: Option<&Client>,
@@ -174,7 +176,7 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// The bytes in place, if all of them are in the cache and guards do not hold too much already.
+    /// [`Engine::try_read_pinned`](crate::Engine::try_read_pinned).
     #[inline]
     pub(crate) fn try_read_pinned(
         self: &Arc<Self>,
@@ -192,13 +194,12 @@ impl<P: Platform> Reading<P> {
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
-        let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
+        let guards_max = self.base.cache.total_pages() / PINNED_PART;
         let place = PlaceNumber::of(self.base.local());
         PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
     }
 
-    /// As [`Reading::read`], without the copy. `None` if guards hold too much already, or if the cache is too small to
-    /// hold the range at once: copy the bytes then.
+    /// [`Engine::read_pinned`](crate::Engine::read_pinned).
     pub(crate) async fn read_pinned(
         self: &Arc<Self>,
         client: Option<&Client>,

@@ -20,7 +20,8 @@ mod others {
 fn tables_of_others_stand_behind_the_engines_own() {
     let mut settings = Settings::with([&OTHERS]);
     settings.add(&OTHERS);
-    assert_eq!(settings.all().count(), KNOBS.rows.len() + OTHERS.rows.len(), "each table is there once");
+    let rows = [&KNOBS, &PAGE_KNOBS, &OTHERS].map(|table| table.rows.len());
+    assert_eq!(settings.all().count(), rows.iter().sum(), "each table is there once");
     let patience = Other::Patience.id(&settings);
     assert_eq!(settings.of(&OTHERS), [Other::Lamp.id(&settings), patience]);
     assert_eq!(settings.set_text("patience=20"), Ok(patience));
@@ -77,9 +78,9 @@ fn an_unknown_name_is_told_with_those_near_to_it_or_with_all() {
     for (name, message) in [
         ("dirty_rati", "there is no knob 'dirty_rati' (did you mean 'dirty_ratio'?)"),
         ("patience_msec", "there is no knob 'patience_msec' (did you mean 'patience_ms'?)"),
-        ("retry", "there is no knob 'retry' (did you mean 'write_retry_ms_max' or 'write_retry_ms_min'?)"),
-        ("", "there is no knob ''; there are: dirty_ratio, dirty_background_ratio"),
-        ("speed", "there is no knob 'speed'; there are: dirty_ratio, dirty_background_ratio"),
+        ("ratio", "there is no knob 'ratio' (did you mean 'dirty_ratio' or 'dirty_background_ratio'?)"),
+        ("", "there is no knob ''; there are: dirty_ratio, dirty_bytes"),
+        ("speed", "there is no knob 'speed'; there are: dirty_ratio, dirty_bytes"),
     ] {
         let said = settings.named(name).unwrap_err().to_string();
         assert!(said.starts_with(message), "{said}");
@@ -130,7 +131,7 @@ fn bytes_may_have_a_unit() {
     let mut settings = Settings::new();
     for (text, bytes) in [("64MiB", 64 << 20), ("1MB", 1_000_000), ("8192", 8192)] {
         let knob = settings.set_text(&format!(" writeback_slice_bytes = {text} ")).unwrap();
-        assert_eq!((knob, settings.get(knob)), (Knob::SliceBytes.id(&settings), bytes));
+        assert_eq!((knob, settings.get(knob)), (PageKnob::SliceBytes.id(&settings), bytes));
     }
 }
 
@@ -138,12 +139,12 @@ fn bytes_may_have_a_unit() {
 fn a_device_has_the_engines_value_until_it_has_its_own() {
     let engine = Settings::new();
     let device = DeviceSettings::new(&engine);
-    engine.change(Knob::BackgroundRatio, 33).unwrap();
-    assert_eq!(device.get(&engine, Knob::BackgroundRatio), 33);
-    device.set(&engine, Knob::BackgroundRatio, 0).unwrap();
-    assert_eq!((device.get(&engine, Knob::BackgroundRatio), engine.get(Knob::BackgroundRatio)), (0, 33));
+    engine.change(PageKnob::BackgroundRatio, 33).unwrap();
+    assert_eq!(device.get(&engine, PageKnob::BackgroundRatio), 33);
+    device.set(&engine, PageKnob::BackgroundRatio, 0).unwrap();
+    assert_eq!((device.get(&engine, PageKnob::BackgroundRatio), engine.get(PageKnob::BackgroundRatio)), (0, 33));
     assert_eq!(device.set(&engine, Knob::DirtyRatio, 5), Err(KnobError::NotPerDevice { name: "dirty_ratio" }));
-    let message = device.set(&engine, Knob::BackgroundRatio, 101).unwrap_err().to_string();
+    let message = device.set(&engine, PageKnob::BackgroundRatio, 101).unwrap_err().to_string();
     assert!(message.contains("now 0"), "the device's own value is in force: {message}");
 }
 
@@ -166,14 +167,15 @@ fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
 #[test]
 fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
-    let fits = |knob: Knob, value, background| {
+    let (ratio, background_ratio) = (Knob::DirtyRatio.id(&settings), PageKnob::BackgroundRatio.id(&settings));
+    let fits = |knob: KnobId, value, background| {
         let shares = Some(Shares { memory_bytes: 1 << 30, background });
-        would_fit(&settings, &[(knob.id(&settings), value)], shares, &|knob| settings.get(knob))
+        would_fit(&settings, &[(knob, value)], shares, &|knob| settings.get(knob))
     };
-    assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_err() && fits(Knob::BackgroundRatio, 49, OfMemory).is_ok());
-    assert!(fits(Knob::DirtyRatio, 10, OfMemory).is_err() && fits(Knob::BackgroundRatio, 100, OfLimit).is_ok());
+    assert!(fits(background_ratio, 50, OfMemory).is_err() && fits(background_ratio, 49, OfMemory).is_ok());
+    assert!(fits(ratio, 10, OfMemory).is_err() && fits(background_ratio, 100, OfLimit).is_ok());
     settings.change(Knob::DirtyBytes, 8192).unwrap();
-    assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_ok());
+    assert!(fits(background_ratio, 50, OfMemory).is_ok());
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
 #[test]
 fn a_kernels_name_for_a_knob_is_known() {
     let mut settings = Settings::new();
-    assert_eq!(settings.set_text("nr_requests=2048"), Ok(Knob::WriteDepth.id(&settings)));
+    assert_eq!(settings.set_text("nr_requests=2048"), Ok(PageKnob::WriteDepth.id(&settings)));
     assert_eq!(settings.set_text("vm.dirty_ratio=30"), Ok(Knob::DirtyRatio.id(&settings)));
 }
 
@@ -215,7 +217,10 @@ fn a_switch_is_said_to_be_one() {
 fn a_time_is_converted_by_its_row() {
     let settings = Settings::new();
     let ns = |knob: Knob| settings.ns(knob);
-    assert_eq!((ns(Knob::ExpireCentisecs), ns(Knob::RetryMinMs)), (30 * Nanos::SECOND, 100 * Nanos::MILLISECOND));
+    assert_eq!((ns(Knob::ExpireCentisecs), ns(Knob::WritebackCentisecs)), (30 * Nanos::SECOND, 5 * Nanos::SECOND));
+    let mut settings = Settings::with([&OTHERS]);
+    settings.set(Other::Patience, 20).unwrap();
+    assert_eq!(settings.ns(Other::Patience), 20 * Nanos::MILLISECOND);
 }
 
 #[test]

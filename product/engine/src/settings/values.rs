@@ -8,9 +8,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::KNOBS;
 use super::error::KnobError;
 use super::table::{KnobInfo, KnobTable, Scope, TableKnob};
+use super::{KNOBS, PAGE_KNOBS};
 
 /// Stands for an unset device value; no row allows this number.
 const UNSET: u64 = u64::MAX;
@@ -64,15 +64,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The engine's own knobs, at their defaults.
+    /// The engine's own two tables, at their defaults.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The engine's own knobs and those of others, at their defaults.
+    /// The engine's own two tables and those of others, at their defaults.
     pub fn with(tables: impl IntoIterator<Item = &'static KnobTable>) -> Self {
         let mut settings = Self { knobs: Vec::new() };
         settings.add(&KNOBS);
+        settings.add(&PAGE_KNOBS);
         tables.into_iter().for_each(|table| settings.add(table));
         settings
     }
@@ -96,6 +97,9 @@ impl Settings {
     fn first(&self, table: &'static KnobTable) -> Option<usize> {
         if ptr::eq(table, &raw const KNOBS) {
             return Some(0);
+        }
+        if ptr::eq(table, &raw const PAGE_KNOBS) {
+            return Some(KNOBS.rows.len());
         }
         self.knobs.iter().position(|held| ptr::eq(held.table, table))
     }

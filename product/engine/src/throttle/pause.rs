@@ -27,7 +27,7 @@ impl<'a> PayingCall<'a> {
     /// `by_client`: the client pays for writes to a new file.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
-        let purse = new.and_then(Client::payer).map(|client| file.device.purses().of(&client));
+        let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
         Self { file, call: Call::new(file, client), purse }
     }
 
@@ -45,7 +45,7 @@ impl<'a> PayingCall<'a> {
 
     /// The number of clients with waiting payers, and of its own client's waiting payers, both including this one.
     pub(super) fn sharing(&self) -> (u64, u64) {
-        self.file.device.waits().sharing(self.call.client, self.id())
+        self.file.device.waits.sharing(self.call.client, self.id())
     }
 
     fn id(&self) -> PayerId {

@@ -24,9 +24,14 @@ use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
-use crate::settings::Knob;
 use crate::trace::Event;
 use crate::wait::{Changed, lock};
+
+/// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
+/// the write tried at once.
+const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
+/// The longest such pause: a device that was mended gets its data within that time.
+const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;
 
 /// The end of a write request.
 pub(super) struct WriteEnds<P: Platform> {
@@ -130,7 +135,7 @@ impl<P: Platform> WriteEnds<P> {
         self.note_result(&mut state, result, now);
         ended.tries.1 = state.failures.in_row();
         file.note_failed(&mut state);
-        file.device.charges().writeback_ends(pages);
+        file.device.charges.writeback_ends(pages);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
         (ended, kept)
@@ -143,13 +148,10 @@ impl<P: Platform> WriteEnds<P> {
             // No caller is left to be told.
             Err(_) if state.is_discarded() => {}
             Err(error) => {
-                let (device, settings) = (&self.file.device, self.writeback.base.settings());
                 if state.failures.note(error) {
-                    device.failures().file_fails();
+                    self.file.device.failures.file_fails();
                 }
-                let knob_ns = |knob| device.knob_ns(settings, knob);
-                let pause_ns = |tries: u32| knob_ns(Knob::RetryMinMs) << tries.min(20);
-                state.failures.try_fails(now, |tries| pause_ns(tries).min(knob_ns(Knob::RetryMaxMs)));
+                state.failures.try_fails(now, |tries| (RETRY_NS_MIN << tries.min(20)).min(RETRY_NS_MAX));
             }
         }
     }
@@ -183,17 +185,17 @@ impl<P: Platform> WriteEnds<P> {
     /// Gives the request's resources and its pages' charges back.
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
-        device.charges().note_written(ended.written);
-        device.figures().transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
+        device.charges.note_written(ended.written);
+        device.figures.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission().add_runs(-self.runs);
-        device.in_flight().end(self.ticket);
-        device.charges().release_deferred(ended.uncharged);
+        device.in_flight.end(self.ticket);
+        device.charges.release_deferred(ended.uncharged);
     }
 
     fn report_to_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let (in_flight, held_back) = (self.in_flight, device.in_flight().is_waited_for());
+        let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
         // A world may have to ask its host for this.
         let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
         let done = Completed {

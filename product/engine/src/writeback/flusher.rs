@@ -46,8 +46,8 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     looked = Some((now, more));
                 }
                 let mut deadline = looked.map_or(deadline, |looked| deadline.min(look_at(looked)));
-                if let Some(idle) = device.in_flight().allowed().idle {
-                    device.charges().wake_flusher_if_more();
+                if let Some(idle) = device.in_flight.allowed().idle {
+                    device.charges.wake_flusher_if_more();
                     if !std::mem::replace(&mut rested, true) {
                         // The next dirty file is seen without a wake-up by its writer.
                         deadline = deadline.min(now.after(idle.look_ns));
@@ -66,7 +66,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                 rested = false;
                 writeback.look_at_one(&device, now);
                 if turn == Turn::Sync && view.sync_ahead {
-                    device.in_flight().nothing_but_syncs();
+                    device.in_flight.nothing_but_syncs();
                 }
                 let Some(mut taken) = writeback.take(&device, turn) else {
                     continue;
@@ -102,7 +102,7 @@ impl<P: Platform> Writeback<P> {
     async fn write_slice(self: &Arc<Self>, taken: &mut FileTurn) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
-        let allowed = device.in_flight().allowed();
+        let allowed = device.in_flight.allowed();
         let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
         let mut tail = allowed.run_tail_bytes;
         if taken.pauses_now(self.base.now()) {

@@ -47,11 +47,11 @@ impl HangWatch {
 /// Watches the device for ever.
 pub(super) async fn watch<P: Platform>(base: Base<P>, device: Arc<DeviceState>) {
     loop {
-        if device.figures().unwatch() {
+        if device.figures.unwatch() {
             device.hang().look().wait_or(std::future::pending()).await;
         }
         let (mut watch, mut said) = (HangWatch::begins(base.now()), None);
-        while said.is_some() || device.figures().stalled_since().is_some() {
+        while said.is_some() || device.figures.stalled_since().is_some() {
             device.hang().look().wait_or(base.sleep_until(base.now().after(LOOK_NS))).await;
             look(&base, &device, &mut watch, &mut said);
         }
@@ -65,7 +65,7 @@ fn look<P: Platform>(
     watch: &mut HangWatch,
     said: &mut Option<(Nanos, bool)>,
 ) {
-    let (now, since) = (base.now(), device.figures().stalled_since());
+    let (now, since) = (base.now(), device.figures.stalled_since());
     let watched_ns = watch.look(now, since);
     let HangLimits { stalled_ns, refused_ns } = match watched_ns {
         0..LOOK_NS => HangLimits::UNNOTICED,
@@ -73,7 +73,7 @@ fn look<P: Platform>(
     };
     let hangs =
         since.filter(|_| watched_ns >= stalled_ns.min(refused_ns)).map(|since| (since, watched_ns >= refused_ns));
-    let hangs = hangs.filter(|(since, refuses)| device.figures().hangs(*since, *refuses));
+    let hangs = hangs.filter(|(since, refuses)| device.figures.hangs(*since, *refuses));
     if let Some((since, _)) = said.filter(|(before, _)| hangs.is_none_or(|(since, _)| since != *before)) {
         base.trace_device(Some(device.id()), || Event::DeviceGoesOn { ns: now.since(since) });
         *said = None;

@@ -39,8 +39,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn write_one(self: &Arc<Self>, taken: &mut FileTurn, now: Nanos) {
-        let bytes_max =
-            taken.state_of_device().in_flight().allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
+        let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
         if taken.pauses_now(now) {
             return;
         }

@@ -17,7 +17,7 @@ use crate::error::DeviceError;
 use crate::memory::FrameMemory;
 use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::Knob;
+use crate::settings::PageKnob;
 use crate::trace::Event;
 use crate::wait::{Answer, lock};
 
@@ -36,11 +36,11 @@ impl<P: Platform> Writeback<P> {
         let free = || device.try_count_another(settings, for_sync);
         let waits = !extra && !free();
         if waits {
-            let noted = device.in_flight().waits();
+            let noted = device.in_flight.waits();
             device.requests().write_ended().until(|| free().then_some(())).await;
             drop(noted);
-            if device.in_flight().allowed().requests_max.is_none() {
-                batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
+            if device.in_flight.allowed().requests_max.is_none() {
+                batch.0 = device.knob(settings, PageKnob::RequestBatch) as u32 - 1;
             }
         }
         let counted = CountedWrite { device, writeback: self };
@@ -65,11 +65,11 @@ impl<P: Platform> Writeback<P> {
     pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run, for_sync: bool) {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
-        device.charges().writeback_begins(pages);
-        device.figures().request_begins(Kind::Write, u64::from(len), now);
+        device.charges.writeback_begins(pages);
+        device.figures.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission().add_runs(runs);
-        let ticket = device.in_flight().begin(file.pages.slot, pages, runs as u64, for_sync);
+        let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
         let in_flight = device.requests().writes();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
@@ -88,7 +88,7 @@ impl<P: Platform> Writeback<P> {
         let answer = self.spare.call_answer();
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
-        file.device.figures().request_begins(Kind::Other, 0, submitted);
+        file.device.figures.request_begins(Kind::Other, 0, submitted);
         self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
         let sink = Boxed::of(&self.spare.calls, ends);
         file.device.submit(Request::new(sink, file.backing.clone(), operation, None));
@@ -146,7 +146,7 @@ impl<P: Platform> Completion for Boxed<CallEnds<P>> {
         let CallEnds { writeback, file, answer, submitted } = self.take();
         let base = &writeback.base;
         let now = base.now();
-        file.device.figures().request_ends(Kind::Other, 0, result.is_ok(), now);
+        file.device.figures.request_ends(Kind::Other, 0, result.is_ok(), now);
         let ns = now.since(submitted);
         base.trace_file(now, &file, None, || Event::Completed { operation, ns, error: result.err() });
         writeback.spare.calls.keep(self);

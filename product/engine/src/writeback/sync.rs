@@ -34,11 +34,7 @@ const PIECE_PAGES: u64 = 1024;
 const UNMARK_LEAVES: u64 = 1024;
 
 impl<P: Platform> Writeback<P> {
-    /// Makes every byte of `range` that was written before the call durable, with the file's size.
-    /// `0..u64::MAX` is the whole file.
-    ///
-    /// Waits for the device. An error means that data written to the file, in the range or not, is not durable yet. The
-    /// data stays dirty and is tried again, and every sync fails until it is durable.
+    /// [`Engine::sync`](crate::Engine::sync).
     pub(crate) async fn sync(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -84,7 +80,7 @@ impl<P: Platform> Writeback<P> {
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         // Other requests may pass earlier writes in the device, just as they may pass the round's.
-        let _waits = file.device.in_flight().sync_waits(file.pages.slot);
+        let _waits = file.device.in_flight.sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures.count();
         let mut unmarked = FileInner::pages_of(range);
         let sequence = loop {
@@ -228,7 +224,7 @@ impl<P: Platform> Writeback<P> {
                 if from == 0 {
                     self.base.local().count(Counter::WriteErrors, 1);
                     if state.failures.note(error) {
-                        file.device.failures().file_fails();
+                        file.device.failures.file_fails();
                     }
                     state.flushes.fails();
                     file.owe_flush(&mut state, self.base.now());

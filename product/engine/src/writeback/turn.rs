@@ -243,7 +243,7 @@ impl<P: Platform> Writeback<P> {
         waited: bool,
     ) -> Option<Wrote> {
         let (device, for_sync) = (&file.device, taken.is_for_sync());
-        let bytes_max = bytes_max.min(device.in_flight().allowed().request_bytes).max(PAGE_BYTES);
+        let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
         let now = self.base.now();
         let claimed = {
@@ -268,10 +268,10 @@ impl<P: Platform> Writeback<P> {
         let first = run.offset / PAGE_BYTES;
         let place = (file.pages.slot, first + run.pages);
         // All requests may have ended together while the turn waited for one: nothing came between.
-        run.continues |= device.figures().writes_on(first, place) && waited;
+        run.continues |= device.figures.writes_on(first, place) && waited;
         if matches!(taken.turn, Turn::Idle { .. }) {
             // Each waits for the one before, but the device's head is where that ended.
-            run.continues |= device.figures().idles_on(first, place);
+            run.continues |= device.figures.idles_on(first, place);
         }
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
         taken.left = Left::More;

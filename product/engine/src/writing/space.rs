@@ -39,15 +39,15 @@ impl<P: Platform> Writing<P> {
         let device = &file.device;
         let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
         let owed = device.admission().pages().bytes();
-        let plenty = if device.placing().has_begun() { margin.saturating_mul(2) } else { margin };
+        let plenty = if device.placing.has_begun() { margin.saturating_mul(2) } else { margin };
         if device.free_bytes_hint() >= plenty.saturating_add(owed) {
-            device.placing().forget();
+            device.placing.forget();
             return Ok(());
         }
-        if device.placing().begins() {
+        if device.placing.begins() {
             self.begin_pass(device);
         }
-        device.placing().wait().await;
+        device.placing.wait().await;
         let unplaced = lock(&file.state).unplaced_from;
         if let Some(from) = unplaced {
             place(&self.writeback, file, from).await?;
@@ -109,7 +109,7 @@ impl<P: Platform> Pass<P> {
 
 impl<P: Platform> Drop for Pass<P> {
     fn drop(&mut self) {
-        self.device.placing().ends();
+        self.device.placing.ends();
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_engine::Client;
 use afflux_engine::settings::Knob;
 
-use crate::budget::{SLOW, disk, lab};
 use crate::fixture::{EngineFixture, PAGE, SECOND};
+use crate::streams::{SLOW, disk, lab};
 
 /// Bytes that a client has written.
 type Written = Arc<AtomicU64>;

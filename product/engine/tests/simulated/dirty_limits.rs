@@ -118,7 +118,7 @@ fn overwriting_dirty_pages_never_waits() {
 #[test]
 fn many_writers_on_a_tiny_limit_all_end() {
     for seed in 0..10 {
-        let lab = EngineFixture::new(seed, 64, &[slow()], &["dirty_ratio=1", "write_retry_ms_min=10"]);
+        let lab = EngineFixture::new(seed, 64, &[slow()], &["dirty_ratio=1"]);
         let ended: Vec<_> = (0..12)
             .map(|_| {
                 let (here, file) = (Arc::clone(&lab.here), lab.file(0, 0, 0));

@@ -9,18 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_budget::BudgetKnob;
 use afflux_engine::policy::PauseCause;
 use afflux_engine::trace::Event;
-use afflux_engine::{Client, DeviceError, DeviceStatus, Error, WaitsFor};
+use afflux_engine::{Client, DeviceError, Error, WaitsFor};
 
-use crate::budget::{FAST, SLOW, Writer, disk, lab};
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile, bytes};
+use crate::streams::{FAST, SLOW, Writer, disk, lab};
 
 const HUNG: Error = Error::Device(DeviceError::Hung);
 
 impl EngineFixture {
-    pub(crate) fn status(&self, disk: usize) -> DeviceStatus {
-        self.here.engine.status().devices.swap_remove(disk)
-    }
-
     fn set_hang_error(&self, ms: u64) {
         let device = self.here.devices[0];
         self.here.engine.set_device_knob(device, BudgetKnob::HangErrorMs, ms).unwrap();

@@ -7,7 +7,7 @@ use afflux_engine::Policies;
 use afflux_engine::policy::{
     Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
 };
-use afflux_engine::settings::{Knob, Settings, WhichKnob};
+use afflux_engine::settings::{Knob, PageKnob, Settings, WhichKnob};
 use afflux_simulator::{DiskOptions, OWN_POLICY, Setup};
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
@@ -116,9 +116,9 @@ fn a_policy_sees_a_knob_that_acts_with_the_next_use() {
     let lab = lab();
     let (engine, devices) = (&lab.here.engine, &lab.here.devices);
     let seen = || [0, 1].map(|at: usize| engine.status().devices[at].write_bandwidth_bytes_per_s);
-    engine.set_knob(Knob::SliceBytes, 8192).unwrap();
+    engine.set_knob(PageKnob::SliceBytes, 8192).unwrap();
     assert_eq!(seen(), [Some(8192), Some(8192)]);
-    engine.set_device_knob(devices[1], Knob::SliceBytes, 4096).unwrap();
+    engine.set_device_knob(devices[1], PageKnob::SliceBytes, 4096).unwrap();
     assert_eq!(seen(), [Some(8192), Some(4096)]);
 }
 
@@ -169,6 +169,6 @@ fn a_knob_that_changes_nothing_under_the_policy_is_refused_with_the_one_to_set()
     }
     let lab =
         EngineFixture::with_policies(1, 256, &[DiskOptions::default()], &[], Setup::of(OWN_POLICY).unwrap().policies);
-    assert!(lab.here.engine.refuse_ignored(Knob::WriteDepth).is_err());
+    assert!(lab.here.engine.refuse_ignored(PageKnob::WriteDepth).is_err());
     assert!(lab.here.engine.refuse_ignored(Knob::DirtyRatio).is_ok());
 }

@@ -27,7 +27,7 @@ fn cost(lab: &EngineFixture) -> Cost {
 /// `reads` reads of `block` pages at random multiples of it, over `files` files of `pages` pages.
 fn random(files: usize, pages: usize, block: usize, reads: usize, frames: u64) -> Cost {
     let lab = EngineFixture::new(1, frames, &[DiskOptions::default()], &[]);
-    let files: Vec<TestFile> = (0..files).map(|_| lab.file(0, pages * PAGE, 1)).collect();
+    let files: Vec<TestFile> = (0..files).map(|_| lab.laid_out((pages * PAGE) as u64)).collect();
     lab.run(async {
         let mut random = Random::new(7);
         let mut into = vec![0; block * PAGE];
@@ -44,7 +44,7 @@ fn random(files: usize, pages: usize, block: usize, reads: usize, frames: u64) -
 /// its call up to `late_ns` later, so that calls overtake each other.
 fn stream(file_pages: usize, first: u64, blocks: u64, block: usize, callers: u64, late_ns: u64) -> Cost {
     let lab = EngineFixture::new(1, 16 << 10, &[DiskOptions::default()], &[]);
-    let file = lab.file(0, file_pages * PAGE, 1);
+    let file = lab.laid_out((file_pages * PAGE) as u64);
     let next = Arc::new(AtomicU64::new(first));
     let ended: Vec<_> = (0..callers)
         .map(|caller| {

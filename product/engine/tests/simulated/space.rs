@@ -18,8 +18,7 @@ const PLACED: usize = 64;
 
 /// A disk with plenty of space, and a file with allocated blocks.
 fn lab_with_blocks() -> (EngineFixture, TestFile) {
-    let knobs = ["reserve_below_bytes=64MiB", "write_retry_ms_min=100", "write_retry_ms_max=200"];
-    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &knobs);
+    let lab = EngineFixture::new(1, 4096, &[DiskOptions::default()], &["reserve_below_bytes=64MiB"]);
     let placed = lab.file(0, PLACED * PAGE, 1);
     (lab, placed)
 }

@@ -157,7 +157,7 @@ pub(crate) fn lab(disk: DiskOptions, terms: Terms, knobs: &[&str]) -> (EngineFix
 pub(crate) fn lab_with(disk: &str, terms: Terms) -> (EngineFixture, Arc<Timed>) {
     let (policy, policies) = policies(terms);
     let setup = Setup { policies, ..Setup::default() }.with_knobs(&KNOBS).unwrap();
-    (EngineFixture::on_disk(disk, WorldOptions::seed(1), MachineMemory::Whole(256 << 20), setup), policy)
+    (EngineFixture::on_disk(disk, WorldOptions::seed(1), MachineMemory::Stamped(256 << 20), setup), policy)
 }
 
 /// 25 MB/s.

@@ -357,7 +357,9 @@ fn a_call_that_is_alone_is_answered_whatever_the_room() {
 #[test]
 fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken() {
     let world = World::over(|path| std::fs::write(path.join("file"), vec![5; 1 << 20]).unwrap());
-    world.volume.engine().set_knob(NfsKnob::ClientBytes, 1 << 20).unwrap();
+    world.volume.engine().set_knob(NfsKnob::InflightBytes, 1 << 20).unwrap();
+    // A party has four times as much as a connection: these hold three parts of it.
+    let mut full: Vec<Peer> = (0..3).map(|_| Peer::new(&world, CLIENT)).collect();
     let mut peers = [Peer::new(&world, CLIENT), Peer::new(&world, CLIENT)];
     let root = peers[0].root();
     let file = world.lookup(&mut peers[0], &root, b"file");
@@ -365,6 +367,11 @@ fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken(
         |xid, count| marked(&call_record(xid, NFS, 6, &packed(&READ3args { file: file.clone(), offset: 0, count })));
     peers[0].send(&read(1, 1 << 20)).unwrap();
     peers[0].replies(1);
+    let mut held: Vec<Segment> = Vec::new();
+    for peer in &mut full {
+        peer.send(&read(1, 1 << 20)).unwrap();
+        assert!(peer.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut held).is_ready());
+    }
     let woken = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&woken));
     let mut cx = Context::from_waker(&waker);

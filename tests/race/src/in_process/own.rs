@@ -16,7 +16,7 @@ const CHUNK: usize = 1 << 20;
 /// Dirty pages stay dirty: not too old, not too many, at most the disk's writes of a minute, no writeback in idle time.
 const KNOBS: [&str; 5] = [
     "dirty_ratio=90",
-    "dirty_background_ratio=100",
+    "dirty_background_centisecs=6000",
     "dirty_expire_centisecs=360000",
     "budget_ms=60000",
     "idle_writeback=0",
@@ -51,3 +51,6 @@ pub(super) fn read_all(file: &File) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ fn every_name_is_known_and_others_are_told_them() {
         assert_eq!(law.name(), *name);
         let mut settings = Settings::new();
         policy.prepare(&mut settings).unwrap();
-        assert_eq!((settings.get(Knob::DirtyRatio), settings.get(Knob::WriteDepth)), (20, 128));
+        assert_eq!((settings.get(Knob::DirtyRatio), settings.get(PageKnob::WriteDepth)), (20, 128));
         assert_eq!(settings.background_is_below_limit(BY_LAW), Ok(()));
     }
     let message = policy("linux-7.0").err().unwrap().to_string();
@@ -59,7 +59,7 @@ fn knobs_of_other_kernels_are_known_as_such() {
             assert_eq!(ignores(name, knob), base != of, "{name}");
         }
     }
-    assert!(!ignores("linux-2.6.31", Knob::DirtyRatio.info()) && ignores("linux-6.1", Knob::SliceBytes.info()));
+    assert!(!ignores("linux-2.6.31", Knob::DirtyRatio.info()) && ignores("linux-6.1", PageKnob::SliceBytes.info()));
 }
 
 #[test]

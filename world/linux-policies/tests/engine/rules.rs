@@ -42,7 +42,7 @@ fn a_stream_ends_at_the_disks_speed_with_bounded_dirty_pages_and_every_byte() {
 fn many_writers_on_small_caches_all_end() {
     for name in NAMES {
         for (seed, frames) in [(1, 64), (2, 256), (3, 1024)] {
-            let lab = EngineFixture::new(name, seed, frames, &[slow()], &["write_retry_ms_min=10"]);
+            let lab = EngineFixture::new(name, seed, frames, &[slow()], &[]);
             let writers: Vec<_> = (0..12).map(|_| lab.stream(&lab.file(0).0, 40 * PAGE, PAGE)).collect();
             let mut most = 0;
             let ended = lab.until(120 * SECOND, || {
@@ -93,7 +93,7 @@ fn a_device_that_hangs_stops_its_own_writers_only_in_the_end() {
 fn a_device_that_keeps_failing_tells_its_writers() {
     for name in NAMES {
         let disk = DiskOptions { capacity_bytes: 1 << 20, ..slow() };
-        let lab = EngineFixture::new(name, 1, 1024, &[disk], &["write_retry_ms_min=10", "reserve_below_bytes=0"]);
+        let lab = EngineFixture::new(name, 1, 1024, &[disk], &["reserve_below_bytes=0"]);
         let writer = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
         let ended = lab.until(60 * SECOND, || writer.ended());
         assert!(ended && writer.failed(), "{name}: {:?}", lab.engine.status());

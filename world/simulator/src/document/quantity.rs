@@ -79,17 +79,28 @@ fn scaled(number: u64, scales: &[&[(&str, u64)]]) -> Option<String> {
 
 /// A time with its unit, whole or decimal; exact to the nanosecond.
 fn duration_ns(text: &str) -> Option<u64> {
-    let digits = text.find(|letter: char| letter.is_ascii_alphabetic() || letter == ' ')?;
-    let (number, name) = (&text[..digits], text[digits..].trim());
-    let scale = TIMES.into_iter().find(|unit| unit.0 == name)?.1;
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    if fraction.len() > 9 || !fraction.bytes().all(|digit| digit.is_ascii_digit()) {
+    with_unit(text, &TIMES)
+}
+
+/// A number, with or without decimals, and one of these units, in the smallest of them. `None` if the text is anything
+/// else, or not a whole number of the smallest unit.
+pub(crate) fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, name) = text.split_at(digits);
+    exact(number, units.iter().find(|unit| unit.0 == name.trim())?.1)
+}
+
+/// So many times `unit`; `None` if the text is no number, or the result is not whole.
+pub(crate) fn exact(number: &str, unit: u64) -> Option<u64> {
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) || decimals.len() > 9 {
         return None;
     }
-    let whole: u64 = whole.parse().ok()?;
-    let parts = if fraction.is_empty() { 0 } else { fraction.parse::<u64>().ok()? };
-    let fraction_ns = u128::from(parts) * u128::from(scale) / 10_u128.pow(fraction.len() as u32);
-    whole.checked_mul(scale)?.checked_add(u64::try_from(fraction_ns).ok()?)
+    let scale = 10_u64.pow(decimals.len() as u32);
+    let part = decimals.parse::<u64>().ok()?.checked_mul(unit)?;
+    let whole = whole.parse::<u64>().ok()?.checked_mul(unit)?;
+    if part.is_multiple_of(scale) { whole.checked_add(part / scale) } else { None }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! Does not own: their effect on bytes (`direction`, `stream`).
 //! Invariants: options are within their ranges.
 
+use crate::document::with_unit;
+
 /// Options of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkOptions {
@@ -178,7 +180,7 @@ impl LinkOptions {
             if std::mem::replace(&mut seen[at], true) {
                 return Err(LinkError::Twice { key: key.name });
             }
-            let read = read(value, key.units).filter(|value| (key.range.0..=key.range.1).contains(value));
+            let read = with_unit(value, key.units).filter(|value| (key.range.0..=key.range.1).contains(value));
             let wrong = || LinkError::Value { key: key.name, value: value.to_owned(), allowed: key.allowed };
             (key.set)(&mut options, read.ok_or_else(wrong)?);
         }
@@ -191,22 +193,6 @@ impl LinkOptions {
         let wire = packet + u128::from(self.overhead_bytes);
         (u128::from(self.bits_per_second) * packet / wire / 8) as u64
     }
-}
-
-/// A number, with or without decimals, and a unit. `None` if the text is anything else, or not a whole number of the
-/// smallest unit.
-fn read(text: &str, units: &[Unit]) -> Option<u64> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
-    if whole.is_empty() || decimals.len() > 9 || number.ends_with('.') {
-        return None;
-    }
-    let whole = whole.parse::<u64>().ok()?.checked_mul(factor)?;
-    let scale = 10_u64.pow(decimals.len() as u32);
-    let part = if decimals.is_empty() { 0 } else { decimals.parse::<u64>().ok()?.checked_mul(factor)? };
-    (part.is_multiple_of(scale)).then(|| whole.checked_add(part / scale)).flatten()
 }
 
 #[cfg(test)]

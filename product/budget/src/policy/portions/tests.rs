@@ -13,7 +13,6 @@ fn knobs(portion_bytes: u64) -> Knobs {
     Knobs {
         budget_ns: SECOND,
         in_flight_ns: 100 * MILLISECOND,
-        stretch_max: 5,
         portion_bytes,
         background_ns: None,
         expire_ns: u64::MAX,

@@ -44,7 +44,6 @@ impl Flight {
         self.reads > 0 || self.writes()
     }
 
-    /// Whether a write is in flight.
     pub(crate) fn writes(&self) -> bool {
         !self.writes.is_empty()
     }

@@ -7,26 +7,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use afflux_engine::counters::Counter;
 use afflux_simulator::{DiskOptions, ForeignLoad, Memory, OWN_POLICY, Random, Setup, SimMachine, World, WorldOptions};
 
-use crate::budget::Writer;
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::streams::Writer;
 
 const MIB: u64 = 1 << 20;
-/// A quarter of the disk on which this was found, and of all that is asked of it: fewer steps for the same ratios.
-const DISK_BYTES_PER_SECOND: u64 = 325_000_000;
+/// An eighth of the disk on which this was found, and of all that is asked of it: fewer steps for the same ratios.
+const DISK_BYTES_PER_SECOND: u64 = 162_500_000;
 /// Requests that the disk takes at once.
-const DEPTH: u32 = 16;
-const CALLS_IN_FLIGHT: u64 = 64;
-/// A caller waits so long between two calls: 64 callers make 110,000 calls a second at memory speed.
+const DEPTH: u32 = 8;
+const CALLS_IN_FLIGHT: u64 = 32;
+/// A caller waits so long between two calls: 32 callers make 55,000 calls a second at memory speed.
 const THINK_NS: u64 = 580_000;
 
-/// Another program that streams with four requests in flight, at less than a quarter of the disk's speed.
+/// Another program that streams with two requests in flight, at less than a quarter of the disk's speed.
 fn streaming(lasts_ns: u64) -> ForeignLoad {
     ForeignLoad {
         writes: true,
         request_bytes: 256 << 10,
         scattered: false,
         file_bytes: 1 << 30,
-        in_flight: 4,
+        in_flight: 2,
         bytes_per_second: DISK_BYTES_PER_SECOND * 3 / 13,
         lasts_ns,
     }
@@ -43,7 +43,7 @@ fn lab() -> EngineFixture {
         ..DiskOptions::default()
     };
     let setup = Setup::of(OWN_POLICY).unwrap();
-    let machine = SimMachine::with_disks(&world, Memory::Stamped(512 * MIB), setup, &[disk]).unwrap();
+    let machine = SimMachine::with_disks(&world, Memory::Stamped(256 * MIB), setup, &[disk]).unwrap();
     EngineFixture::of(world, machine)
 }
 
@@ -89,7 +89,7 @@ fn rates(lab: &EngineFixture, calls: &AtomicU64, ns: u64) -> Rates {
 }
 
 /// The disk needs 0.4 s to write so much.
-const HOT_BYTES: u64 = 112 * MIB;
+const HOT_BYTES: u64 = 56 * MIB;
 
 #[test]
 fn a_hot_set_that_fits_the_budget_stays_at_memory_speed_beside_another_program_and_after_it() {
@@ -117,9 +117,9 @@ fn a_hot_set_that_fits_the_budget_stays_at_memory_speed_beside_another_program_a
     assert!(failed.is_empty(), "{memory_speed} calls a second at memory speed: {failed:?}");
 }
 
-/// Another program that always has 32 large requests in flight.
+/// Another program that always has 16 large requests in flight.
 fn flooding(lasts_ns: u64) -> ForeignLoad {
-    ForeignLoad { request_bytes: 512 << 10, in_flight: 32, bytes_per_second: u64::MAX, ..streaming(lasts_ns) }
+    ForeignLoad { request_bytes: 512 << 10, in_flight: 16, bytes_per_second: u64::MAX, ..streaming(lasts_ns) }
 }
 
 /// The rate at which the disk itself takes single pages beside another program. As many requests are in flight as the
@@ -141,8 +141,8 @@ fn own_rate(beside: Option<ForeignLoad>) -> u64 {
 fn what_does_not_fit_gets_the_disks_own_rate_beside_another_program_and_two_seconds_after_it() {
     for foreign in [streaming, flooding] {
         let lab = lab();
-        let file = lab.laid_out(512 * MIB);
-        let calls = overwrites(&lab, &file, 512 * MIB);
+        let file = lab.laid_out(256 * MIB);
+        let calls = overwrites(&lab, &file, 256 * MIB);
         lab.passes(4 * SECOND);
         let quiet = rates(&lab, &calls, 2 * SECOND);
         lab.here.disks[0].add_foreign_load(foreign(6 * SECOND));
@@ -162,8 +162,8 @@ fn what_does_not_fit_gets_the_disks_own_rate_beside_another_program_and_two_seco
 #[test]
 fn a_sync_of_everything_takes_what_was_owed_when_it_came_whatever_is_dirtied_meanwhile() {
     let lab = lab();
-    let file = lab.laid_out(512 * MIB);
-    overwrites(&lab, &file, 512 * MIB);
+    let file = lab.laid_out(256 * MIB);
+    overwrites(&lab, &file, 256 * MIB);
     for _ in 0..3 {
         lab.passes(4 * SECOND);
         let owed_ns = lab.number(0, "owed_ns");
@@ -176,7 +176,7 @@ fn a_sync_of_everything_takes_what_was_owed_when_it_came_whatever_is_dirtied_mea
 
 #[test]
 fn beside_a_stream_a_hot_page_is_written_once_a_budget_at_most() {
-    const HOT: u64 = 64 * MIB;
+    const HOT: u64 = 32 * MIB;
     const SECONDS: u64 = 10;
     let lab = lab();
     let hot = lab.laid_out(HOT);

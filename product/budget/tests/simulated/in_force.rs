@@ -5,28 +5,8 @@ use afflux_engine::policy::{FigureValue, Remembered};
 use afflux_engine::settings::Knob;
 use afflux_simulator::{Disk, DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
 
-use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
 use crate::fixture::{EngineFixture, MILLISECOND, SECOND};
-
-impl EngineFixture {
-    pub(crate) fn figure(&self, disk: usize, name: &str) -> FigureValue {
-        let status = self.here.engine.status();
-        let figures = &status.devices[disk].figures;
-        figures.iter().find(|figure| figure.info.name == name).unwrap_or_else(|| panic!("no {name}")).value
-    }
-
-    /// All figures of the disk, for messages.
-    pub(crate) fn figures(&self, disk: usize) -> String {
-        let status = self.here.engine.status();
-        let figures = status.devices[disk].figures.iter();
-        figures.map(|figure| format!("{} {:?}", figure.info.name, figure.value)).collect::<Vec<_>>().join(", ")
-    }
-
-    pub(crate) fn number(&self, disk: usize, name: &str) -> u64 {
-        let FigureValue::Number(number) = self.figure(disk, name) else { panic!("{name} is no number") };
-        number
-    }
-}
+use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab};
 
 #[test]
 fn of_an_idle_disk_the_budget_is_the_one_asked_for_and_nothing_is_known() {
@@ -71,7 +51,7 @@ fn a_budget_that_many_writers_stretch_says_so() {
     let payers = lab.number(0, "payers_on_average");
     assert!(payers > 50, "{payers} payers");
     let stretched = (8 * run * payers).clamp(SECOND, (8 * SECOND).max(3 * run * payers));
-    assert_eq!(in_force, stretched.min(5 * SECOND), "as far as budget_stretch_max lets it");
+    assert_eq!(in_force, stretched.min(5 * SECOND), "and five times what was asked for at most");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use afflux_budget::BudgetKnob;
 use afflux_engine::{DeviceError, Error};
 use afflux_simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, bytes};
+use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 /// A hundred times the speed of the slowest disk here.
