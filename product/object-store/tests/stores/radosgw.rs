@@ -12,7 +12,7 @@ use crate::{kills, objects, records, volume, wait};
 const KEY: &str = "TESTKEY";
 const SECRET: &str = "TESTSECRET";
 const BUCKET: &str = "bucket";
-const PROGRAMS: [&str; 6] = ["ceph", "ceph-mon", "ceph-osd", "monmaptool", "radosgw", "radosgw-admin"];
+const PROGRAMS: [&str; 7] = ["ceph", "ceph-mon", "ceph-osd", "curl", "monmaptool", "radosgw", "radosgw-admin"];
 
 const CONFIGURATION: &str = "
 [global]
