@@ -46,6 +46,11 @@ const EXT4: Tool =
     Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
 const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
 const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
+const BESIDE_CEPH: &str = "the test on a Ceph";
+const CEPH_MON: Tool = Tool { program: "ceph-mon", package: "ceph-mon", without: BESIDE_CEPH };
+const CEPH_OSD: Tool = Tool { program: "ceph-osd", package: "ceph-osd", without: BESIDE_CEPH };
+const RADOSGW: Tool = Tool { program: "radosgw", package: "radosgw", without: BESIDE_CEPH };
+const CURL: Tool = Tool { program: "curl", package: "curl", without: BESIDE_CEPH };
 /// A package of files: one of them stands for all.
 const FIO_EXAMPLES: Tool = Tool {
     program: "/usr/share/doc/fio/examples/ssd-test.fio",
@@ -67,6 +72,8 @@ const PROMTOOL: Tool = Tool {
 /// Programs that the tests use.
 const TOOLS: &[Tool] =
     &[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, XFS, BTRFS, EXT4, TERMINAL, PERL];
+/// An object store. They are many megabytes, so only a gate installs them.
+const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.
 const SERVERS: &[Tool] = &[GANESHA, PORT_MAPPER];
 
@@ -75,6 +82,9 @@ const COUNTED_WITH: &str = include_str!("../../product/linux/tests/counted/compi
 
 /// The default cache of a server that is only tried out.
 const DEMO_CACHE: &str = "128MiB";
+
+/// The crate over object stores has two hundred crates of others, and a build of its own without what a debugger reads.
+const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "--features", "stores"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -90,7 +100,18 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
     step("cargo", &[&["clippy", "--workspace", "--all-targets", "--"], BANS_OFF].concat())?;
-    tested(has("--with-browser"), has("--forbid-skips"))
+    step("cargo", &[&["clippy"], STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
+    tested(Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") })
+}
+
+/// The tests of a run.
+#[derive(Clone, Copy)]
+struct Scope {
+    with_browser: bool,
+    /// Those of the crate over object stores, too.
+    with_stores: bool,
+    /// A skipped test without an excuse is a failure.
+    is_gate: bool,
 }
 
 /// The packages whose folders have a `clippy.toml`, and in it bans: folder and package have one name.
@@ -103,39 +124,43 @@ fn crates_with_bans() -> Result<Vec<String>> {
 /// Installs the tools if necessary, then runs every test of the workspace. Browser tests run only if there is a browser
 /// already, or on request.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    tested(with_browser, false)
+    tested(Scope { with_browser, with_stores: false, is_gate: false })
 }
 
-fn tested(with_browser: bool, is_gate: bool) -> Result<()> {
-    install_missing(&[TOOLS, if is_gate { SERVERS } else { &[] }].concat())?;
-    if with_browser {
+fn tested(scope: Scope) -> Result<()> {
+    install_missing(&if scope.is_gate { [TOOLS, SERVERS, STORE].concat() } else { TOOLS.to_vec() })?;
+    if scope.with_browser {
         browser()?;
     }
     if let Err(error) = fio_engine::source() {
         eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
-    let left_out =
-        [TOOLS, SERVERS, &[BROWSER, PROMTOOL]].concat().into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
+    let store = if scope.with_stores { STORE } else { &[] };
+    let used = [TOOLS, SERVERS, store, &[BROWSER, PROMTOOL]].concat();
+    let left_out = used.into_iter().filter(|tool| !is_there(tool)).collect::<Vec<_>>();
     let (first, skipped) = (fresh_seed().to_string(), skips::begin()?);
     let tests = |what: &[&str]| {
-        let arguments = [&["test", "--workspace", "--no-fail-fast"], what].concat();
+        let arguments = [&["test", "--no-fail-fast"], what].concat();
         eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
         let mut command = Command::new("cargo");
         command.args(arguments).env("AFFLUX_FIRST_SEED", &first).env(SKIPPED, &skipped).current_dir(repository::root());
         command
     };
     let limited = limited::runner()?;
-    let programs = tests(&["--lib", "--bins", "--examples", "--tests"]).arg("--config").arg(limited).status();
-    let is_right = programs.context("cargo test")?.success();
+    let run = |what: &[&str]| tests(what).arg("--config").arg(&limited).status().context("cargo test");
+    let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
+    if scope.with_stores {
+        is_right &= run(STORES)?.success();
+    }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
-    let mut examples = tests(&["--doc"]);
+    let mut examples = tests(&["--workspace", "--doc"]);
     let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
     if is_right && said.is_empty() && !skipped.exists() {
         return Err(examples.exec()).context("cargo test");
     }
     let status = examples.status().context("cargo test")?;
     eprint!("{said}");
-    let skips = skips::end(&skipped, is_gate);
+    let skips = skips::end(&skipped, scope.is_gate);
     if !is_right || !status.success() {
         bail!("tests failed; cargo names them above");
     }

@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     step("test -p afflux-command --test end_to_end -- --ignored"),
     step("test -p afflux --test kills -- --ignored"),
     step("test -p afflux-nfs-check --test simulated -- --ignored"),
+    step("test --profile stores -p afflux-object-store --features stores -- --ignored"),
     Step {
         words: "test -p afflux-linux --test real engine_threads",
         environment: &[("AFFLUX_STRESS_STEPS", "100000")],

@@ -76,7 +76,18 @@ const TABLE: &[Row] = &[
     Row {
         name: "command",
         ours: &[
-            "budget", "engine", "frames", "frontend", "govern", "linux", "manual", "metrics", "nfs", "report", "volume",
+            "budget",
+            "engine",
+            "frames",
+            "frontend",
+            "govern",
+            "linux",
+            "manual",
+            "metrics",
+            "nfs",
+            "object-store",
+            "report",
+            "volume",
         ],
         ours_in_tests: &["nfs-check", "nfs-client", "page-check", "scratch"],
         others: None,
@@ -139,6 +150,7 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &[],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },
+    Row { name: "object-store", ours: &["object"], ours_in_tests: &["scratch"], others: None },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {

@@ -1,0 +1,119 @@
+//! Connections to stores.
+//!
+//! Owns: keys and endpoints of each kind of store, timeouts.
+//! Does not own: the first request (`probe`).
+//! Invariants: variables win over files. The connection repeats no request: the layers above do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
+
+use crate::address::{Address, Place};
+use crate::error::StoreError;
+use crate::options::{Keys, Options};
+use crate::profile::{Profile, Variables};
+
+/// A segment of 8 MiB passes in this time at 140 kB/s.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Variables that lead to keys. With one of them, the files are not asked.
+const KEYS_ELSEWHERE: [&str; 4] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+];
+
+const NO_RETRIES: RetryConfig = RetryConfig { max_retries: 0, retry_timeout: Duration::ZERO, backoff: BACKOFF };
+const BACKOFF: BackoffConfig = BackoffConfig { init_backoff: Duration::ZERO, max_backoff: Duration::ZERO, base: 1.0 };
+
+/// Connects to the place of an address.
+pub(crate) fn connect(
+    url: &str,
+    address: &Address,
+    options: &Options,
+    variables: &Variables,
+) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let endpoint = options.endpoint.as_deref();
+    // A process has one source of cryptography; a second call changes nothing.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let settings = |error: object_store::Error| StoreError::Settings { url: url.to_owned(), why: error.to_string() };
+    Ok(match &address.place {
+        Place::S3 { bucket } => Arc::new(s3(url, bucket, options, variables)?.build().map_err(settings)?),
+        Place::Google { bucket } => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket).with_retry(NO_RETRIES);
+            let builder = match endpoint {
+                Some(endpoint) => builder.with_base_url(endpoint),
+                None => builder,
+            };
+            Arc::new(builder.with_client_options(client(endpoint)).build().map_err(settings)?)
+        }
+        Place::Azure { container } => {
+            let builder = MicrosoftAzureBuilder::from_env().with_container_name(container).with_retry(NO_RETRIES);
+            let builder = match endpoint {
+                Some(endpoint) => builder.with_endpoint(endpoint.to_owned()),
+                None => builder,
+            };
+            Arc::new(builder.with_client_options(client(endpoint)).build().map_err(settings)?)
+        }
+        Place::Directory(directory) => {
+            let store = LocalFileSystem::new_with_prefix(directory).map_err(settings)?;
+            Arc::new(store.with_fsync(true))
+        }
+        Place::Memory => Arc::new(InMemory::new()),
+    })
+}
+
+fn s3(url: &str, bucket: &str, options: &Options, variables: &Variables) -> Result<AmazonS3Builder, StoreError> {
+    let profile = Profile::read(variables);
+    let mut builder = AmazonS3Builder::new().with_bucket_name(bucket).with_retry(NO_RETRIES);
+    for (name, value) in variables.iter().filter(|(name, value)| name.starts_with("AWS_") && !value.is_empty()) {
+        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let has = |name: &str| variables.get(name).is_some_and(|value| !value.is_empty());
+    if let Some(Keys { id, secret }) = &options.keys {
+        builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+    } else if !KEYS_ELSEWHERE.into_iter().any(has) {
+        if let (Some(id), Some(secret)) = (profile.get("aws_access_key_id"), profile.get("aws_secret_access_key")) {
+            builder = builder.with_access_key_id(id).with_secret_access_key(secret);
+            if let Some(token) = profile.get("aws_session_token") {
+                builder = builder.with_token(token);
+            }
+        } else if profile.get("credential_process").is_some() || profile.get("sso_start_url").is_some() {
+            let why = "the profile gets its keys from another program; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+            return Err(StoreError::Settings { url: url.to_owned(), why: why.to_owned() });
+        }
+    }
+    let known = |builder: &AmazonS3Builder, key| builder.get_config_value(&key);
+    if known(&builder, AmazonS3ConfigKey::Region).is_none()
+        && let Some(region) =
+            known(&builder, AmazonS3ConfigKey::DefaultRegion).or(profile.get("region").map(str::to_owned))
+    {
+        builder = builder.with_region(region);
+    }
+    let endpoint = options.endpoint.clone().or_else(|| known(&builder, AmazonS3ConfigKey::Endpoint));
+    let endpoint = endpoint.or_else(|| profile.get("endpoint_url").map(str::to_owned));
+    if let Some(endpoint) = &endpoint {
+        builder = builder.with_endpoint(endpoint);
+    }
+    // Objects are removed one by one: not every store has the request for many, and a sweep is in no hurry.
+    Ok(builder.with_disable_bulk_delete(true).with_client_options(client(endpoint.as_deref())))
+}
+
+fn client(endpoint: Option<&str>) -> ClientOptions {
+    let is_plain = endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_connect_timeout(CONNECT_TIMEOUT);
+    options.with_allow_http(is_plain)
+}
+
+#[cfg(test)]
+mod tests;

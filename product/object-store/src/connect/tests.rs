@@ -1,0 +1,65 @@
+use afflux_scratch::Scratch;
+use object_store::aws::AmazonS3ConfigKey;
+
+use super::{AmazonS3Builder, Keys, Options, Variables, s3};
+use crate::error::StoreError;
+
+const CREDENTIALS: &str = "[default]\naws_access_key_id = of-file\naws_secret_access_key = s\nregion = r-file\n";
+
+fn built(options: &Options, credentials: &str, variables: &[(&str, &str)]) -> Result<AmazonS3Builder, StoreError> {
+    let scratch = Scratch::new(&std::env::temp_dir(), "keys").unwrap();
+    let file = scratch.path().join("credentials");
+    std::fs::write(&file, credentials).unwrap();
+    let mut all = Variables::from([("AWS_SHARED_CREDENTIALS_FILE".to_owned(), file.display().to_string())]);
+    all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    s3("s3://b", "b", options, &all)
+}
+
+fn value(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> Option<String> {
+    builder.get_config_value(&key)
+}
+
+#[test]
+fn keys_come_from_the_options_then_from_variables_then_from_files() {
+    let id = |options: &Options, variables: &[(&str, &str)]| {
+        value(&built(options, CREDENTIALS, variables).unwrap(), AmazonS3ConfigKey::AccessKeyId)
+    };
+    let variables = [("AWS_ACCESS_KEY_ID", "of-variable"), ("AWS_SECRET_ACCESS_KEY", "s")];
+    let keys = Some(Keys { id: "of-option".to_owned(), secret: "s".to_owned() });
+    let options = Options { keys, ..Options::default() };
+    assert_eq!(id(&options, &variables).as_deref(), Some("of-option"));
+    assert_eq!(id(&Options::default(), &variables).as_deref(), Some("of-variable"));
+    assert_eq!(id(&Options::default(), &[]).as_deref(), Some("of-file"));
+    assert_eq!(id(&Options::default(), &[("AWS_ACCESS_KEY_ID", "")]).as_deref(), Some("of-file"));
+    // A machine's own role comes before a file that somebody left there.
+    assert_eq!(id(&Options::default(), &[("AWS_WEB_IDENTITY_TOKEN_FILE", "/token")]), None);
+}
+
+#[test]
+fn region_and_endpoint_have_the_same_order() {
+    let region = |variables: &[(&str, &str)]| {
+        value(&built(&Options::default(), CREDENTIALS, variables).unwrap(), AmazonS3ConfigKey::Region)
+    };
+    assert_eq!(region(&[]).as_deref(), Some("r-file"));
+    assert_eq!(region(&[("AWS_DEFAULT_REGION", "r-default")]).as_deref(), Some("r-default"));
+    assert_eq!(region(&[("AWS_REGION", "r"), ("AWS_DEFAULT_REGION", "r-default")]).as_deref(), Some("r"));
+    let endpoint = |options: &Options| {
+        let variables = [("AWS_ENDPOINT_URL", "http://v")];
+        value(&built(options, CREDENTIALS, &variables).unwrap(), AmazonS3ConfigKey::Endpoint)
+    };
+    assert_eq!(endpoint(&Options::default()).as_deref(), Some("http://v"));
+    let options = Options { endpoint: Some("http://o".to_owned()), ..Options::default() };
+    assert_eq!(endpoint(&options).as_deref(), Some("http://o"));
+}
+
+#[test]
+fn keys_from_another_program_are_refused_with_advice() {
+    let error = built(&Options::default(), "[default]\ncredential_process = x\n", &[]).map(drop).unwrap_err();
+    assert!(error.to_string().contains("set AWS_ACCESS_KEY_ID"), "{error}");
+}
+
+#[test]
+fn a_secret_is_not_printed() {
+    let keys = Keys { id: "id".to_owned(), secret: "hidden".to_owned() };
+    assert!(!format!("{:?}", Options { keys: Some(keys), endpoint: None }).contains("hidden"));
+}

@@ -1,0 +1,104 @@
+//! Errors of opening a store, with advice.
+//!
+//! Owns: their kinds and texts.
+//! Does not own: errors of single requests after the opening (`failure`).
+//! Invariants: each text names the store, the event and the remedy.
+
+/// Why a store or its records were not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The URL is malformed or of an unknown kind.
+    #[error("{url} is no address of a store: {why}; write s3://BUCKET/PREFIX, gs://…, az://…, file:///DIR or memory:")]
+    Address {
+        /// The URL.
+        url: String,
+        /// Its fault.
+        why: String,
+    },
+    /// An option or a variable has a wrong value.
+    #[error("{url}: {why}")]
+    Settings {
+        /// The URL.
+        url: String,
+        /// The fault, and the remedy.
+        why: String,
+    },
+    /// The store does not know these keys, or they have not these rights.
+    #[error(
+        "{url}: the store refuses access ({why}); check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, the \
+         profile in ~/.aws, or the variables of the other clouds; the keys need the rights to list, get, put and delete"
+    )]
+    Denied {
+        /// The URL.
+        url: String,
+        /// The store's words.
+        why: String,
+    },
+    /// The bucket is not there.
+    #[error("{url}: there is no bucket {bucket}; make it, or correct the name or the --endpoint")]
+    NoBucket {
+        /// The URL.
+        url: String,
+        /// The bucket.
+        bucket: String,
+    },
+    /// The bucket is in another region.
+    #[error("{url}: the bucket is in another region ({why}); set AWS_REGION")]
+    Region {
+        /// The URL.
+        url: String,
+        /// The store's words.
+        why: String,
+    },
+    /// Nothing answers.
+    #[error("{url}: no answer from the store ({why}); check the --endpoint and the network, then start again")]
+    Unreachable {
+        /// The URL.
+        url: String,
+        /// The last failure.
+        why: String,
+    },
+    /// The store refuses a request for another reason.
+    #[error("{url}: the store refused a request: {why}")]
+    Refused {
+        /// The URL.
+        url: String,
+        /// The store's words.
+        why: String,
+    },
+    /// A writer asks for a store that may only be read.
+    #[error("{url} can only be read: {why}; use a store with conditional requests (AWS S3, GCS, Azure, Ceph, MinIO)")]
+    ReadOnly {
+        /// The URL.
+        url: String,
+        /// The promise that the store broke.
+        why: String,
+    },
+    /// Another process has the directory.
+    #[error("{directory} is in use by another process; end that one first")]
+    InUse {
+        /// The directory.
+        directory: String,
+    },
+    /// A newer version of the program made the records, or they are damaged.
+    #[error("{url}: the records cannot be read: {why}; a newer version of afflux may have made them: use that version")]
+    Format {
+        /// The URL.
+        url: String,
+        /// The fault.
+        why: String,
+    },
+    /// A later writer took the volume over during the opening.
+    #[error("{url}: another writer took the volume over during the opening")]
+    Fenced {
+        /// The URL.
+        url: String,
+    },
+    /// The host did not give threads.
+    #[error("the threads for the store could not be started: {why}")]
+    Threads {
+        /// The host's words.
+        why: String,
+    },
+}

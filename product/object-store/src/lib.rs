@@ -1,0 +1,39 @@
+//! A volume in an object store: the store itself, and the database of records in it.
+//!
+//! `Store` opens a URL and finds out what the store is able to do. Its `objects` and `records` implement the seams of
+//! `afflux-object` over the crates `object_store` and `slatedb`.
+//!
+//! Owns: the two adapters, the threads of their runtime, the probe of a store, credentials, errors with advice.
+//! Does not own: any decision about data: formats, COMMIT, garbage.
+//! Invariants: no type of the runtime is in an interface. Every future works on any executor. A conditional request is
+//! sent once; its layer above repeats it.
+//!
+//! All of the crate is behind its feature `stores`.
+#![cfg(feature = "stores")]
+#![forbid(unsafe_code)]
+
+mod access;
+mod address;
+mod clock;
+mod connect;
+mod directory;
+mod error;
+mod failure;
+mod objects;
+mod options;
+mod probe;
+mod profile;
+mod records;
+mod site;
+mod store;
+mod threads;
+mod wire;
+
+pub use access::Access;
+pub use clock::StoreClock;
+pub use error::StoreError;
+pub use objects::StoreObjects;
+pub use options::{Keys, Options};
+pub use records::StoreRecords;
+pub use store::Store;
+pub use wire::Requests;

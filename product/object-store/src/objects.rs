@@ -1,0 +1,87 @@
+//! `Objects` over a store.
+//!
+//! Owns: the four requests.
+//! Does not own: their repetition, which is the core's.
+//! Invariants: a request that was begun goes on when its future is dropped.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use afflux_object::{Created, ObjectError, Objects};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
+
+use crate::failure::Failure;
+use crate::site::Site;
+
+/// The objects of a volume.
+#[derive(Clone, Debug)]
+pub struct StoreObjects {
+    pub(crate) site: Arc<Site>,
+}
+
+impl StoreObjects {
+    async fn run<T: Send + 'static>(
+        &self,
+        request: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, ObjectError> {
+        let answer = self.site.threads.run(request).await.map_err(|_| ObjectError::Unknown)?;
+        answer.map_err(|error| Failure::of(&error).seen())
+    }
+}
+
+impl Objects for StoreObjects {
+    async fn create(&self, name: &str, bytes: Bytes) -> Result<Created, ObjectError> {
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match wire.put_opts(&path, bytes.into(), options).await {
+                Ok(_) => Ok(Created::New),
+                Err(Error::AlreadyExists { .. }) => Ok(Created::Present),
+                Err(error) => Err(error),
+            }
+        })
+        .await
+    }
+
+    async fn get(&self, name: &str, range: Range<u64>) -> Result<Bytes, ObjectError> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move {
+            let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+            wire.get_opts(&path, options).await?.bytes().await
+        })
+        .await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Vec<String>, ObjectError> {
+        // A store lists whole folders; the rest of the prefix is compared here.
+        let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let address = &self.site.address;
+        let root = if folder.is_empty() { address.prefix.clone() } else { address.path(folder) };
+        let (wire, volume, prefix) = (Arc::clone(&self.site.wire), address.prefix.clone(), prefix.to_owned());
+        self.run(async move {
+            let metas: Vec<_> = wire.list(Some(&root)).try_collect().await?;
+            let name = |path: &object_store::path::Path| {
+                let parts: Vec<String> = path.prefix_match(&volume)?.map(|part| part.as_ref().to_owned()).collect();
+                Some(parts.join("/")).filter(|name| name.starts_with(&prefix))
+            };
+            Ok(metas.iter().filter_map(|meta| name(&meta.location)).collect())
+        })
+        .await
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), ObjectError> {
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move {
+            match wire.delete(&path).await {
+                Err(Error::NotFound { .. }) => Ok(()),
+                answer => answer,
+            }
+        })
+        .await
+    }
+}

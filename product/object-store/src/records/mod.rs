@@ -1,0 +1,261 @@
+//! `Records` over SlateDB.
+//!
+//! Owns: the opening, which fences; the numbers of batches; scans.
+//! Does not own: the loops behind it (`tasks`), the values of settings (`settings`).
+//! Invariants: batches have the numbers of their calls, and become durable in that order. After the end of the records no
+//! batch is taken.
+
+mod settings;
+mod sum;
+mod tasks;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use afflux_object::{
+    Batch, Change, Checkpoint, Durability, EPOCH_MAX, Key, Manifest, Record, Records, RecordsError, Sequence,
+};
+use bytes::Bytes;
+use object_store::ObjectStore;
+use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+use slatedb::{CloseReason, Db, ErrorKind, WriteBatch};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+
+use self::settings::settings;
+use self::sum::Sum;
+use self::tasks::{Progress, Tasks, reason};
+use crate::address::Place;
+use crate::clock::now_ns;
+use crate::error::StoreError;
+use crate::site::Site;
+
+/// The folder of the database.
+const FOLDER: &str = "records";
+const BLOCK_CACHE_BYTES: u64 = 128 << 20;
+/// A scan reads ahead so far: a cold listing is a few requests.
+const READ_AHEAD_BYTES: usize = 1 << 20;
+const FETCHES: usize = 4;
+
+/// The records of a volume, open for writing. When the value is dropped, the database ends without a flush.
+pub struct StoreRecords {
+    tasks: Arc<Tasks>,
+    given: Mutex<Given>,
+    epoch: u32,
+    site: Arc<Site>,
+}
+
+/// The batches that callers gave. The waits of these callers bound the queue.
+struct Given {
+    last: Sequence,
+    queue: UnboundedSender<(Sequence, WriteBatch)>,
+    is_closing: bool,
+}
+
+impl StoreRecords {
+    pub(crate) async fn open(site: Arc<Site>) -> Result<Self, StoreError> {
+        let wire: Arc<dyn ObjectStore> = site.wire.clone();
+        let has_updates = !matches!(site.address.place, Place::Directory(_));
+        let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
+        let builder = Db::builder(site.address.path(FOLDER), wire)
+            .with_settings(settings(has_updates))
+            .with_merge_operator(Arc::new(Sum))
+            .with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
+        let opening = async move {
+            let sent_ns = now_ns();
+            (builder.build().await, sent_ns)
+        };
+        let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
+        let (db, unfenced_at_ns) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;
+        let db = db.map_err(|error| refusal(&site.url, &error))?;
+        let epoch = u32::try_from(db.manifest().writer_epoch()).unwrap_or(u32::MAX);
+        if epoch > EPOCH_MAX {
+            let why = format!("the epoch is {epoch} instead of at most {EPOCH_MAX}");
+            return Err(StoreError::Format { url: site.url.clone(), why });
+        }
+        let (queue, batches) = unbounded_channel();
+        let (progress, _) = watch::channel(Progress { unfenced_at_ns, ..Progress::default() });
+        let tasks = Arc::new(Tasks { db, progress });
+        // They end with the records; nobody waits for them.
+        drop(site.threads.run(Arc::clone(&tasks).write(batches)));
+        drop(site.threads.run(Arc::clone(&tasks).log()));
+        drop(site.threads.run(Arc::clone(&tasks).flush_memtables()));
+        drop(site.threads.run(Arc::clone(&tasks).poll()));
+        drop(site.threads.run(Arc::clone(&tasks).watch()));
+        let given = Mutex::new(Given { last: Sequence(0), queue, is_closing: false });
+        Ok(Self { tasks, given, epoch, site })
+    }
+
+    /// Makes all batches durable and ends the database, so that the next opening reads no log. Batches are refused from
+    /// then on.
+    ///
+    /// # Errors
+    /// If the records had ended.
+    pub async fn close(&self) -> Result<(), RecordsError> {
+        let last = {
+            let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+            given.is_closing = true;
+            given.last
+        };
+        self.durable(last).await?;
+        let tasks = Arc::clone(&self.tasks);
+        let closed = self.run(async move { tasks.db.close().await.map_err(|error| reason(&error)) }).await;
+        self.tasks.end(RecordsError::Closed("the records were closed".to_owned()));
+        closed
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = Result<T, RecordsError>> + Send + 'static,
+    ) -> Result<T, RecordsError> {
+        let ended = |_| RecordsError::Closed("the threads of the store ended".to_owned());
+        self.site.threads.run(task).await.map_err(ended)?
+    }
+
+    fn last_given(&self) -> Sequence {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).last
+    }
+
+    /// Waits for progress, or for the end.
+    async fn reaches(&self, is_reached: impl Fn(&Progress) -> bool) -> Result<(), RecordsError> {
+        let mut seen = self.tasks.progress.subscribe();
+        let waited = seen.wait_for(|progress| is_reached(progress) || progress.ended.is_some()).await;
+        let progress = waited.map_err(|_| RecordsError::Closed("the records ended".to_owned()))?;
+        match &progress.ended {
+            Some(reason) if !is_reached(&progress) => Err(reason.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Records for StoreRecords {
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    fn apply(&self, batch: Batch) -> Result<Sequence, RecordsError> {
+        let ended = || self.tasks.progress.borrow().ended.clone();
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = || ended().unwrap_or_else(|| RecordsError::Closed("the records were closed".to_owned()));
+        if given.is_closing || ended().is_some() {
+            return Err(refused());
+        }
+        if batch.is_empty() {
+            return Ok(given.last);
+        }
+        let sequence = Sequence(given.last.0 + 1);
+        given.queue.send((sequence, as_batch(batch))).map_err(|_| refused())?;
+        given.last = sequence;
+        Ok(sequence)
+    }
+
+    fn durable_through(&self) -> Sequence {
+        self.tasks.progress.borrow().durable
+    }
+
+    async fn durable(&self, sequence: Sequence) -> Result<(), RecordsError> {
+        self.reaches(|progress| progress.durable >= sequence).await
+    }
+
+    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
+        let given = self.last_given();
+        if durability == Durability::Applied {
+            self.reaches(|progress| progress.written >= given).await?;
+        }
+        let tasks = Arc::clone(&self.tasks);
+        self.run(async move {
+            let read = read(&tasks.db, from, to, durability).await;
+            read.map_err(|error| reason(&error))
+        })
+        .await
+    }
+
+    async fn manifest(&self) -> Result<Manifest, RecordsError> {
+        let tasks = Arc::clone(&self.tasks);
+        self.run(async move {
+            tasks.read_manifest().await?;
+            let manifest = tasks.db.manifest();
+            let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
+            Ok(Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() })
+        })
+        .await
+    }
+
+    fn unfenced_at_ns(&self) -> u64 {
+        self.tasks.progress.borrow().unfenced_at_ns
+    }
+
+    async fn prove(&self) -> Result<(), RecordsError> {
+        let tasks = Arc::clone(&self.tasks);
+        self.run(async move { tasks.read_manifest().await }).await
+    }
+}
+
+impl Drop for StoreRecords {
+    fn drop(&mut self) {
+        self.tasks.end(RecordsError::Closed("the records were dropped".to_owned()));
+        let tasks = Arc::clone(&self.tasks);
+        // The tasks of the database end. Nothing is flushed: no caller waits for a batch.
+        drop(self.site.threads.run(async move {
+            let _ = tasks.db.close_with_options(CloseOptions::default().with_flush_type(None)).await;
+        }));
+    }
+}
+
+impl fmt::Debug for StoreRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreRecords").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+fn as_batch(changes: Batch) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => batch.put_bytes(key.into(), value.into()),
+            Change::Remove(key) => batch.delete(key),
+            Change::Add(key, by) => batch.merge(key, by.to_be_bytes()),
+        }
+    }
+    batch
+}
+
+async fn read(db: &Db, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, slatedb::Error> {
+    let level = match durability {
+        Durability::Applied => DurabilityLevel::Memory,
+        Durability::Remote => DurabilityLevel::Remote,
+    };
+    if from >= to {
+        return Ok(Vec::new());
+    }
+    if is_one_key(&from, &to) {
+        // A filter tells most files without the key.
+        let options = ReadOptions::default().with_durability_filter(level);
+        let value = db.get_with_options(&from, &options).await?;
+        return Ok(value.map(|value| (from, value.into())).into_iter().collect());
+    }
+    let options = ScanOptions::default().with_durability_filter(level).with_cache_blocks(true);
+    let options = options.with_read_ahead_bytes(READ_AHEAD_BYTES).with_max_fetch_tasks(FETCHES);
+    let mut iterator = db.scan_with_options(Bytes::from(from)..Bytes::from(to), &options).await?;
+    let mut records = Vec::new();
+    while let Some(found) = iterator.next().await? {
+        records.push((found.key.into(), found.value.into()));
+    }
+    Ok(records)
+}
+
+/// The range ends with the first key behind `from`.
+fn is_one_key(from: &[u8], to: &[u8]) -> bool {
+    to.strip_prefix(from) == Some(&[0])
+}
+
+fn refusal(url: &str, error: &slatedb::Error) -> StoreError {
+    let (url, why) = (url.to_owned(), error.to_string());
+    match error.kind() {
+        ErrorKind::Closed(CloseReason::Fenced) => StoreError::Fenced { url },
+        ErrorKind::Data => StoreError::Format { url, why },
+        ErrorKind::Unavailable => StoreError::Unreachable { url, why },
+        _ => StoreError::Refused { url, why },
+    }
+}

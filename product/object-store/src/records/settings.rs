@@ -1,0 +1,46 @@
+//! The settings of the database.
+//!
+//! Owns: their values and reasons.
+//! Does not own: the times of memtable flushes and manifest reads, which are tasks of ours.
+//! Invariants: fences are never deleted: a fenced writer could go on behind a deleted one.
+
+use std::time::Duration;
+
+use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings};
+
+/// The manifest is read so often, to notice a successor and to let an idle writer answer.
+pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
+/// An opening reads at most about this many log objects.
+pub(super) const LOGS_MAX: u64 = 256;
+/// A memtable with records is flushed so often.
+pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
+/// A memtable of this size is flushed.
+const MEMTABLE_BYTES: usize = 32 << 20;
+/// The database's own collector keeps everything for a day: a suspended machine may still read it.
+const KEPT: Duration = Duration::from_secs(24 * 3600);
+const COLLECT_EVERY: Duration = Duration::from_secs(3600);
+/// Our task reads the manifest; the database's timer is a second one.
+const NEVER: Duration = Duration::from_secs(24 * 3600);
+
+/// The settings. A store without conditional updates has no boundary files.
+pub(super) fn settings(has_updates: bool) -> Settings {
+    let folder =
+        Some(GarbageCollectorDirectoryOptions { interval: Some(COLLECT_EVERY), min_age: KEPT, dry_run: false });
+    Settings {
+        // The log's task flushes as soon as there is a batch. A timer of a millisecond would also wake an idle machine.
+        flush_interval: None,
+        manifest_poll_interval: NEVER,
+        l0_sst_size_bytes: MEMTABLE_BYTES,
+        garbage_collector_options: Some(GarbageCollectorOptions {
+            manifest_options: folder,
+            wal_options: folder,
+            wal_fence_options: None,
+            compacted_options: folder,
+            compactions_options: folder,
+            detach_options: None,
+            boundary_files_enabled: has_updates,
+            ..GarbageCollectorOptions::default()
+        }),
+        ..Settings::default()
+    }
+}

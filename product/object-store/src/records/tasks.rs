@@ -1,0 +1,154 @@
+//! The tasks of open records: batches into the database, the log, memtable flushes, reads of the manifest.
+//!
+//! Owns: their loops and their common state.
+//! Does not own: the seam (`records`).
+//! Invariants: batches reach the database in the order of their numbers. There is one log PUT at a time, and all batches
+//! of its duration share the next. The first error ends all tasks.
+
+use std::sync::Arc;
+
+use afflux_object::{RecordsError, Sequence};
+use slatedb::config::{FlushOptions, FlushType};
+use slatedb::{CloseReason, Db, Error, ErrorKind, WriteBatch};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
+
+use super::settings::{FLUSH_EVERY, LOGS_MAX, MANIFEST_POLL};
+use crate::clock::now_ns;
+
+/// The progress of all tasks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Progress {
+    /// The newest batch in the database.
+    pub(super) written: Sequence,
+    /// The time before that batch was given to the database.
+    pub(super) written_ns: u64,
+    /// The newest durable batch.
+    pub(super) durable: Sequence,
+    pub(super) unfenced_at_ns: u64,
+    /// Log objects since the last memtable flush, at most.
+    pub(super) logs: u64,
+    pub(super) ended: Option<RecordsError>,
+}
+
+/// An open database and its progress.
+pub(super) struct Tasks {
+    pub(super) db: Db,
+    pub(super) progress: watch::Sender<Progress>,
+}
+
+pub(super) type Queue = UnboundedReceiver<(Sequence, WriteBatch)>;
+
+impl Tasks {
+    /// Gives batches to the database.
+    pub(super) async fn write(self: Arc<Self>, mut queue: Queue) {
+        while let Some((sequence, batch)) = queue.recv().await {
+            let began_ns = now_ns();
+            match self.db.write(batch).await {
+                Ok(_) => self.progress.send_modify(|progress| {
+                    progress.written = sequence;
+                    progress.written_ns = began_ns;
+                }),
+                Err(error) => return self.end(reason(&error)),
+            }
+        }
+    }
+
+    /// Makes batches durable.
+    pub(super) async fn log(self: Arc<Self>) {
+        let mut seen = self.progress.subscribe();
+        loop {
+            let has_work = |progress: &Progress| progress.written > progress.durable || progress.ended.is_some();
+            let waited = seen.wait_for(has_work).await.map(|progress| progress.clone());
+            let Ok(Progress { written: upto, written_ns, ended: None, .. }) = waited else { return };
+            if let Err(error) = self.db.flush().await {
+                return self.end(reason(&error));
+            }
+            self.progress.send_modify(|progress| {
+                progress.durable = upto;
+                // The PUT was sent later than the batch was given to the database.
+                progress.unfenced_at_ns = progress.unfenced_at_ns.max(written_ns);
+                progress.logs += 1;
+            });
+        }
+    }
+
+    /// Flushes memtables, so that an opening reads a short log.
+    pub(super) async fn flush_memtables(self: Arc<Self>) {
+        let mut seen = self.progress.subscribe();
+        loop {
+            let full = seen.wait_for(|progress| progress.logs >= LOGS_MAX || progress.ended.is_some());
+            // The end of the wait matters, not its kind.
+            let _ = tokio::time::timeout(FLUSH_EVERY, full).await.map(drop);
+            let (logs, is_ended) = {
+                let progress = self.progress.borrow();
+                (progress.logs, progress.ended.is_some())
+            };
+            if is_ended {
+                return;
+            }
+            if logs == 0 {
+                continue;
+            }
+            let options = FlushOptions { flush_type: FlushType::MemTable };
+            if let Err(error) = self.db.flush_with_options(options).await {
+                return self.end(reason(&error));
+            }
+            self.progress.send_modify(|progress| progress.logs -= logs);
+        }
+    }
+
+    /// Reads the manifest now and then.
+    pub(super) async fn poll(self: Arc<Self>) {
+        while self.progress.borrow().ended.is_none() {
+            tokio::time::sleep(MANIFEST_POLL).await;
+            if self.read_manifest().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the newest manifest, and finds out whether there is a successor.
+    pub(super) async fn read_manifest(&self) -> Result<(), RecordsError> {
+        let sent_ns = now_ns();
+        if let Err(error) = self.db.refresh_manifest().await {
+            let reason = reason(&error);
+            self.end(reason.clone());
+            return Err(reason);
+        }
+        self.progress.send_modify(|progress| progress.unfenced_at_ns = progress.unfenced_at_ns.max(sent_ns));
+        Ok(())
+    }
+
+    /// Notices that the database ended by itself.
+    pub(super) async fn watch(self: Arc<Self>) {
+        let mut status = self.db.subscribe();
+        let closed = match status.wait_for(|status| status.close_reason.is_some()).await {
+            Ok(status) => status.close_reason,
+            Err(_) => None,
+        };
+        self.end(of_close(closed.unwrap_or(CloseReason::Clean), "it ended"));
+    }
+
+    /// Ends all tasks and waits. The first reason stays.
+    pub(super) fn end(&self, reason: RecordsError) {
+        self.progress.send_modify(|progress| {
+            progress.ended.get_or_insert(reason);
+        });
+    }
+}
+
+/// The meaning of an error of the database. It retries for itself, so each is an end.
+pub(super) fn reason(error: &Error) -> RecordsError {
+    match error.kind() {
+        ErrorKind::Closed(closed) => of_close(closed, &error.to_string()),
+        _ => RecordsError::Closed(error.to_string()),
+    }
+}
+
+fn of_close(reason: CloseReason, text: &str) -> RecordsError {
+    match reason {
+        CloseReason::Fenced => RecordsError::Fenced,
+        reason => RecordsError::Closed(format!("{text} ({reason:?})")),
+    }
+}

@@ -1,0 +1,56 @@
+//! The two threads on which the adapters run.
+//!
+//! Owns: the runtime, its size, its end.
+//! Does not own: the tasks.
+//! Invariants: a future that `run` returns works on any executor. A task goes on when its future is dropped. The runtime
+//! ends with its last owner and waits for nobody.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+const THREADS: usize = 2;
+/// Threads that wait in the host's file system, for directories.
+const BLOCKING_THREADS_MAX: usize = 16;
+
+/// The runtime ended, or the task panicked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gone;
+
+/// A handle to the runtime. The last one ends it.
+#[derive(Clone, Debug)]
+pub(crate) struct Threads(Arc<Ending>);
+
+#[derive(Debug)]
+struct Ending(Option<Runtime>);
+
+impl Threads {
+    pub(crate) fn start() -> std::io::Result<Self> {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(THREADS).max_blocking_threads(BLOCKING_THREADS_MAX).thread_name("afflux-store");
+        Ok(Self(Arc::new(Ending(Some(builder.enable_io().enable_time().build()?)))))
+    }
+
+    /// Runs a task. Its result arrives through the returned future.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = Result<T, Gone>> + Send + 'static {
+        let task = self.handle().map(|handle| handle.spawn(task));
+        async move { task.ok_or(Gone)?.await.map_err(|_| Gone) }
+    }
+
+    fn handle(&self) -> Option<&Handle> {
+        self.0.0.as_ref().map(Runtime::handle)
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // A plain drop waits, and panics on a thread of the runtime itself.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

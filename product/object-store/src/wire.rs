@@ -1,0 +1,149 @@
+//! The store as both adapters see it, with its quirks mended and its requests counted.
+//!
+//! Owns: the counts, tags without quotes for stores that want them so, conflicts that are no existing objects.
+//! Does not own: retries; the finding of quirks (`probe`).
+//! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use futures_util::stream::{BoxStream, StreamExt};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+
+/// Requests that were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// Objects made or replaced, and parts of them.
+    pub puts: u64,
+    /// Objects, parts of objects and heads.
+    pub gets: u64,
+    /// Pages of names, at least.
+    pub lists: u64,
+    /// Objects removed.
+    pub deletes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    puts: AtomicU64,
+    gets: AtomicU64,
+    lists: AtomicU64,
+    deletes: AtomicU64,
+}
+
+/// A store behind the mending.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    inner: Arc<dyn ObjectStore>,
+    wants_bare_tags: AtomicBool,
+    counters: Arc<Counters>,
+}
+
+impl Wire {
+    pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
+        Self { inner, wants_bare_tags: AtomicBool::new(false), counters: Arc::default() }
+    }
+
+    /// Sends tags without their quotes from now on.
+    pub(crate) fn send_bare_tags(&self) {
+        self.wants_bare_tags.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn requests(&self) -> Requests {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let Counters { puts, gets, lists, deletes } = &*self.counters;
+        Requests { puts: read(puts), gets: read(gets), lists: read(lists), deletes: read(deletes) }
+    }
+
+    fn mend(&self, tag: &mut Option<String>) {
+        if self.wants_bare_tags.load(Ordering::Relaxed)
+            && let Some(tag) = tag
+        {
+            *tag = tag.trim_matches('"').to_owned();
+        }
+    }
+
+    fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Wire {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, mut options: PutOptions) -> Result<PutResult> {
+        Self::count(&self.counters.puts);
+        let is_create = matches!(options.mode, PutMode::Create);
+        if let PutMode::Update(version) = &mut options.mode {
+            self.mend(&mut version.e_tag);
+        }
+        let result = self.inner.put_opts(location, payload, options).await;
+        match result {
+            Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {
+                Err(Error::Generic { store: "afflux", source })
+            }
+            result => result,
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        Self::count(&self.counters.puts);
+        self.inner.put_multipart_opts(location, options).await
+    }
+
+    async fn get_opts(&self, location: &Path, mut options: GetOptions) -> Result<GetResult> {
+        Self::count(&self.counters.gets);
+        self.mend(&mut options.if_match);
+        self.mend(&mut options.if_none_match);
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        let counters = Arc::clone(&self.counters);
+        let locations = locations.inspect(move |_| Self::count(&counters.deletes));
+        self.inner.delete_stream(locations.boxed())
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        Self::count(&self.counters.lists);
+        self.inner.list(prefix)
+    }
+
+    fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
+        Self::count(&self.counters.lists);
+        self.inner.list_with_offset(prefix, offset)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        Self::count(&self.counters.lists);
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        Self::count(&self.counters.puts);
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+impl Wire {
+    /// Stores answer two creations that collide with 409, which looks as if an object were there.
+    async fn is_absent(&self, location: &Path) -> bool {
+        Self::count(&self.counters.gets);
+        matches!(self.inner.head(location).await, Err(Error::NotFound { .. }))
+    }
+}

@@ -1,0 +1,124 @@
+//! A writer is killed again and again; each successor finds every acknowledged byte.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::child::{Process, say, work};
+use crate::volume::volume;
+use crate::{open, scratch, url, wait};
+
+const FILES: u64 = 3;
+/// The variable for longer runs.
+const ROUNDS: &str = "AFFLUX_KILL_ROUNDS";
+
+/// The newest acknowledged and the newest written version of a file.
+#[derive(Clone, Copy, Default)]
+struct Known {
+    acknowledged: u64,
+    written: u64,
+}
+
+// rule: A killed writer loses no acknowledged byte.
+#[test]
+fn a_killed_writer_loses_no_acknowledged_byte() {
+    lanes(200);
+}
+
+#[test]
+#[ignore = "runs for minutes; AFFLUX_KILL_ROUNDS sets the number of kills"]
+fn a_writer_that_is_killed_very_often_loses_no_acknowledged_byte() {
+    lanes(std::env::var(ROUNDS).map_or(2_000, |rounds| rounds.parse().unwrap()));
+}
+
+/// Two volumes at a time, since one mostly waits for its disk.
+fn lanes(kills: u64) {
+    let lane = || {
+        let scratch = scratch();
+        rounds(&url(&scratch), &[], kills / 2);
+    };
+    std::thread::scope(|threads| [threads.spawn(lane), threads.spawn(lane)].map(|lane| lane.join().unwrap()));
+}
+
+/// Kills writers of a volume. They get these variables.
+pub(crate) fn rounds(url: &str, variables: &[(&str, &str)], rounds: u64) {
+    let mut known = BTreeMap::from_iter((1..=FILES).map(|ino| (ino, Known::default())));
+    let (mut commits, mut openings) = (0, 0);
+    for round in 0..rounds {
+        let mut child = Process::start("kills::writer", url, variables);
+        // Every eighth writer dies while it opens the volume, the others some commits later.
+        let lines_max = if round % 8 == 7 { round / 8 % 3 } else { FILES + 2 * (round * 5 % 8) };
+        for _ in 0..lines_max {
+            let line = child.hear().unwrap_or_else(|| panic!("round {round}: the writer ended by itself"));
+            hear(round, &line, &mut known, &mut commits, &mut openings);
+        }
+        child.kill();
+        // Lines that were said before the kill count, too.
+        while let Some(line) = child.hear() {
+            hear(round, &line, &mut known, &mut commits, &mut openings);
+        }
+    }
+    println!("{rounds} kills, {openings} files read, {commits} commits");
+    assert!(commits >= rounds && openings >= rounds);
+}
+
+fn hear(round: u64, line: &str, known: &mut BTreeMap<u64, Known>, commits: &mut u64, openings: &mut u64) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let [kind, ino, version] = words[..] else { panic!("round {round}: the writer says {line}") };
+    let (ino, version): (u64, u64) = (ino.parse().unwrap(), version.parse().unwrap());
+    let file = known.get_mut(&ino).unwrap();
+    match kind {
+        "found" => {
+            let allowed = file.acknowledged..=file.written;
+            assert!(
+                allowed.contains(&version),
+                "round {round}: file {ino} has version {version} instead of {allowed:?}"
+            );
+            *file = Known { acknowledged: version, written: version };
+            *openings += 1;
+        }
+        "writes" => file.written = version,
+        "committed" => {
+            file.acknowledged = version;
+            *commits += 1;
+        }
+        _ => panic!("round {round}: {line}"),
+    }
+}
+
+/// The child: opens the volume, prints the versions of its files, and writes until it is killed.
+#[test]
+fn writer() {
+    let Some(url) = work() else { return };
+    let store = open(&url).unwrap();
+    let volume = volume(&store, 1);
+    let mut versions = BTreeMap::new();
+    for ino in 1..=FILES {
+        let header = wait(volume.read(ino, 0, 8)).unwrap();
+        let version = u64::from_be_bytes(header.try_into().unwrap());
+        let expected = contents(ino, version);
+        let found = wait(volume.read(ino, 0, expected.len() as u64)).unwrap();
+        assert!(found == expected, "file {ino} is not version {version}");
+        versions.insert(ino, version);
+        say(&format!("found {ino} {version}"));
+    }
+    for turn in 0_u64.. {
+        let ino = 1 + turn % FILES;
+        let version = versions[&ino] + 1;
+        versions.insert(ino, version);
+        say(&format!("writes {ino} {version}"));
+        volume.write(ino, 0, contents(ino, version)).unwrap();
+        wait(volume.commit(ino)).unwrap();
+        say(&format!("committed {ino} {version}"));
+    }
+}
+
+/// The bytes of a version. The first file travels in batches, the others in segments. Version 0 is an empty file.
+fn contents(ino: u64, version: u64) -> Bytes {
+    let length = [8_000, 70_000, 200_000][ino as usize - 1];
+    let mut bytes = vec![0; length];
+    if version > 0 {
+        bytes.chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&version.to_be_bytes()[..chunk.len()]));
+    }
+    bytes.into()
+}

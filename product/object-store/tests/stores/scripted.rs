@@ -1,0 +1,252 @@
+//! The adapters beside a server that answers by a script.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use afflux_object::{Created, ObjectError, Objects};
+use afflux_object_store::{Access, Keys, Options, Store, StoreError};
+use bytes::Bytes;
+
+use crate::wait;
+
+/// A request as the server read it.
+#[derive(Clone, Debug)]
+struct Request {
+    method: String,
+    path: String,
+    /// `If-Match` or `If-None-Match`.
+    condition: Option<String>,
+}
+
+/// The server's next move.
+#[derive(Clone, Copy)]
+enum Answer {
+    Status(u16, &'static str),
+    /// A success with this tag.
+    Tag(&'static str),
+    Body(&'static [u8]),
+    /// The connection ends without an answer.
+    HangUp,
+}
+use Answer::{Body, HangUp, Status, Tag};
+
+const CONFLICT: Answer = Status(412, "<Error><Code>PreconditionFailed</Code><Message>no</Message></Error>");
+
+#[derive(Clone)]
+struct Server {
+    endpoint: String,
+    script: Arc<Mutex<VecDeque<Answer>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let script = Arc::new(Mutex::new(script.into_iter().collect::<VecDeque<_>>()));
+        let server = Self { endpoint, script, requests: Arc::default() };
+        let of_thread = server.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (server, stream) = (of_thread.clone(), stream.unwrap());
+                std::thread::spawn(move || server.serve(stream));
+            }
+        });
+        server
+    }
+
+    fn serve(&self, stream: TcpStream) {
+        let mut reader = BufReader::new(stream);
+        while let Some(request) = read(&mut reader) {
+            let is_head = request.method == "HEAD";
+            self.requests.lock().unwrap().push(request);
+            let answer = self.script.lock().unwrap().pop_front().unwrap_or(Status(500, "the script ended"));
+            let (status, tag, body): (u16, &str, &[u8]) = match answer {
+                HangUp => return,
+                Status(status, body) => (status, "\"none\"", body.as_bytes()),
+                Tag(tag) => (200, tag, b""),
+                Body(body) => (200, "\"body\"", body),
+            };
+            let head = format!(
+                "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nETag: {tag}\r\nLast-Modified: Mon, 01 Jan 2024 00:00:00 \
+                 GMT\r\n\r\n",
+                body.len()
+            );
+            let body = if is_head { &[] } else { body };
+            if reader.get_mut().write_all(&[head.as_bytes(), body].concat()).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn say(&self, answers: impl IntoIterator<Item = Answer>) {
+        *self.script.lock().unwrap() = answers.into_iter().collect();
+    }
+
+    fn open(&self) -> Result<Store, StoreError> {
+        connect(&self.endpoint)
+    }
+
+    fn heard(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+    let mut words = line.split(' ').map(str::to_owned);
+    let mut request = Request { method: words.next()?, path: words.next()?, condition: None };
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().ok()?,
+            "if-match" | "if-none-match" => request.condition = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).ok()?;
+    Some(request)
+}
+
+/// The answers of a store that keeps its promises.
+const GOOD: [Answer; 6] = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), Tag("\"2\""), CONFLICT];
+
+fn connect(endpoint: &str) -> Result<Store, StoreError> {
+    let keys = Keys { id: "id".to_owned(), secret: "secret".to_owned() };
+    let options = Options { endpoint: Some(endpoint.to_owned()), keys: Some(keys) };
+    wait(Store::open("s3://bucket/home", &options))
+}
+
+fn open(script: impl IntoIterator<Item = Answer>) -> (Server, Result<Store, StoreError>) {
+    let server = Server::start(script);
+    let store = server.open();
+    (server, store)
+}
+
+#[test]
+fn a_good_store_may_be_written() {
+    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
+    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
+    let heard = server.heard();
+    let conditions: Vec<_> =
+        heard.iter().map(|request| (request.method.as_str(), request.condition.as_deref())).collect();
+    let expected = [
+        ("PUT", Some("*")),
+        ("PUT", Some("*")),
+        ("HEAD", None),
+        ("GET", None),
+        ("PUT", Some("\"1\"")),
+        ("PUT", Some("\"1\"")),
+        ("DELETE", None),
+    ];
+    assert_eq!(conditions, expected);
+    assert!(heard.iter().all(|request| request.path.starts_with("/bucket/home/probe/")), "{heard:?}");
+}
+
+// rule: A store that breaks a promise is read-only.
+#[test]
+fn a_store_that_breaks_a_promise_is_read_only() {
+    for (script, word) in [
+        (vec![Tag("\"1\""), Tag("\"2\"")], "second time"),
+        (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"second")], "has its bytes"),
+        (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), Tag("\"2\""), Tag("\"3\"")], "stale tag"),
+        (
+            vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), CONFLICT, CONFLICT, Body(b"first")],
+            "refuses an update",
+        ),
+    ] {
+        let (_, store) = open(script.into_iter().chain([Status(204, "")]));
+        let store = store.unwrap();
+        let Access::ReadOnly { why } = store.access() else { panic!("writable, although: {word}") };
+        assert!(why.contains(word), "{why}");
+        let refused = wait(store.records()).map(drop).unwrap_err();
+        assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn tags_lose_their_quotes_where_the_store_wants_that() {
+    let script =
+        [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), CONFLICT, Tag("\"2\""), CONFLICT, Status(204, "")];
+    let (server, store) = open(script);
+    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
+    let updates: Vec<_> =
+        server.heard().into_iter().skip(4).take(3).map(|request| request.condition.unwrap()).collect();
+    assert_eq!(updates, ["\"1\"", "1", "1"]);
+}
+
+#[test]
+fn errors_of_an_opening_have_advice() {
+    let refused = |status, body| vec![Status(status, body); 8];
+    for (script, word) in [
+        (refused(403, "<Error><Code>InvalidAccessKeyId</Code><Message>no</Message></Error>"), "AWS_ACCESS_KEY_ID"),
+        (refused(403, "<Error><Code>SignatureDoesNotMatch</Code></Error>"), "AWS_SECRET_ACCESS_KEY"),
+        (refused(404, "<Error><Code>NoSuchBucket</Code></Error>"), "there is no bucket bucket"),
+        (refused(400, "<Error><Code>AuthorizationHeaderMalformed</Code></Error>"), "set AWS_REGION"),
+        (refused(301, ""), "set AWS_REGION"),
+        (refused(503, "<Error><Code>SlowDown</Code></Error>"), "SlowDown"),
+        (refused(418, "<Error><Code>Teapot</Code></Error>"), "Teapot"),
+    ] {
+        let (_, store) = open(script);
+        let error = store.map(drop).unwrap_err().to_string();
+        assert!(error.starts_with("s3://bucket/home: ") && error.contains(word), "{word}: {error}");
+    }
+    // Nobody listens there.
+    let error = connect("http://127.0.0.1:1").map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
+}
+
+#[test]
+fn a_store_that_speaks_another_protocol_is_unreachable() {
+    // The cryptography of the connection is there, and its failure is no panic.
+    let server = Server::start([]);
+    let error = connect(&server.endpoint.replace("http:", "https:")).map(drop).unwrap_err();
+    assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
+}
+
+// rule: One layer repeats a request.
+#[test]
+fn each_failure_has_its_meaning_and_is_sent_once() {
+    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
+    let objects = store.unwrap().objects();
+    let create = |answers: Vec<Answer>| {
+        let before = server.heard().len();
+        server.say(answers);
+        let result = wait(objects.create("data/00/x", Bytes::from_static(b"bytes")));
+        (result, server.heard().len() - before)
+    };
+    let error = "<Error><Code>InternalError</Code></Error>";
+    assert_eq!(create(vec![Tag("\"1\"")]), (Ok(Created::New), 1));
+    assert_eq!(create(vec![Status(503, "<Error><Code>SlowDown</Code></Error>")]), (Err(ObjectError::Busy), 1));
+    assert_eq!(create(vec![Status(429, "")]), (Err(ObjectError::Busy), 1));
+    assert_eq!(create(vec![Status(500, error)]), (Err(ObjectError::Unknown), 1));
+    assert_eq!(create(vec![Status(504, "")]), (Err(ObjectError::Unknown), 1));
+    assert_eq!(create(vec![HangUp]), (Err(ObjectError::Unknown), 1));
+    // An object in the way is looked at once. A collision leaves none.
+    assert_eq!(create(vec![CONFLICT, Tag("\"1\"")]), (Ok(Created::Present), 2));
+    assert_eq!(create(vec![Status(409, error), Tag("\"1\"")]), (Ok(Created::Present), 2));
+    assert_eq!(create(vec![Status(409, error), Status(404, "")]).1, 2);
+    assert!(matches!(
+        create(vec![Status(409, error), Status(404, "")]).0,
+        Err(ObjectError::Busy | ObjectError::Unknown)
+    ));
+    let denied = "<Error><Code>AccessDenied</Code><Message>Not you</Message></Error>";
+    let refused = || Err(ObjectError::Refused("AccessDenied: Not you".to_owned()));
+    assert_eq!(create(vec![Status(403, denied)]), (refused(), 1));
+    server.say([Status(404, "<Error><Code>NoSuchKey</Code></Error>")]);
+    assert_eq!(wait(objects.get("data/00/x", 0..4)), Err(ObjectError::Missing));
+    server.say([Status(503, "")]);
+    assert_eq!(wait(objects.get("data/00/x", 0..4)), Err(ObjectError::Busy));
+    server.say([Status(503, "")]);
+    assert_eq!(wait(objects.list("data/")), Err(ObjectError::Busy));
+    server.say([Status(404, "")]);
+    assert_eq!(wait(objects.delete("data/00/x")), Ok(()));
+    server.say([Status(403, denied)]);
+    assert_eq!(wait(objects.delete("data/00/x")), refused().map(|_: Created| ()));
+}
