@@ -20,6 +20,7 @@ mod govern;
 pub mod hardware;
 mod host_load;
 mod host_memory;
+mod kernel_machine;
 mod machine;
 mod options;
 mod prose;

@@ -1,21 +1,23 @@
-//! A machine of 2009 in the simulator: one of the kernels' policies over simulated disks, with writers.
+//! A machine in the simulator: an engine over simulated disks, with writers.
 //!
-//! Owns: putting engine, policy, virtual CPUs and disks together; streams of writes; counts of submissions by task.
-//! Does not own: the parameters and results of an experiment, the policies, the disks' models.
-//! Invariants: every figure is counted in the run: by the engine, the disks, the virtual CPUs, or between engine and
+//! Owns: the hardware with its counts, and the engine on it; streams of writes; counts of submissions by task.
+//! Does not own: the parameters and results of an experiment, the policies, the disks' models; an old kernel on the same
+//! hardware (`kernel_machine`).
+//! Invariants: every figure is counted in the run: by the software, the disks, the virtual CPUs, or between software and
 //! disk. The same options give the same run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use afflux_engine::counters::{COUNTERS, Counter};
+use afflux_engine::counters::COUNTERS;
 use afflux_engine::{Device, DeviceId, Engine, File, Limits, Nanos, Operation, Platform, Request};
 use afflux_report::{Fields, Row, Source};
 use afflux_simulator::catalogue::{DeviceChoice, Model};
 use afflux_simulator::{
-    Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, Memory, Setup, SimPlatform, World,
+    Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, Memory, Setup, SimMachine, SimPlatform, World,
     WorldOptions, catalogue,
 };
 use serde_json::{Map, Value, json};
@@ -47,13 +49,26 @@ pub(crate) struct MachineOptions {
     pub(crate) queue: Queue,
 }
 
-/// A running machine.
-pub(crate) struct ExperimentMachine {
+/// Virtual CPUs and disks, without software.
+pub(crate) struct Hardware {
     pub(crate) world: World,
-    pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) disks: Vec<Arc<WatchedDisk>>,
+}
+
+/// A running machine.
+pub(crate) struct ExperimentMachine {
+    pub(crate) hardware: Hardware,
+    pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) devices: Vec<DeviceId>,
+}
+
+impl Deref for ExperimentMachine {
+    type Target = Hardware;
+
+    fn deref(&self) -> &Hardware {
+        &self.hardware
+    }
 }
 
 /// The progress of a writer.
@@ -65,6 +80,12 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// The writer ends now.
+    pub(crate) fn end(&self, now_ns: u64) {
+        self.ended_ns.store(now_ns, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -208,25 +229,19 @@ impl ExperimentMachine {
 
     fn with(options: MachineOptions, flushes: bool) -> Result<Self, LabError> {
         let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
-        let cpus = CpuOptions { costs: options.costs, ..CpuOptions::count(options.cpus) };
-        let world = World::new(WorldOptions::machine(options.seed, cpus));
         let Queue { nr_requests, batch, .. } = options.queue;
         let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
         let setup = options.setup.with_knobs(&options.knobs);
         let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
+        let hardware = Hardware::new(options.seed, options.cpus, options.costs, &options.disks, flushes);
         let memory = Memory::Stamped(options.memory_bytes);
-        let mut parts = afflux_simulator::SimMachine::new(&world, memory, setup).map_err(|error| failed(&error))?;
-        let mut disks = Vec::new();
-        for (number, model) in options.disks.iter().enumerate() {
-            let disk = catalogue::make(&world, number as u64, model);
-            let limits = Limits { volatile_cache: disk.limits().volatile_cache && flushes, ..*disk.limits() };
-            let (inner, platform) = (Arc::clone(&disk), Arc::clone(&parts.platform));
-            let watched = Arc::new(WatchedDisk { disk: inner, limits, platform, submitted: Mutex::default() });
-            parts.add_behind("disk", disk, Arc::clone(&watched) as Arc<dyn Device>);
-            disks.push(watched);
+        let parts = SimMachine::new(&hardware.world, memory, setup);
+        let mut parts = parts.map_err(|error| failed(&error))?;
+        for watched in &hardware.disks {
+            parts.add_behind("disk", Arc::clone(&watched.disk), Arc::clone(watched) as Arc<dyn Device>);
         }
-        let afflux_simulator::SimMachine { engine, platform, devices, .. } = parts;
-        Ok(Self { world, engine, platform, disks, devices })
+        let SimMachine { engine, devices, .. } = parts;
+        Ok(Self { hardware, engine, devices })
     }
 
     /// An empty file on a disk.
@@ -241,6 +256,49 @@ impl ExperimentMachine {
         let size = file.size();
         self.engine.discard(file);
         self.engine.open(self.devices[disk], self.disks[disk].disk.backing(*id), size)
+    }
+
+    /// All counts so far.
+    pub(crate) fn tally(&self) -> Tally {
+        let counts = COUNTERS.iter().zip(self.platform.counters().sum()).map(|(info, count)| (info.name, count));
+        self.hardware.tally(counts.collect(), delays(&self.engine, &self.devices))
+    }
+
+    /// A task that writes `bytes` to the file in calls of `call_bytes`, in sequence and at full speed.
+    pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
+        let progress = Arc::new(Progress::default());
+        let (engine, platform, file) = (Arc::clone(&self.engine), Arc::clone(&self.platform), file.clone());
+        let own = Arc::clone(&progress);
+        self.world.spawn("writer", async move {
+            let piece = vec![0; call_bytes as usize];
+            let mut at = 0;
+            while at < bytes {
+                let len = call_bytes.min(bytes - at);
+                if engine.write(&file, at, &piece[..len as usize]).await.is_err() {
+                    own.failed.store(true, Ordering::Relaxed);
+                    break;
+                }
+                at += len;
+                platform.preemption_point().await;
+            }
+            own.end(platform.now().0);
+        });
+        progress
+    }
+}
+
+impl Hardware {
+    /// These CPUs and disks. Without `flushes` completed writes count as durable, and no disk's cache is flushed.
+    pub(crate) fn new(seed: u64, cpus: usize, costs: CostTable, disks: &[Model], flushes: bool) -> Self {
+        let world = World::new(WorldOptions::machine(seed, CpuOptions { costs, ..CpuOptions::count(cpus) }));
+        let platform = Arc::clone(world.platform());
+        let watched = |(number, model): (usize, &Model)| {
+            let disk = catalogue::make(&world, number as u64, model);
+            let limits = Limits { volatile_cache: disk.limits().volatile_cache && flushes, ..*disk.limits() };
+            Arc::new(WatchedDisk { disk, limits, platform: Arc::clone(&platform), submitted: Mutex::default() })
+        };
+        let disks = disks.iter().enumerate().map(watched).collect();
+        Self { world, platform, disks }
     }
 
     /// Runs until `future` is done.
@@ -265,29 +323,6 @@ impl ExperimentMachine {
         Ok(())
     }
 
-    /// A task that writes `bytes` to the file in calls of `call_bytes`, in sequence and at full speed.
-    pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
-        let progress = Arc::new(Progress::default());
-        let (engine, platform, file) = (Arc::clone(&self.engine), Arc::clone(&self.platform), file.clone());
-        let own = Arc::clone(&progress);
-        self.world.spawn("writer", async move {
-            let piece = vec![0; call_bytes as usize];
-            let mut at = 0;
-            while at < bytes {
-                let len = call_bytes.min(bytes - at);
-                if engine.write(&file, at, &piece[..len as usize]).await.is_err() {
-                    own.failed.store(true, Ordering::Relaxed);
-                    break;
-                }
-                at += len;
-                platform.preemption_point().await;
-            }
-            own.ended_ns.store(platform.now().0, Ordering::Relaxed);
-            own.ended.store(true, Ordering::Relaxed);
-        });
-        progress
-    }
-
     /// The progress of all disks together.
     pub(crate) fn sample(&self) -> Sample {
         let figures = self.disks.iter().map(|disk| disk.disk.figures());
@@ -295,15 +330,15 @@ impl ExperimentMachine {
         Sample { seconds: self.now_ns() as f64 / 1e9, bytes, commands }
     }
 
-    /// All counts so far.
-    pub(crate) fn tally(&self) -> Tally {
+    /// All counts so far, with those of the software.
+    pub(crate) fn tally(&self, counts: BTreeMap<&'static str, u64>, delays: Value) -> Tally {
         Tally {
             at_ns: self.now_ns(),
-            counters: self.platform.counters().sum().to_vec(),
+            counts,
             disks: self.disks.iter().map(|disk| disk.disk.figures()).collect(),
             submitted: self.disks.iter().map(|disk| disk.submitted()).collect(),
             cpu_ns: self.world.cpu_usage().busy_ns(),
-            delays: delays(&self.engine, &self.devices),
+            delays,
         }
     }
 }
@@ -320,7 +355,7 @@ pub(crate) struct Sample {
 #[derive(Clone)]
 pub(crate) struct Tally {
     pub(crate) at_ns: u64,
-    counters: Vec<u64>,
+    counts: BTreeMap<&'static str, u64>,
     disks: Vec<DiskFigures>,
     submitted: Vec<Submitted>,
     cpu_ns: u64,
@@ -342,9 +377,10 @@ impl<'a> Span<'a> {
         (self.to.at_ns - self.from.at_ns) as f64 / Nanos::SECOND as f64
     }
 
-    /// The increase of a counter.
-    pub(crate) fn count(&self, counter: Counter) -> u64 {
-        self.to.counters[counter as usize] - self.from.counters[counter as usize]
+    /// The increase of a count of the software.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let of = |tally: &Tally| tally.counts.get(name).copied().unwrap_or(0);
+        of(self.to) - of(self.from)
     }
 
     fn of_disks(&self, what: impl Fn(&DiskFigures) -> u128) -> f64 {
@@ -421,19 +457,20 @@ impl<'a> Span<'a> {
             .with("cpu_percent", rounded((self.to.cpu_ns - self.from.cpu_ns) as f64 / seconds / 1e7, 1))
     }
 
-    /// The engine's counters that changed, the bytes by submitter, and the waits of callers by device until the end of
-    /// the span.
-    pub(crate) fn engine(&self) -> Value {
-        let moved = COUNTERS.iter().zip(self.from.counters.iter().zip(&self.to.counters));
-        let moved = moved.filter(|(_, (from, to))| to > from);
-        let mut all: Map<String, Value> =
-            moved.map(|(info, (from, to))| (info.name.to_owned(), json!(to - from))).collect();
+    /// The counts of the software that changed, the bytes by submitter, and the waits of an engine's callers by device
+    /// until the end of the span.
+    pub(crate) fn software(&self) -> Value {
+        let moved = self.to.counts.keys().map(|name| (*name, self.count(name)));
+        let moved = moved.filter(|(_, count)| *count > 0);
+        let mut all: Map<String, Value> = moved.map(|(name, count)| (name.to_owned(), json!(count))).collect();
         let names: BTreeSet<&str> = self.to.submitted.iter().flat_map(|it| it.by_task.keys().copied()).collect();
         for name in names {
             let bytes = self.of_submitted(|it| it.by_task.get(name).copied().unwrap_or(0));
             all.insert(format!("bytes_submitted_by_{}", name.replace(' ', "_")), json!(bytes as u64));
         }
-        all.insert("delays".to_owned(), self.to.delays.clone());
+        if !self.to.delays.is_null() {
+            all.insert("delays".to_owned(), self.to.delays.clone());
+        }
         Value::Object(all)
     }
 }

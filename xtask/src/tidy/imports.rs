@@ -160,6 +160,7 @@ const OPTIONAL: &[Row] = &[
         others: Some(&["thiserror"]),
     },
     Row { name: "kernel-frames", ours: &["frames"], ours_in_tests: &[], others: Some(&[]) },
+    Row { name: "kernels", ours: &["engine", "frames", "simulator"], ours_in_tests: &[], others: Some(&["thiserror"]) },
     Row {
         name: "report",
         ours: &[],
@@ -173,6 +174,7 @@ const OPTIONAL: &[Row] = &[
             "frames",
             "frontend",
             "kernel-frames",
+            "kernels",
             "nfs",
             "govern",
             "linux-policies",

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use afflux_kernels::Path;
+
 use super::mapped_writes::Ran;
 use super::parts::{self, AS_IT_IS, Change};
 use super::plan::Case;
-use super::reads::Path;
 use crate::machine::PAGE_BYTES;
 use crate::statistics::{Estimate, Samples};
 
@@ -61,12 +62,12 @@ impl Cell {
 
     /// MiB of the disk that were dirty or under writeback when the writer first had to wait.
     pub(super) fn first_pause_mib(&self) -> Option<f64> {
-        self.mean_of_some(|run| run.marks.pause_pages.map(|pages| (pages * PAGE_BYTES) as f64 / MIB))
+        self.mean_of_some(|run| run.first_wait_pages.map(|pages| (pages * PAGE_BYTES) as f64 / MIB))
     }
 
     /// Time of the first request for background writeback, in seconds of a run.
     pub(super) fn background_s(&self) -> Option<f64> {
-        self.mean_of_some(|run| run.marks.background_ns.map(|ns| ns as f64 / 1e9))
+        self.mean_of_some(|run| run.background_ns.map(|ns| ns as f64 / 1e9))
     }
 }
 

@@ -167,7 +167,7 @@ pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
     let reads = |variant: &str| {
         let own = paths.iter().find(|(name, _)| **name == variant).map(|(_, paths)| paths)?;
         let (path, _) = own.iter().filter(|(path, _)| path.0.starts_with('C')).max_by_key(|(_, calls)| **calls)?;
-        Some(path.1)
+        Some(path.1.global)
     };
     let speed = |variant: &str, changed: bool| {
         let is_it = |cell: &&Cell| cell.variant() == variant && cell.is_changed() == changed && cell.size_mib == 600;
@@ -177,7 +177,7 @@ pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
     if let (Some(before), Some(after)) = (reads(BASE), reads("s0-seed")) {
         answer = format!(
             "A call that makes nobody wait reads {} shared counters with the patch, {} before it.",
-            after[0], before[0]
+            after, before
         );
     }
     if let (Some(base), Some(patched)) = (speed(BASE, false), speed("s0-seed", false)) {

@@ -5,6 +5,7 @@
 //! (`conclusions`).
 //! Invariants: a figure shown is one of a row.
 
+use afflux_kernels::Reads;
 use afflux_report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Series, Shape, Table};
 
 use super::cell::{Cell, PathsOf};
@@ -35,7 +36,7 @@ fn reads(paths: &PathsOf) -> Table {
         for (path, calls) in paths.iter().filter(|(path, _)| is_shown(path)) {
             let name = if path.0.starts_with('C') { "let through" } else { "wrote one chunk" };
             let name = format!("{name}{}", if path.0.ends_with('f') { " while the flusher is at work" } else { "" });
-            let [global, dirty, device, absent] = path.1;
+            let Reads { global, dirty, device, absent } = path.1;
             let kernel = expected(variant, path).map_or_else(String::new, |[a, b, c]| format!("{a} / {b} / {c}"));
             let same = expected(variant, path) == Some(read_on(path));
             table.row([
@@ -51,8 +52,8 @@ fn reads(paths: &PathsOf) -> Table {
         }
     }
     table.note(
-        "Always 0 here: anonymous memory, pages written through a copy, pages unstable on a server, which this engine has \
-         none of. They are read as the kernel's are, and cost as much; they decide nothing.",
+        "Always 0 here: anonymous memory, pages written through a copy, pages unstable on a server, which no \
+         experiment here has. They are read as the kernel's are, and cost as much; they decide nothing.",
     );
     table.note(
         "Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are \

@@ -1,10 +1,11 @@
 //! How many shared counters the kernel's code reads on a path through a call.
 //!
-//! Owns: the numbers, counted by hand from the code. Does not own: the reads of our laws (`reads`).
+//! Owns: the numbers, counted by hand from the code. Does not own: the reads of the model's laws (`kernels`).
 //! Invariants: there is no number for a path that was not counted.
 
+use afflux_kernels::{Path, Reads};
+
 use super::parts::BASE;
-use super::reads::Path;
 
 /// Whether kernel-facts counts the path: let through at once, or after the write of one chunk.
 pub(super) fn is_shown(path: &Path) -> bool {
@@ -13,7 +14,7 @@ pub(super) fn is_shown(path: &Path) -> bool {
 
 /// The first three of a path's reads, for which the kernel's code has numbers, too.
 pub(super) fn read_on(path: &Path) -> [u64; 3] {
-    let [global, dirty, device, _] = path.1;
+    let Reads { global, dirty, device, .. } = path.1;
     [global, dirty, device]
 }
 
@@ -28,7 +29,7 @@ pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
         // After a write, August's and September's forms go round once more.
         ("s0-august" | "s0-september", "WC") => Some([18, 8, 4]),
         // Below the half-way mark the law reads no counter of the device.
-        ("s0-merged", "C") if path.1[2] == 0 => Some([8, 3, 0]),
+        ("s0-merged", "C") if path.1.device == 0 => Some([8, 3, 0]),
         ("s0-merged", "C" | "WC") => Some([8, 3, 2]),
         (_, "C" | "WC") => Some([9, 4, 2]),
         _ => None,

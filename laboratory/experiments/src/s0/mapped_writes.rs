@@ -8,21 +8,18 @@
 //! 900 MB before the patch. The page cache's part of the 3 GB, of which a fifth may be dirty, was fitted to the 600 MB
 //! row before the patch.
 //!
-//! Owns: the runs of one variant at one size. Does not own: the machine, the laws.
+//! Owns: the runs of one variant at one size. Does not own: the machine, the kernels.
 //! Invariants: a run ends.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use afflux_engine::counters::Counter;
-use afflux_engine::{File, Nanos};
-use afflux_linux_policies::{CongestionWaits, Part, policy_changed};
-use afflux_simulator::{CostOf, CostTable, Setup};
+use afflux_engine::Nanos;
+use afflux_kernels::{FirstEvents, InodeId, Part, Path, Sysctl, release};
 use serde_json::Value;
 
-use super::reads::{Marks, Path, Tally, tallied};
 use crate::experiment::LabError;
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
+use crate::kernel_machine::{KernelCosts, KernelMachine, KernelMachineOptions};
+use crate::machine::{PAGE_BYTES, Queue, Span, queued_model};
 
 /// An Athlon X2 (the post of August 2009).
 pub(super) const CPUS: usize = 2;
@@ -33,7 +30,10 @@ const DISK_RATE: u64 = 54 << 20;
 /// A disk so slow that its dirty pages stay dirty.
 const OTHER_DISK_RATE: u64 = 1 << 20;
 const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
-const PAGE_NS: f64 = 10_400.0;
+/// A page: fitted to the published 374.75 MiB/s at 400 MB. A submitted byte: S1 has 1 to 2.5 ms of CPU for a megabyte.
+const COSTS: KernelCosts = KernelCosts { dirty_page_ns: 10_400, write_byte_ns: 1.0 };
+/// Bytes stored between two looks at the clock.
+const STORED_AT_A_TIME: u64 = 4 * PAGE_BYTES;
 const SEED: u64 = 1;
 /// Most virtual time of a run, in looks of 100 ms.
 const LOOKS_MAX: u64 = 6000;
@@ -49,20 +49,12 @@ pub(super) struct Ran {
     pub(super) pause_s: f64,
     pub(super) written_by_writer_pages: u64,
     /// Times of the writer's first wait and of the first request for background writeback.
-    pub(super) marks: Marks,
+    pub(super) first_wait_pages: Option<u64>,
+    /// From the run's beginning.
+    pub(super) background_ns: Option<u64>,
     pub(super) paths: BTreeMap<Path, u64>,
-    pub(super) engine: Value,
+    pub(super) kernel: Value,
     pub(super) trace_hash: u64,
-}
-
-fn page_costs() -> CostTable {
-    let list = [
-        (CostOf::Counter(Counter::PagesDirtied), PAGE_NS, "fitted to the published 374.75 MiB/s at 400 MB"),
-        (CostOf::Counter(Counter::PageOut), 1.0, "S1: 1 to 2.5 ms of CPU for a megabyte submitted"),
-        (CostOf::Step, 1000.0, "assumed"),
-        (CostOf::Switch, 2000.0, "assumed"),
-    ];
-    costs("a desktop of 2009 with 3 GB", &list)
 }
 
 /// A law, and the changed parts of it.
@@ -97,10 +89,9 @@ impl Rig {
     pub(super) const SMALL: Self = Self { memory_mib: 285, nr_requests: 4, others_mib: 0 };
 }
 
-fn machine(variant: Variant, rig: Rig) -> Result<(ExperimentMachine, Arc<Tally>), LabError> {
+fn machine(variant: Variant, rig: Rig) -> Result<KernelMachine, LabError> {
     let queue = Queue { nr_requests: rig.nr_requests, ..QUEUE };
-    let policy = policy_changed(variant.name, CongestionWaits::default(), variant.parts);
-    let (policy, tally) = tallied(policy.map_err(|error| LabError::Failed(error.to_string()))?);
+    let release = release(variant.name).map_err(|error| LabError::Failed(error.to_string()))?;
     let disk = |rate| {
         let mut disk = queued_model("disk-82", queue)?;
         disk.zones = vec![(1000, rate)];
@@ -113,22 +104,24 @@ fn machine(variant: Variant, rig: Rig) -> Result<(ExperimentMachine, Arc<Tally>)
         other.set("write_cache_bytes", "0").map_err(|error| LabError::Failed(error.to_string()))?;
         disks.push(other);
     }
-    let machine = ExperimentMachine::new(MachineOptions {
+    let machine = KernelMachine::boot(KernelMachineOptions {
         seed: SEED,
         cpus: CPUS,
-        costs: page_costs(),
+        costs: COSTS,
         memory_bytes: rig.memory_mib << 20,
-        setup: Setup::of_kernel(policy).map_err(|error| LabError::Failed(error.to_string()))?,
-        knobs: Vec::new(),
+        release: release.changed(variant.parts),
+        sysctl: Sysctl::default(),
+        disks: &disks,
         queue,
-        disks,
+        partitions: 1,
     })?;
-    Ok((machine, tally))
+    machine.kernel.remember_completions(0);
+    Ok(machine)
 }
 
 /// Stores `bytes`; returns the end of the writer, with all pages still in the cache.
-fn store(machine: &ExperimentMachine, file: &File, bytes: u64) -> Result<u64, LabError> {
-    let writer = machine.stream(file, bytes, PAGE_BYTES);
+fn store(machine: &KernelMachine, file: InodeId, bytes: u64) -> Result<u64, LabError> {
+    let writer = machine.stream(file, bytes, STORED_AT_A_TIME);
     let mut looks = 0;
     while !writer.has_ended() {
         machine.sleep(100 * Nanos::MILLISECOND)?;
@@ -137,58 +130,54 @@ fn store(machine: &ExperimentMachine, file: &File, bytes: u64) -> Result<u64, La
             return Err(LabError::Failed("a run is not over after ten minutes of virtual time".to_owned()));
         }
     }
-    if writer.has_failed() { Err(LabError::Failed("a write failed".to_owned())) } else { Ok(writer.ended_ns()) }
+    Ok(writer.ended_ns())
 }
 
 /// One run: its figures are the difference of two tallies.
-fn run_one(machine: &ExperimentMachine, tally: &Tally, size_mib: u64) -> Result<Ran, LabError> {
-    tally.begin(machine.now_ns());
-    let (paths_before, from) = (tally.paths(), machine.tally());
-    let file = machine.file(0).0;
-    let ended_ns = store(machine, &file, size_mib << 20)?;
-    let (mut paths, to) = (tally.paths(), machine.tally());
+fn run_one(machine: &KernelMachine, size_mib: u64) -> Result<Ran, LabError> {
+    machine.kernel.mark();
+    let (paths_before, from) = (machine.kernel.paths(), machine.tally());
+    let ended_ns = store(machine, machine.file(0, 0).0, size_mib << 20)?;
+    let (mut paths, to) = (machine.kernel.paths(), machine.tally());
     for (path, count) in paths_before {
         paths.entry(path).and_modify(|all| *all -= count);
     }
     paths.retain(|_, count| *count > 0);
     let span = Span::between(&from, &to);
-    let reads = [Counter::BalanceGlobalReads, Counter::BalanceDirtyReads, Counter::BalanceDeviceReads];
+    let FirstEvents { wait_pages, background_ns } = machine.kernel.first_events();
+    let reads = ["balance_global_reads", "balance_dirty_reads", "balance_device_reads"];
     let ran = Ran {
         mib_per_s: size_mib as f64 / (ended_ns.saturating_sub(from.at_ns) as f64 / 1e9),
-        calls: span.count(Counter::BalanceCalls),
-        passes: span.count(Counter::BalancePasses),
-        reads: reads.map(|counter| span.count(counter)),
-        pauses: span.count(Counter::ThrottlePauses),
-        pause_s: span.count(Counter::ThrottleNs) as f64 / 1e9,
-        written_by_writer_pages: span.count(Counter::BalanceWrittenPages),
-        marks: tally.marks(),
+        calls: span.count("balance_calls"),
+        passes: span.count("balance_passes"),
+        reads: reads.map(|name| span.count(name)),
+        pauses: span.count("balance_waits"),
+        pause_s: span.count("balance_wait_ns") as f64 / 1e9,
+        written_by_writer_pages: span.count("balance_written_pages"),
+        first_wait_pages: wait_pages,
+        background_ns: background_ns.map(|ns| ns - from.at_ns),
         paths,
-        engine: span.engine(),
+        kernel: span.software(),
         trace_hash: machine.world.trace_hash(),
     };
-    machine.run(machine.engine.drain(machine.devices[0]))?;
-    machine.engine.discard(&file);
+    machine.sync()?;
     Ok(ran)
 }
 
 /// Runs of a variant, one after the other on one machine, each of which stores `size_mib`.
 pub(super) fn run_many(variant: Variant, size_mib: u64, runs: u64, rig: Rig) -> Result<Vec<Ran>, LabError> {
-    let (machine, tally) = machine(variant, rig)?;
-    if rig.others_mib > 0 {
-        // The disk that is written first gets the past with all completions.
-        run_one(&machine, &tally, 32)?;
-    }
+    let machine = machine(variant, rig)?;
     let mut all = Vec::new();
     for run in 0..runs {
         // Starts each run at another point of the kernel's timers.
         machine.sleep(Nanos::SECOND + run * 317 * Nanos::MILLISECOND)?;
-        let others = (rig.others_mib > 0).then(|| machine.file(1).0);
-        if let Some(others) = &others {
+        let others = (rig.others_mib > 0).then(|| machine.file(1, 0).0);
+        if let Some(others) = others {
             store(&machine, others, rig.others_mib << 20)?;
         }
-        all.push(run_one(&machine, &tally, size_mib)?);
-        if let Some(others) = &others {
-            machine.engine.discard(others);
+        all.push(run_one(&machine, size_mib)?);
+        if let Some(others) = others {
+            machine.kernel.truncate(others);
         }
     }
     Ok(all)

@@ -1,7 +1,7 @@
 //! Experiment s0: the reordering of balance_dirty_pages, in its variants.
 //!
 //! Owns: its rows, the order of its parts.
-//! Does not own: the plan (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
+//! Does not own: the plan (`plan`), a run (`mapped_writes`), the kernels (`kernels`).
 //! Invariants: rows come from runs; published figures are shown beside them.
 
 mod cell;
@@ -13,9 +13,9 @@ mod measured;
 mod parts;
 mod plan;
 mod published;
-mod reads;
 mod tables;
 
+use afflux_kernels::{Path, Reads};
 use afflux_report::{Fields, Row};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
@@ -25,7 +25,6 @@ use mapped_writes::{Ran, Rig, Variant, run_many};
 use parts::AS_IT_IS;
 use plan::{Case, Plan, Planned};
 use published::SPEEDS;
-use reads::Path;
 
 /// The experiment.
 pub(crate) struct S0;
@@ -50,7 +49,7 @@ fn speed_row(cell: &Cell) -> Row {
         .with("first_pause_mib", cell.first_pause_mib().map(|mib| rounded(mib, 1)))
         .with("background_asked_s", cell.background_s().map(|s| rounded(s, 3)))
         .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
-        .with("engine", runs[0].engine.clone());
+        .with("kernel", runs[0].kernel.clone());
     let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
     let as_published = cell.case == Case::Speeds;
     let column = |line: &(u64, [f64; 2], [f64; 2])| match cell.variant() {
@@ -74,7 +73,7 @@ fn speed_row(cell: &Cell) -> Row {
 
 /// The row for one path of one variant.
 fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
-    let (decisions, [global, dirty, device, absent]) = path;
+    let (steps, Reads { global, dirty, device, absent }) = path;
     let metrics = Fields::new()
         .with("calls", calls)
         .with("global_reads_per_call", *global)
@@ -89,7 +88,7 @@ fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
             .with("kernel_code_device_reads", device),
         None => metrics,
     };
-    let params = Fields::new().with("path", decisions.as_str());
+    let params = Fields::new().with("path", steps.as_str());
     row("s0", variant, params, metrics, Fields::new())
 }
 

@@ -1,10 +1,10 @@
 //! The law with one part changed at a time, and the machine with one circumstance changed.
 //!
 //! Owns: the list of changes and their sizes.
-//! Does not own: the parts (`linux-policies`), a run (`mapped_writes`).
+//! Does not own: the parts (`kernels`), a run (`mapped_writes`).
 //! Invariants: each change is a single change to an unchanged form, which is run beside it.
 
-use afflux_linux_policies::Part;
+use afflux_kernels::Part;
 
 use super::mapped_writes::Variant;
 

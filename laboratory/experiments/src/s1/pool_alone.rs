@@ -9,11 +9,11 @@
 use afflux_engine::Nanos;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk};
 use super::options::SharedOptions;
-use super::two_superblocks::{LAST_PAGES, WritingTrigger, begin};
+use super::two_superblocks::{LAST_PAGES, NOTHING_WRITTEN, WritingTrigger, begin};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+use crate::machine::{PAGE_BYTES, Queue, Span, row};
 
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
@@ -26,25 +26,26 @@ const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 const LOOKS_MAX: u64 = 30_000;
 
 pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let machine = ExperimentMachine::without_flushes(MachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: submission_costs(CPU_MS_PER_MB),
-        memory_bytes: MEMORY_BYTES,
-        setup: variant.setup()?,
-        knobs: ["dirty_ratio=80", "dirty_background_ratio=70", "dirty_expire_centisecs=360000"]
-            .map(str::to_owned)
-            .to_vec(),
-        disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
-        queue,
-    })?;
-    let files = [0; 2].map(|disk| machine.file(disk).0);
+    let machine = Machine::new(
+        variant,
+        Parameters {
+            seed,
+            cpus: CPUS,
+            cpu_ms_per_mb: CPU_MS_PER_MB,
+            memory_bytes: MEMORY_BYTES,
+            sysctl: NOTHING_WRITTEN,
+            disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
+            queue,
+            partitions: 1,
+        },
+    )?;
+    let files = [0; 2].map(|disk| machine.file(disk, 0));
     let writers = [0, 1].map(|at| {
         let pages = if at == 0 { pages - LAST_PAGES } else { pages };
         machine.stream(&files[at], pages * PAGE_BYTES, 64 << 10)
     });
     machine.until_ended(&writers, LOOK_NS)?;
-    begin(&machine, WritingTrigger::Background, &files[0], pages - LAST_PAGES)?;
+    begin(&machine, WritingTrigger::Background, &files[..1], pages - LAST_PAGES)?;
     // Leaves out the beginning, when the disks' caches fill, and the end, when the queue runs empty.
     let all_bytes = 2 * pages * PAGE_BYTES;
     let mut from = None;
@@ -68,7 +69,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
             .with("disk_cache_kib", cache_kib)
             .with("pages", pages)
             .with("seed", seed);
-        let metrics = span.metrics(queue.nr_requests).with("engine", span.engine());
+        let metrics = span.metrics(queue.nr_requests).with("software", span.software());
         return Ok(row("s1", variant.name, params, metrics, Fields::new()));
     }
     Err(LabError::Failed(format!("{}: not done after five minutes of virtual time", variant.name)))

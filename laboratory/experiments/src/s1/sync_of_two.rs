@@ -1,24 +1,26 @@
 //! sync(2) over disks A and B with 100,000 dirty pages each: one after the other, or begun on both first.
 //!
 //! According to S1's reviewer, sync's first pass starts writing on every device without waiting, and its second pass
-//! waits. Here the first pass is a sync of each disk's file, begun on both at once; without it the second pass would
-//! sync them one by one. The disks are those of two-superblocks.
+//! waits. The kernels' `sync` has both; with one pass only the second is made. In the engine both files are synced, one
+//! after the other or begun at once. The disks are those of two-superblocks.
 //!
-//! Owns: the case. Does not own: the machine, the policies, how the engine syncs a file.
+//! Owns: the case. Does not own: the machine, the kernels' `sync`, how the engine syncs a file.
 //! Invariants: nothing is written before the sync, and no page is dirtied meanwhile.
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
 use afflux_engine::{File, Nanos};
+use afflux_kernels::Task;
 use afflux_report::{Fields, Row};
+use serde_json::Value;
 
-use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
 use super::options::SharedOptions;
-use super::two_superblocks::seconds;
+use super::two_superblocks::{NOTHING_WRITTEN, seconds};
 use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, row};
+use crate::machine::{ExperimentMachine, PAGE_BYTES, Queue, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
@@ -26,8 +28,6 @@ const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
 const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
-/// Most looks: two minutes of them.
-const LOOKS_MAX: u64 = 12_000;
 
 /// The order of sync over the disks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,30 +38,34 @@ pub(super) enum Passes {
     Two,
 }
 
-/// Dirties `pages` of a file on each disk.
-fn dirty(machine: &ExperimentMachine, pages: u64) -> Result<[File; 2], LabError> {
-    let files = [0, 1].map(|disk| machine.file(disk).0);
-    let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));
-    for _ in 0..LOOKS_MAX {
-        if writers.iter().all(|writer| writer.has_ended()) {
-            return Ok(files);
+/// The times from the begin of a sync of everything until each disk was durable, and the engine's account of waits.
+fn sync(machine: &Machine, files: &[OwnFile; 2], passes: Passes) -> Result<([u64; 2], Value), LabError> {
+    let began_ns = machine.now_ns();
+    let ends_ns = match machine {
+        Machine::Kernel(machine) => {
+            let all: Vec<_> = machine.supers.iter().flatten().copied().collect();
+            let mut task = Task::default();
+            machine.run(machine.kernel.sync(&mut task, &all, passes == Passes::Two))?
         }
-        machine.sleep(LOOK_NS)?;
-    }
-    Err(LabError::Failed("pages were not dirty after two minutes of virtual time".to_owned()))
+        Machine::Engine(machine) => sync_files(machine, files.each_ref().map(OwnFile::of_engine), passes)?,
+    };
+    let delays = match machine {
+        Machine::Kernel(_) => Value::Null,
+        Machine::Engine(machine) => delays(&machine.engine, &machine.devices),
+    };
+    Ok(([0, 1].map(|disk| ends_ns[disk] - began_ns), delays))
 }
 
-/// Syncs both files; returns the time from the begin until each was durable.
-fn sync(machine: &ExperimentMachine, files: &[File; 2], passes: Passes) -> Result<[u64; 2], LabError> {
-    let began_ns = machine.now_ns();
-    let mut syncs = files.each_ref().map(|file| Box::pin(machine.engine.sync(file, 0..u64::MAX)));
+/// Syncs both files of an engine; returns the instants at which each was durable.
+fn sync_files(machine: &ExperimentMachine, files: [&File; 2], passes: Passes) -> Result<Vec<u64>, LabError> {
+    let mut syncs = files.map(|file| Box::pin(machine.engine.sync(file, 0..u64::MAX)));
     let mut ended = [None; 2];
     let both = poll_fn(|context| {
         for (sync, ended) in syncs.iter_mut().zip(&mut ended) {
             if ended.is_none()
                 && let Poll::Ready(result) = sync.as_mut().poll(context)
             {
-                *ended = Some(result.map(|()| machine.now_ns() - began_ns));
+                *ended = Some(result.map(|()| machine.now_ns()));
             }
             // A sync begins at its first poll.
             if ended.is_none() && passes == Passes::One {
@@ -69,27 +73,29 @@ fn sync(machine: &ExperimentMachine, files: &[File; 2], passes: Passes) -> Resul
             }
         }
         let [Some(a), Some(b)] = ended else { return Poll::Pending };
-        Poll::Ready(a.and_then(|a| Ok([a, b?])))
+        Poll::Ready(a.and_then(|a| Ok(vec![a, b?])))
     });
     machine.run(both)?.map_err(|error| LabError::Failed(error.to_string()))
 }
 
 pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let machine = ExperimentMachine::without_flushes(MachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: submission_costs(CPU_MS_PER_MB),
-        memory_bytes: MEMORY_BYTES,
-        setup: variant.setup()?,
-        // Nothing is written until the sync.
-        knobs: ["dirty_ratio=80", "dirty_background_ratio=70", "dirty_expire_centisecs=360000"]
-            .map(str::to_owned)
-            .into(),
-        disks: vec![disk("disk-82", queue, DISK_CACHE_KIB)?; 2],
-        queue,
-    })?;
-    let files = dirty(&machine, pages)?;
-    let [a_ns, b_ns] = sync(&machine, &files, passes)?;
+    let machine = Machine::new(
+        variant,
+        Parameters {
+            seed,
+            cpus: CPUS,
+            cpu_ms_per_mb: CPU_MS_PER_MB,
+            memory_bytes: MEMORY_BYTES,
+            sysctl: NOTHING_WRITTEN,
+            disks: vec![disk("disk-82", queue, DISK_CACHE_KIB)?; 2],
+            queue,
+            partitions: 1,
+        },
+    )?;
+    let files = [0, 1].map(|disk| machine.file(disk, 0));
+    let writers = files.each_ref().map(|file| machine.stream(file, pages * PAGE_BYTES, 64 << 10));
+    machine.until_ended(&writers, LOOK_NS)?;
+    let ([a_ns, b_ns], delays) = sync(&machine, &files, passes)?;
     let params = Fields::new()
         .with("case", "sync-of-two")
         .with("passes", if passes == Passes::One { 1 } else { 2 })
@@ -98,10 +104,7 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
         .with("request_kib", queue.request_kib)
         .with("cpu_ms_per_mb", CPU_MS_PER_MB)
         .with("seed", seed);
-    let metrics = Fields::new()
-        .with("a_ends_s", seconds(a_ns))
-        .with("b_ends_s", seconds(b_ns))
-        .with("delays", delays(&machine.engine, &machine.devices));
+    let metrics = Fields::new().with("a_ends_s", seconds(a_ns)).with("b_ends_s", seconds(b_ns)).with("delays", delays);
     Ok(row("s1", variant.name, params, metrics, Fields::new()))
 }
 

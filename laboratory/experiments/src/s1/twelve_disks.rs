@@ -9,12 +9,13 @@
 //! Invariants: the first seconds, in which the dirty limit fills, are not counted.
 
 use afflux_engine::Nanos;
+use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Machine, Parameters, Variant, disk};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, row};
+use crate::machine::{PAGE_BYTES, Queue, Span, row};
 
 const PARTITIONS: u64 = 2;
 const WRITERS: u64 = 8;
@@ -50,32 +51,35 @@ pub(super) struct Setting {
 /// As fitted in the first model.
 const DISK_RATE: u64 = 60_000_000;
 
-fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<ExperimentMachine, LabError> {
+fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
     let mut disk = disk("disk-82", setting.queue, setting.cache_kib)?;
     disk.zones = vec![(1000, setting.disk_rate)];
     let memory_bytes = setting.memory_bytes / PAGE_BYTES * size.disks / 12 * PAGE_BYTES;
-    ExperimentMachine::without_flushes(MachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: submission_costs(CPU_MS_PER_MB),
-        memory_bytes,
-        setup: variant.setup()?,
-        knobs: Vec::new(),
-        queue: setting.queue,
-        disks: vec![disk; size.disks as usize],
-    })
+    Machine::new(
+        variant,
+        Parameters {
+            seed,
+            cpus: CPUS,
+            cpu_ms_per_mb: CPU_MS_PER_MB,
+            memory_bytes,
+            sysctl: Sysctl::default(),
+            disks: vec![disk; size.disks as usize],
+            queue: setting.queue,
+            partitions: PARTITIONS as usize,
+        },
+    )
 }
 
-fn start_writers(machine: &ExperimentMachine, size: Size, setting: Setting) {
+fn start_writers(machine: &Machine, size: Size, setting: Setting) {
     // More than any of them writes in the time.
     let bytes = setting.disk_rate * (size.warm_s + size.counted_s);
     for (at, watched) in machine.disks.iter().enumerate() {
         let files = PARTITIONS * WRITERS;
         let region = (500_000_000_000 / files).saturating_sub(bytes);
-        for _ in 0..files {
-            let (file, id) = machine.file(at);
+        for number in 0..files {
+            let file = machine.file(at, (number / WRITERS) as usize);
             if !setting.queue.at_submission {
-                watched.disk.lay_out(id, bytes);
+                watched.disk.lay_out(file.id, bytes);
                 let gap = watched.disk.create_file();
                 watched.disk.lay_out(gap, region);
             }
@@ -114,7 +118,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
         .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
         .with("allocate_at_submission", setting.queue.at_submission)
         .with("seed", seed);
-    let metrics = span.metrics(setting.queue.nr_requests).with("engine", span.engine());
+    let metrics = span.metrics(setting.queue.nr_requests).with("software", span.software());
     let published = published(variant.name, size.disks, setting.queue.nr_requests);
     Ok(row("s1", variant.name, params, metrics, published))
 }

@@ -7,19 +7,29 @@
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: no page is dirtied while the pages are written.
 
-use afflux_engine::settings::Knob;
-use afflux_engine::{File, Nanos};
+use afflux_engine::Nanos;
+use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
 
-use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
+use crate::machine::{PAGE_BYTES, Queue, Span, rounded, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
+/// Knobs under which nothing is written by itself. Nor does the periodic job run: in 2.6.31 it takes over the inodes that
+/// background writeback has queued, which then ends and leaves them dirty.
+pub(super) const NOTHING_WRITTEN: Sysctl = Sysctl {
+    dirty_ratio: 80,
+    background_ratio: 70,
+    background_bytes: 0,
+    expire_centisecs: 360_000,
+    writeback_centisecs: 0,
+    max_ratio: 100,
+};
 const VARIANTS: [&Variant; 4] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Most looks: two minutes of them.
@@ -32,25 +42,18 @@ pub(super) enum WritingTrigger {
     Periodic,
 }
 
-/// Pages of A that are dirtied last: one allowance, so that the law is asked once.
+/// Pages that are dirtied last: one allowance, so that the law is asked once. They are A's. In 2.6.32 a writer wakes the
+/// flusher of its own device alone, so there B has such pages, too.
 pub(super) const LAST_PAGES: u64 = 1024;
 /// Bytes that background writeback may leave dirty.
 const LEFT_BYTES: u64 = 64 << 10;
 
-pub(super) fn begin(machine: &ExperimentMachine, begun: WritingTrigger, file: &File, at: u64) -> Result<(), LabError> {
-    let set = match begun {
-        WritingTrigger::Background => machine.engine.set_knob(Knob::BackgroundBytes, PAGE_BYTES),
-        WritingTrigger::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
-    };
-    set.map_err(|error| LabError::Failed(error.to_string()))?;
-    machine
-        .run(async {
-            for page in (0..LAST_PAGES).step_by(16) {
-                machine.engine.write(file, (at + page) * PAGE_BYTES, &[0; 16 * PAGE_BYTES as usize]).await?;
-            }
-            Ok::<(), afflux_engine::Error>(())
-        })?
-        .map_err(|error| LabError::Failed(error.to_string()))
+pub(super) fn begin(machine: &Machine, begun: WritingTrigger, files: &[OwnFile], at: u64) -> Result<(), LabError> {
+    machine.set(|knobs| match begun {
+        WritingTrigger::Background => knobs.background_bytes = PAGE_BYTES,
+        WritingTrigger::Periodic => knobs.expire_centisecs = 1,
+    })?;
+    files.iter().try_for_each(|file| machine.write(file, at, LAST_PAGES))
 }
 
 pub(super) fn seconds(ns: u64) -> f64 {
@@ -65,27 +68,26 @@ pub(super) fn run_one(
     pages: u64,
     seed: u64,
 ) -> Result<Row, LabError> {
-    let machine = ExperimentMachine::without_flushes(MachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: submission_costs(CPU_MS_PER_MB),
-        memory_bytes: MEMORY_BYTES,
-        setup: variant.setup()?,
-        // Nothing is written until all pages are dirty.
-        knobs: [
-            "dirty_ratio=80",
-            "dirty_background_ratio=70",
-            "dirty_expire_centisecs=360000",
-            "dirty_writeback_centisecs=100",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
-        disks: vec![disk("disk-82", queue, cache_kib)?; 2],
-        queue,
-    })?;
-    let files = [0, 1].map(|disk| machine.file(disk).0);
+    let machine = Machine::new(
+        variant,
+        Parameters {
+            seed,
+            cpus: CPUS,
+            cpu_ms_per_mb: CPU_MS_PER_MB,
+            memory_bytes: MEMORY_BYTES,
+            sysctl: Sysctl {
+                writeback_centisecs: if begun == WritingTrigger::Periodic { 100 } else { 0 },
+                ..NOTHING_WRITTEN
+            },
+            disks: vec![disk("disk-82", queue, cache_kib)?; 2],
+            queue,
+            partitions: 1,
+        },
+    )?;
+    let files = [0, 1].map(|disk| machine.file(disk, 0));
+    let last = if variant.has_flushers() { 2 } else { 1 };
     let writers = [0, 1].map(|disk| {
-        let pages = if disk == 0 { pages - LAST_PAGES } else { pages };
+        let pages = if disk < last { pages - LAST_PAGES } else { pages };
         machine.stream(&files[disk], pages * PAGE_BYTES, 64 << 10)
     });
     let all_bytes = pages * PAGE_BYTES - LEFT_BYTES;
@@ -99,7 +101,7 @@ pub(super) fn run_one(
         look()?;
     }
     let from = machine.tally();
-    begin(&machine, begun, &files[0], pages - LAST_PAGES)?;
+    begin(&machine, begun, &files[..last], pages - LAST_PAGES)?;
     let mut ended = [None; 2];
     let mut at_end_of_a = None;
     while ended.contains(&None) {
@@ -136,7 +138,7 @@ pub(super) fn run_one(
         .with("b_ends_s", seconds(ended[1].unwrap_or(began) - began))
         .with("submitters", rounded(span.submitters(), 1))
         .with("pdflush_share", rounded(span.share_of_tasks("pdflush"), 3))
-        .with("engine", span.engine());
+        .with("software", span.software());
     Ok(row("s1", variant.name, params, metrics, Fields::new()))
 }
 

@@ -7,15 +7,15 @@
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: the count goes from a quarter of the bytes until the first writer has ended.
 
-use afflux_engine::{File, Nanos};
+use afflux_engine::Nanos;
+use afflux_kernels::Sysctl;
 use afflux_report::{Fields, Row};
-use afflux_simulator::DiskFileId;
 use afflux_simulator::OffsetSample;
 
-use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Machine, OwnFile, Parameters, Variant, disk};
 use super::options::SharedOptions;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{ExperimentMachine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, Tally, row};
+use crate::machine::{PAGE_BYTES, Queue, Sample, Span, Tally, row};
 
 const WRITERS: u64 = 2;
 const CPUS: usize = 4;
@@ -59,19 +59,22 @@ impl Ran {
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
     let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes } = setting;
-    let machine = ExperimentMachine::without_flushes(MachineOptions {
-        seed,
-        cpus: CPUS,
-        costs: submission_costs(cpu_ms_per_mb),
-        memory_bytes: MEMORY_BYTES,
-        setup: variant.setup()?,
-        knobs: Vec::new(),
-        queue,
-        disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
-    })?;
+    let machine = Machine::new(
+        variant,
+        Parameters {
+            seed,
+            cpus: CPUS,
+            cpu_ms_per_mb,
+            memory_bytes: MEMORY_BYTES,
+            sysctl: Sysctl::default(),
+            disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
+            queue,
+            partitions: 1,
+        },
+    )?;
     let file_bytes = file_bytes / PAGE_BYTES * PAGE_BYTES;
-    let files = [0; WRITERS as usize].map(|disk| machine.file(disk));
-    let writers = files.each_ref().map(|(file, _)| machine.stream(file, file_bytes, CALL_BYTES));
+    let files = [0; WRITERS as usize].map(|disk| machine.file(disk, 0));
+    let writers = files.each_ref().map(|file| machine.stream(file, file_bytes, CALL_BYTES));
     let mut samples = vec![machine.sample()];
     let (mut from, mut looks) = (None, 0);
     let to = loop {
@@ -107,35 +110,22 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
     let offsets = machine.disks[0].disk.offsets();
     let read = read_back(&machine, &files, file_bytes)?;
     let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.nr_requests));
-    let metrics = metrics.with("engine", span.engine());
+    let metrics = metrics.with("software", span.software());
     let row = row("s1", variant.name, params, metrics, Fields::new());
     Ok(Ran { row, samples, offsets })
 }
 
 /// Reads a part of each file that was written in the counted time, one file after the other and from the disks alone.
 /// This shows the cost of their layout for a reader. Returns the tallies before and after.
-fn read_back(
-    machine: &ExperimentMachine,
-    files: &[(File, DiskFileId)],
-    file_bytes: u64,
-) -> Result<[Tally; 2], LabError> {
-    machine.run(machine.engine.drain(machine.devices[0]))?;
-    let failed = |error: afflux_engine::Error| LabError::Failed(error.to_string());
-    let from = machine.tally();
+fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[Tally; 2], LabError> {
+    machine.write_all()?;
+    let read = machine.reader(MEMORY_BYTES)?;
+    let from = machine.hardware_tally();
     for written in files {
-        let file = machine.reopen(0, written);
         let first = file_bytes / 4 / CALL_BYTES * CALL_BYTES;
-        let bytes = READ_BYTES_MAX.min(file_bytes / 2);
-        let reading = async {
-            let mut piece = vec![0; CALL_BYTES as usize];
-            for at in (first..first + bytes).step_by(CALL_BYTES as usize) {
-                machine.engine.read(&file, at, &mut piece).await?;
-            }
-            Ok::<(), afflux_engine::Error>(())
-        };
-        machine.run(reading)?.map_err(failed)?;
+        read(written, first, READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)?;
     }
-    Ok([from, machine.tally()])
+    Ok([from, machine.hardware_tally()])
 }
 
 /// The case, for the experiment; also returns the runs at 2048 requests of 64 KB for plots.

@@ -3,7 +3,6 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::s0::mapped_writes::{Ran, Variant};
 use crate::s0::parts::{AS_IT_IS, CHANGES, Change};
-use crate::s0::reads::Marks;
 use crate::statistics::Samples;
 
 fn cell(variant: &'static str, size_mib: u64, mean: f64) -> Cell {
@@ -40,8 +39,6 @@ fn the_answer_stands_beside_the_published_speeds() {
 }
 
 fn ran(pause_pages: u64) -> Ran {
-    let mut marks = Marks::default();
-    marks.pause_pages = Some(pause_pages);
     Ran {
         mib_per_s: 0.0,
         calls: 0,
@@ -50,9 +47,10 @@ fn ran(pause_pages: u64) -> Ran {
         pauses: 0,
         pause_s: 0.0,
         written_by_writer_pages: 0,
-        marks,
+        first_wait_pages: Some(pause_pages),
+        background_ns: None,
         paths: BTreeMap::new(),
-        engine: serde_json::Value::Null,
+        kernel: serde_json::Value::Null,
         trace_hash: 0,
     }
 }

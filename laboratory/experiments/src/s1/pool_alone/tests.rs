@@ -44,7 +44,7 @@ fn counted_is_what_lies_between_a_quarter_and_the_last_twentieth() {
     // Until the caches are full, the disks accept data at the rate of their interfaces; after it, at the rate of the
     // platters.
     assert!((0.95 * PLATTERS_MB_PER_S..=1.01 * PLATTERS_MB_PER_S).contains(&rate), "{row}");
-    let written = row.metrics.get("engine").unwrap()["nr_written"].as_u64().unwrap() as f64;
+    let written = row.metrics.get("software").unwrap()["nr_written"].as_u64().unwrap() as f64;
     let expected = 0.7 * 2.0 * PAGES_EACH as f64;
     // Both ends of the count are seen at the next look.
     let look = rate * MB * (LOOK_NS as f64 / 1e9) / PAGE_BYTES as f64;

@@ -24,11 +24,11 @@ fn where_a_queue_holds_a_disks_share_the_test_on_the_share_costs_throughput() {
     let all = format!("{rc1}\n{rc2}\n{flushers}");
     assert!(of(&rc2, "throughput_mb_per_s") < 0.95 * of(&rc1, "throughput_mb_per_s"), "{all}");
     // A slice of 4 MiB gives 238 switches a GB; pdflush leaves a file whenever its queue is congested. How often a
-    // flusher finds a file without more to write varies from seed to seed, so this is a mean.
+    // flusher meets writers that write back themselves varies from seed to seed, so this is a mean.
     let seeds = [1, 2, 3, 4];
     let switches = seeds
         .map(|seed| of(&ran_from(seed, &Variant::FLUSHERS, Size::QUICK, 32, 512, 2 << 30), "file_switches_per_gb"));
-    assert!(switches.iter().sum::<f64>() / (seeds.len() as f64) < 2.0 * 238.0, "{switches:?}");
+    assert!(switches.iter().sum::<f64>() / (seeds.len() as f64) < 2.5 * 238.0, "{switches:?}");
     assert!(of(&rc2, "file_switches_per_gb") > 2.0 * of(&flushers, "file_switches_per_gb"), "{all}");
     assert!(of(&rc2, "pdflush_share") > 0.3 && of(&rc1, "pdflush_share") < 0.05, "{all}");
     // With four times the memory, a disk's share is twice the content of its queue.

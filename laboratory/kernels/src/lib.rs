@@ -1,0 +1,38 @@
+//! A literal model of the page caches of Linux 2.6.31 and 2.6.32, over simulated CPUs and disks.
+//!
+//! It has the kernels' names and keeps no bytes: dirty inodes on their lists, the pdflush pool and the flushers by
+//! device, queues of requests with congestion, writers that write back themselves, and counters whose reads are counted.
+//! Read `writer` first: a page becomes dirty, and `balance` decides about its writer. `fs_writeback` writes.
+//!
+//! Owns: these kernels' decisions and mechanisms. Does not own: time, CPUs and disks (`simulator`); loads and figures
+//! (`experiments`).
+//! Invariants: integers only. The same seed and calls give the same run.
+
+#![forbid(unsafe_code)]
+
+mod balance;
+mod figures;
+mod flusher;
+mod fs_writeback;
+mod inode;
+mod kernel;
+mod pdflush;
+mod proportions;
+mod ranges;
+mod release;
+mod request_queue;
+mod state;
+mod sync;
+mod sysctl;
+mod vmstat;
+mod wait;
+mod writer;
+
+pub use balance::Part;
+pub use figures::{Figures, FirstEvents, Path};
+pub use inode::InodeId;
+pub use kernel::{Kernel, MachineOptions, SuperBlock, Task};
+pub use release::{NAMES, Release, UnknownRelease, release};
+pub use request_queue::QueueOptions;
+pub use sysctl::{PAGE_BYTES, Sysctl};
+pub use vmstat::{Reads, VmStat};

@@ -1,0 +1,81 @@
+//! The kernels by name.
+//!
+//! Owns: the names, and the parts of each kernel. Does not own: these parts.
+//! Invariants: every name in [`NAMES`] is known to [`release`].
+
+use crate::balance::{Balance, Form, Part};
+
+/// All names.
+pub const NAMES: &[&str] = &[
+    "linux-2.6.31-rc1",
+    "linux-2.6.31",
+    "s0-july",
+    "s0-seed",
+    "s0-august",
+    "s0-september",
+    "s0-merged",
+    "linux-2.6.32",
+];
+
+/// The threads that write in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// A pool for all devices (`mm/pdflush.c`).
+    Pdflush,
+    /// One for each device (`bdi_writeback_task`).
+    Flushers,
+}
+
+/// A kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Release {
+    /// Its name.
+    pub name: &'static str,
+    pub(crate) law: Balance,
+    pub(crate) threads: Threads,
+    /// Whether a wait for congestion ends when a queue clears, instead of after its whole time.
+    pub(crate) woken_on_clear: bool,
+}
+
+/// The error for an unknown kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no kernel '{name}'; there are: {}", NAMES.join(", "))]
+pub struct UnknownRelease {
+    /// The requested name.
+    pub name: String,
+}
+
+impl Release {
+    /// The kernel with these parts of its law added or removed.
+    #[must_use]
+    pub fn changed(self, parts: &[(Part, bool)]) -> Self {
+        Self { law: self.law.changed(parts), ..self }
+    }
+
+    /// The kernel with waits for congestion that always take their 100 ms.
+    #[must_use]
+    pub fn with_plain_waits(self) -> Self {
+        Self { woken_on_clear: false, ..self }
+    }
+}
+
+/// The kernel of that name.
+///
+/// # Errors
+/// If there is none; the error lists the names.
+pub fn release(name: &str) -> Result<Release, UnknownRelease> {
+    let form = match name {
+        "linux-2.6.31-rc1" => Form::Rc1,
+        "linux-2.6.31" => Form::Final,
+        "s0-july" => Form::July,
+        "s0-seed" => Form::Seed,
+        "s0-august" => Form::August,
+        "s0-september" => Form::September,
+        "s0-merged" => Form::Merged,
+        "linux-2.6.32" => Form::V2_6_32,
+        _ => return Err(UnknownRelease { name: name.to_owned() }),
+    };
+    let threads = if form == Form::V2_6_32 { Threads::Flushers } else { Threads::Pdflush };
+    let name = NAMES.iter().find(|known| **known == name).unwrap_or(&NAMES[0]);
+    Ok(Release { name, law: Balance::new(form), threads, woken_on_clear: true })
+}

@@ -1,0 +1,127 @@
+//! The counters of the machine and of its devices, and the tally of a law's reads of them.
+//!
+//! Owns: the counters by the kernel's names, a snapshot of them for one pass. Does not own: the counting (`state`).
+//! Invariants: a law that reads a counter twice is counted twice, since its kernel reads the counter twice.
+
+use std::cell::Cell;
+
+use crate::sysctl::Sysctl;
+
+/// Names a counter of the machine (`enum zone_stat_item`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `NR_FREE_PAGES`.
+    FreePages,
+    /// `NR_ACTIVE_ANON`: none here.
+    ActiveAnon,
+    /// `NR_INACTIVE_ANON`: none here.
+    InactiveAnon,
+    /// `NR_ACTIVE_FILE`: none here, since no page is used twice.
+    ActiveFile,
+    /// `NR_INACTIVE_FILE`.
+    InactiveFile,
+    /// `NR_FILE_DIRTY`: dirty pages, without pages under writeback.
+    FileDirty,
+    /// `NR_WRITEBACK`.
+    Writeback,
+    /// `NR_WRITEBACK_TEMP`: pages under writeback through a copy; none here.
+    WritebackTemp,
+    /// `NR_UNSTABLE_NFS`: pages written to a server and not committed there; none here.
+    UnstableNfs,
+}
+
+impl Item {
+    /// Whether no experiment has pages of this kind, so that the count is always 0.
+    fn is_absent(self) -> bool {
+        matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackTemp | Self::UnstableNfs)
+    }
+}
+
+/// The machine's counts, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VmStat {
+    /// Free pages.
+    pub free: u64,
+    /// Pages of files.
+    pub inactive_file: u64,
+    /// Dirty pages, without pages under writeback.
+    pub dirty: u64,
+    /// Pages under writeback.
+    pub writeback: u64,
+}
+
+/// A device's counts (`bdi_stat`), in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BdiStat {
+    /// `BDI_RECLAIMABLE`: dirty pages, without pages under writeback.
+    pub reclaimable: u64,
+    /// `BDI_WRITEBACK`.
+    pub writeback: u64,
+}
+
+/// A law's reads of counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reads {
+    /// Reads of the machine's counters (`global_page_state`).
+    pub global: u64,
+    /// The part of these that read dirty, writeback or unstable pages.
+    pub dirty: u64,
+    /// Reads of a device's counters (`bdi_stat`).
+    pub device: u64,
+    /// The part of the global reads whose counter is always 0 here.
+    pub absent: u64,
+}
+
+impl Reads {
+    /// Adds other reads.
+    pub fn add(&mut self, more: Self) {
+        self.global += more.global;
+        self.dirty += more.dirty;
+        self.device += more.device;
+        self.absent += more.absent;
+    }
+}
+
+/// Everything that a pass of a law may read. Reads are tallied.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    pub(crate) vm: VmStat,
+    pub(crate) bdi: BdiStat,
+    /// Whether a thread of the kernel writes the device back (`writeback_in_progress`).
+    pub(crate) writeback_in_progress: bool,
+    pub(crate) memory_pages: u64,
+    pub(crate) sysctl: Sysctl,
+    pub(crate) reads: Cell<Reads>,
+}
+
+impl View {
+    pub(crate) fn global_page_state(&self, item: Item) -> u64 {
+        let (value, dirty) = match item {
+            Item::FreePages => (self.vm.free, false),
+            Item::InactiveFile => (self.vm.inactive_file, false),
+            Item::ActiveAnon | Item::InactiveAnon | Item::ActiveFile => (0, false),
+            Item::FileDirty => (self.vm.dirty, true),
+            Item::Writeback => (self.vm.writeback, true),
+            Item::WritebackTemp | Item::UnstableNfs => (0, true),
+        };
+        let (dirty, absent) = (u64::from(dirty), u64::from(item.is_absent()));
+        self.tally(Reads { global: 1, dirty, device: 0, absent });
+        value
+    }
+
+    pub(crate) fn bdi_reclaimable(&self) -> u64 {
+        self.tally(Reads { device: 1, ..Reads::default() });
+        self.bdi.reclaimable
+    }
+
+    pub(crate) fn bdi_writeback(&self) -> u64 {
+        self.tally(Reads { device: 1, ..Reads::default() });
+        self.bdi.writeback
+    }
+
+    fn tally(&self, more: Reads) {
+        let mut reads = self.reads.get();
+        reads.add(more);
+        self.reads.set(reads);
+    }
+}
