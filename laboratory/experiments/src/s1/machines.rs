@@ -132,12 +132,11 @@ impl Deref for Machine {
     }
 }
 
-/// The knobs that the engine shares with the kernels, with their values and a kernel's initial ones.
-fn changes(sysctl: &Sysctl) -> [(Knob, u64, u64); 5] {
+/// The knobs that the default policy shares with the kernels, with their values and a kernel's initial ones.
+fn changes(sysctl: &Sysctl) -> [(Knob, u64, u64); 4] {
     let initial = Sysctl::default();
     [
         (Knob::DirtyRatio, sysctl.dirty_ratio, initial.dirty_ratio),
-        (Knob::BackgroundRatio, sysctl.background_ratio, initial.background_ratio),
         (Knob::BackgroundBytes, sysctl.background_bytes, initial.background_bytes),
         (Knob::ExpireCentisecs, sysctl.expire_centisecs, initial.expire_centisecs),
         (Knob::WritebackCentisecs, sysctl.writeback_centisecs, initial.writeback_centisecs),
