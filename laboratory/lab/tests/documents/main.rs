@@ -38,7 +38,8 @@ fn for_each_knob_of_the_product_it_is_said_who_turns_it() {
     };
     let mut named = rows(kept);
     let mut knobs = knobs::of_product();
-    (named.sort(), knobs.sort_unstable());
+    named.sort();
+    knobs.sort_unstable();
     assert_eq!(named, knobs);
     assert!(rows(constants).iter().all(|name| !knobs.contains(&name.as_str())));
 }

@@ -37,7 +37,8 @@ fn top_takes_a_key_that_comes_together_with_a_change_of_size() {
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &[]);
     let mut master: File = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap().into();
-    (grantpt(&master).unwrap(), unlockpt(&master).unwrap());
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal =
         OpenOptions::new().read(true).write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(name).unwrap();
