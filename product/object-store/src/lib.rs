@@ -36,4 +36,4 @@ pub use objects::StoreObjects;
 pub use options::{Keys, Options};
 pub use records::StoreRecords;
 pub use store::Store;
-pub use wire::Requests;
+pub use wire::{Requests, Trouble};

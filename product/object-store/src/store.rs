@@ -23,7 +23,7 @@ use crate::probe::probe;
 use crate::records::StoreRecords;
 use crate::site::Site;
 use crate::threads::Threads;
-use crate::wire::{Requests, Wire};
+use crate::wire::{Requests, Trouble, Wire};
 
 /// The folder of the probes.
 const PROBES: &str = "probe";
@@ -95,6 +95,11 @@ impl Store {
     /// The requests since the opening, those of the probe and of the records too.
     pub fn requests(&self) -> Requests {
         self.site.wire.requests()
+    }
+
+    /// The reason why operations wait, if the last request failed. It is repeated until the store answers.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.site.wire.trouble()
     }
 }
 

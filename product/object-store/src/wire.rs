@@ -1,12 +1,13 @@
 //! The store as both adapters see it, with its quirks mended and its requests counted.
 //!
-//! Owns: the counts, tags without quotes for stores that want them so, conflicts that are no existing objects.
+//! Owns: the counts, the trouble of the moment, tags without quotes for stores that want them so, conflicts that are no
+//! existing objects.
 //! Does not own: retries; the finding of quirks (`probe`).
 //! Invariants: each call is at most one request that changes something. `AlreadyExists` means that an object was there.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::stream::{BoxStream, StreamExt};
@@ -15,6 +16,9 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt,
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+
+use crate::clock::now_ns;
+use crate::failure::Failure;
 
 /// Requests that were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +31,15 @@ pub struct Requests {
     pub lists: u64,
     /// Objects removed.
     pub deletes: u64,
+}
+
+/// A failure that the layers above repeat until it is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// When it began, by the volume's clock.
+    pub since_ns: u64,
+    /// The store's words about the last failure.
+    pub why: String,
 }
 
 #[derive(Debug, Default)]
@@ -43,11 +56,12 @@ pub(crate) struct Wire {
     inner: Arc<dyn ObjectStore>,
     wants_bare_tags: AtomicBool,
     counters: Arc<Counters>,
+    trouble: Mutex<Option<Trouble>>,
 }
 
 impl Wire {
     pub(crate) fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, wants_bare_tags: AtomicBool::new(false), counters: Arc::default() }
+        Self { inner, wants_bare_tags: AtomicBool::new(false), counters: Arc::default(), trouble: Mutex::new(None) }
     }
 
     /// Sends tags without their quotes from now on.
@@ -59,6 +73,22 @@ impl Wire {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let Counters { puts, gets, lists, deletes } = &*self.counters;
         Requests { puts: read(puts), gets: read(gets), lists: read(lists), deletes: read(deletes) }
+    }
+
+    /// The failure of the last request, unless it succeeded or brought a final answer.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note<T>(&self, result: Result<T>) -> Result<T> {
+        let why = match result.as_ref().map_err(Failure::of) {
+            Err(Failure::Busy(why) | Failure::Unknown(why) | Failure::Denied(why)) => Some(why),
+            _ => None,
+        };
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble =
+            why.map(|why| Trouble { since_ns: trouble.as_ref().map_or_else(now_ns, |before| before.since_ns), why });
+        result
     }
 
     fn mend(&self, tag: &mut Option<String>) {
@@ -89,11 +119,13 @@ impl ObjectStore for Wire {
             self.mend(&mut version.e_tag);
         }
         let result = self.inner.put_opts(location, payload, options).await;
+        let is_answer = matches!(result, Err(Error::AlreadyExists { .. } | Error::Precondition { .. }));
         match result {
             Err(Error::AlreadyExists { source, .. }) if is_create && self.is_absent(location).await => {
-                Err(Error::Generic { store: "afflux", source })
+                self.note(Err(Error::Generic { store: "afflux", source }))
             }
-            result => result,
+            result if is_answer => result,
+            result => self.note(result),
         }
     }
 
@@ -110,7 +142,8 @@ impl ObjectStore for Wire {
         Self::count(&self.counters.gets);
         self.mend(&mut options.if_match);
         self.mend(&mut options.if_none_match);
-        self.inner.get_opts(location, options).await
+        let result = self.inner.get_opts(location, options).await;
+        if matches!(result, Err(Error::NotModified { .. })) { result } else { self.note(result) }
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {

@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
-use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings};
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+};
 
 /// The manifest is read so often, to notice a successor and to let an idle writer answer.
 pub(super) const MANIFEST_POLL: Duration = Duration::from_secs(5);
@@ -16,6 +18,10 @@ pub(super) const LOGS_MAX: u64 = 256;
 pub(super) const FLUSH_EVERY: Duration = Duration::from_secs(60);
 /// A memtable of this size is flushed.
 const MEMTABLE_BYTES: usize = 32 << 20;
+/// The compactor looks for work so often, and its worker too. Each look is two requests, also on an idle volume.
+const COMPACT_EVERY: Duration = Duration::from_secs(15);
+/// A busy writer flushes a memtable every two seconds, so this many come between two looks.
+const UNCOMPACTED_MAX: usize = 16;
 /// The database's own collector keeps everything for a day: a suspended machine may still read it.
 const KEPT: Duration = Duration::from_secs(24 * 3600);
 const COLLECT_EVERY: Duration = Duration::from_secs(3600);
@@ -31,6 +37,16 @@ pub(super) fn settings(has_updates: bool) -> Settings {
         flush_interval: None,
         manifest_poll_interval: NEVER,
         l0_sst_size_bytes: MEMTABLE_BYTES,
+        l0_max_ssts: UNCOMPACTED_MAX,
+        l0_max_ssts_per_key: UNCOMPACTED_MAX,
+        compactor_options: Some(CompactorOptions {
+            poll_interval: COMPACT_EVERY,
+            worker: Some(CompactionWorkerOptions {
+                compactions_poll_interval: COMPACT_EVERY,
+                ..CompactionWorkerOptions::default()
+            }),
+            ..CompactorOptions::default()
+        }),
         garbage_collector_options: Some(GarbageCollectorOptions {
             manifest_options: folder,
             wal_options: folder,

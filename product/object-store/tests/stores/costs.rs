@@ -1,7 +1,10 @@
 //! The requests that operations cost, exactly.
 
+use std::time::Duration;
+
 use afflux_object::{Change, Durability, Records};
 use afflux_object_store::{Requests, Store};
+use afflux_scratch::{eventually, within};
 use bytes::Bytes;
 
 use crate::volume::volume;
@@ -58,16 +61,56 @@ fn commits_at_one_time_share_a_put() {
     println!("{COMMITS} batches at once: {} PUTs", spent.puts);
 }
 
+/// A store with so many batches, each in a log object of its own.
+fn with_logs(logs: u64) -> Store {
+    let store = open("memory:").unwrap();
+    let records = wait(store.records()).unwrap();
+    for at in 0..logs {
+        let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), vec![0; 100])]).unwrap();
+        wait(records.durable(sequence)).unwrap();
+    }
+    store
+}
+
+// rule: An opening reads a bounded log.
+#[test]
+fn an_opening_reads_a_bounded_log() {
+    let store = open("memory:").unwrap();
+    let mut at = 0_u64;
+    // The flush that ends a long log runs beside the commits.
+    eventually("an opening after a thousand commits reads less than half of their log", || {
+        let records = wait(store.records()).unwrap();
+        for _ in 0..1_000 {
+            at += 1;
+            let sequence = records.apply(vec![Change::Put(at.to_be_bytes().to_vec(), Vec::new())]).unwrap();
+            wait(records.durable(sequence)).unwrap();
+        }
+        drop(records);
+        let (_, spent) = costs(&store, || wait(store.records()).unwrap());
+        println!("opening after 1,000 commits: {spent:?}");
+        spent.gets < 1_000
+    });
+}
+
+#[test]
+#[ignore = "waits for a minute"]
+fn an_idle_minute_costs_few_requests() {
+    let store = open("memory:").unwrap();
+    let volume = volume(&store, 1);
+    volume.write(1, 0, Bytes::from_static(b"x")).unwrap();
+    wait(volume.commit(1)).unwrap();
+    // The first flush of the memtable comes after a minute, and is not idle.
+    let minute = || assert!(!within(Duration::from_secs(65), || false));
+    minute();
+    let (_, spent) = costs(&store, minute);
+    println!("65 seconds of an idle volume: {spent:?}");
+    assert!(spent.puts + spent.deletes <= 6 && spent.gets + spent.lists <= 80, "{spent:?}");
+}
+
 #[test]
 fn an_opening_reads_each_log_object_a_few_times() {
     let opening = |logs: u64| {
-        let store = open("memory:").unwrap();
-        let first = wait(store.records()).unwrap();
-        for at in 0..logs {
-            let sequence = first.apply(vec![Change::Put(at.to_be_bytes().to_vec(), vec![0; 100])]).unwrap();
-            wait(first.durable(sequence)).unwrap();
-        }
-        drop(first);
+        let store = with_logs(logs);
         let (second, spent) = costs(&store, || wait(store.records()).unwrap());
         let found = wait(second.scan(vec![0], vec![1], Durability::Remote)).unwrap();
         assert_eq!(found.len() as u64, logs);

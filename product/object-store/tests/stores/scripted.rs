@@ -210,6 +210,26 @@ fn a_store_that_speaks_another_protocol_is_unreachable() {
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
 }
 
+#[test]
+fn trouble_is_told_until_the_store_answers() {
+    let (server, store) = open(GOOD.into_iter().chain([Status(204, "")]));
+    let (store, objects) = {
+        let store = store.unwrap();
+        (store.clone(), store.objects())
+    };
+    let create = |answer: Answer| {
+        server.say([answer]);
+        drop(wait(objects.create("data/00/x", Bytes::from_static(b"bytes"))));
+        store.trouble()
+    };
+    assert_eq!(create(Tag("\"1\"")), None);
+    let first = create(Status(503, "<Error><Code>SlowDown</Code></Error>")).unwrap();
+    assert_eq!(first.why, "SlowDown");
+    let second = create(Status(500, "<Error><Code>InternalError</Code></Error>")).unwrap();
+    assert_eq!((second.since_ns, second.why.as_str()), (first.since_ns, "InternalError"));
+    assert_eq!(create(Tag("\"1\"")), None);
+}
+
 // rule: One layer repeats a request.
 #[test]
 fn each_failure_has_its_meaning_and_is_sent_once() {
