@@ -157,7 +157,7 @@ impl Experiment for S0 {
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let plan = Plan::read(request)?;
         if request.measured {
-            return Ok(measured::findings(&measured::measure(&plan.variants, watch)?));
+            return Ok(measured::findings(&measured::measure(watch)));
         }
         let (cells, paths) = run_all(&plan, watch)?;
         for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
