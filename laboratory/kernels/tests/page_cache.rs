@@ -182,3 +182,20 @@ fn the_periodic_job_ends_background_writeback() {
     assert!(left(0) < 20, "{}", left(0));
     assert!(left(200) > 2 * 20, "{}", left(200));
 }
+
+/// Of 64 requests, a queue is congested from 57 on, where pdflush leaves it. The flusher of 2.6.32 goes on: it takes the
+/// 64th as the first of a batch of 32, and waits for the 96th with its pages in hand. A disk beside it is written under
+/// both.
+#[test]
+fn a_hung_disk_holds_what_its_queue_takes_and_no_other_disk() {
+    for (kernel, requests) in [("linux-2.6.31", 57), ("linux-2.6.32", 96)] {
+        let sysctl = Sysctl { expire_centisecs: 100, writeback_centisecs: 100, ..Sysctl::default() };
+        let rig = Rig::new(Shape { disks: 2, memory_mib: 2000, sysctl, ..Shape::of(kernel) });
+        rig.disks[0].hang();
+        rig.writer(0, 100 * MIB / PAGE_BYTES);
+        rig.writer(1, 20 * MIB / PAGE_BYTES);
+        rig.sleep(6 * Nanos::SECOND);
+        assert_eq!(rig.written_bytes(1), 20 * MIB, "{kernel}");
+        assert_eq!(rig.kernel.vmstat().writeback, requests * 32, "{kernel}");
+    }
+}

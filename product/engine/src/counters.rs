@@ -76,7 +76,6 @@ counters! {
     BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the policy made in such calls.";
     BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of what is dirty, under writeback, or written and unstable.";
     BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the policy made in such calls.";
-    BalanceWrittenPages "balance_written_pages" "pages" "Pages that writers wrote themselves because the policy said so.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
     FlusherTurns "flusher_turns" "events" "Turns that flushers gave to files.";

@@ -133,7 +133,7 @@ pub struct Policies {
     pub readahead: Readahead,
     /// Which clean pages go when frames are needed.
     pub eviction: EvictionKind,
-    /// A kernel's own ways of background writeback and reclaim; `None`: the engine's ways.
+    /// A kernel's own reclaim; `None`: the engine's.
     pub old_kernel: Option<Arc<dyn OldKernel>>,
 }
 
@@ -230,8 +230,8 @@ impl<P: Platform> Engine<P> {
         let in_force = ActivePolicy::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
-        let reclaim = Reclaim::new(base.clone(), policies.old_kernel.clone());
-        let writeback = Writeback::new(base.clone(), policies.old_kernel);
+        let reclaim = Reclaim::new(base.clone(), policies.old_kernel);
+        let writeback = Writeback::new(base.clone());
         let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));
         let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));

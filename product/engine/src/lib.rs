@@ -52,7 +52,6 @@ pub use readahead::{Advice, Readahead};
 pub use reclaim::Dropped;
 pub use recycler::{Recycler, SharedRecycler};
 pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
-pub use writeback::FileTurn;
 
 /// The largest size a file can have: 2^63 - 1, the largest signed offset of a host.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

@@ -151,7 +151,6 @@ const LOOKS_FOR_NOTHING: u64 = 5;
 impl<P: Platform> Reclaim<P> {
     pub(crate) fn new(base: Base<P>, old_kernel: Option<Arc<dyn OldKernel>>) -> Arc<Self> {
         let background = Background::new(base.cache.frames.total());
-        let old_kernel = old_kernel.filter(|kernel| kernel.reclaims_in_passes());
         Arc::new(Self { base, background, old_kernel, waits: Durations::default() })
     }
 

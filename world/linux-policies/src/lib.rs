@@ -6,17 +6,14 @@
 
 #![forbid(unsafe_code)]
 
-mod balance;
 mod control;
 mod jiffies;
 mod knobs;
 mod limits;
 mod needs;
-mod pdflush;
 mod proportions;
 pub mod reclaim;
 mod registry;
 
-pub use balance::Part;
 pub use knobs::{KNOBS, KernelKnob};
-pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, WITH_TICKS, policy, policy_changed, policy_with};
+pub use registry::{NAMES, Policy, UnknownPolicy, WITH_TICKS, policy};

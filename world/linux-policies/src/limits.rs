@@ -1,6 +1,6 @@
 //! Dirtyable memory and the dirty limits, by the kernels' formulas.
 //!
-//! Owns: the formulas of three eras. Does not own: the shares of devices.
+//! Owns: the formulas of two eras. Does not own: the shares of devices.
 //! Invariants: background is below the limit whatever the knobs say, since the kernel silently takes half of the limit
 //! instead. (Here such knobs are refused before, with both values.)
 
@@ -30,37 +30,13 @@ impl Limits {
     }
 }
 
-/// Linux 2.6.31: free, anonymous and file pages, plus 1: five reads.
-pub(crate) fn dirtyable_2009(view: &View) -> u64 {
-    view.read(Global::Free)
-        + view.read(Global::ActiveAnon)
-        + view.read(Global::InactiveAnon)
-        + view.read(Global::ActiveFile)
-        + view.read(Global::InactiveFile)
-        + 1
-}
-
-/// Linux 2.6.31: the ratio is at least 5; products before quotients.
-pub(crate) fn limits_2009(dirtyable: u64, knobs: &KnobValues) -> Limits {
-    let by_ratio = |ratio: u64| ratio * dirtyable / 100;
-    let dirty = match knobs.dirty_bytes {
-        0 => by_ratio(knobs.dirty_ratio.max(5)),
-        bytes => bytes.div_ceil(PAGE_BYTES),
-    };
-    let background = match knobs.background_bytes {
-        0 => by_ratio(knobs.background_ratio),
-        bytes => bytes.div_ceil(PAGE_BYTES),
-    };
-    Limits { dirty, background }.ordered()
-}
-
 /// Linux 3.6 and 6.1: free pages beyond the reserve, and file pages, plus 1: three reads.
 pub(crate) fn dirtyable_modern(view: &View) -> u64 {
     let free = view.read(Global::Free);
     free.saturating_sub(view.reserve_pages()) + view.read(Global::InactiveFile) + view.read(Global::ActiveFile) + 1
 }
 
-/// Linux 3.6, `global_dirty_limits`: as in 2009 without the floor of 5 (from memory).
+/// Linux 3.6, `global_dirty_limits`: products before quotients (from memory).
 pub(crate) fn limits_2012(dirtyable: u64, knobs: &KnobValues) -> Limits {
     let pages = |bytes: u64, ratio: u64| if bytes > 0 { bytes.div_ceil(PAGE_BYTES) } else { ratio * dirtyable / 100 };
     let dirty = pages(knobs.dirty_bytes, knobs.dirty_ratio);

@@ -26,8 +26,6 @@ const MAX_BYTES: IgnoredKnob = IgnoredKnob { name: "max_bytes", instead: "max_ra
 const STRICT_LIMIT: IgnoredKnob = IgnoredKnob { name: "strict_limit", instead: "max_ratio" };
 const CENTISECS: IgnoredKnob = IgnoredKnob { name: "dirty_background_centisecs", instead: "dirty_background_bytes" };
 
-/// The knobs that kernels until 2.6.32 lack.
-pub(crate) const LACKING_UNTIL_2_6_32: &[IgnoredKnob] = &[SLICE, CENTISECS, MIN_BYTES, MAX_BYTES, STRICT_LIMIT];
 /// The knobs that 3.6 lacks.
 pub(crate) const LACKING_IN_3_6: &[IgnoredKnob] = &[SLICE, MIN_BYTES, MAX_BYTES, STRICT_LIMIT];
 /// The knobs that 6.1 lacks.

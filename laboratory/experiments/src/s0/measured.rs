@@ -1,42 +1,26 @@
-//! The cost on this machine of one decision, and of reading words of a hot line, alone and beside two threads that keep
-//! the counters moving.
+//! The cost on this machine of reading words of a hot line, alone and beside two threads that write to it.
 //!
-//! The engine runs on real threads over a device that completes writes at once, so that its counters change as fast as
-//! they can. Two threads each dirty and sync the pages of a file. A third takes the engine's snapshot and has a law
-//! decide from it, as for a writer that has used up its allowance. The engine reads each shared counter once a
-//! snapshot, whichever counters the law uses.
-//!
-//! The kernels of S0 read shared words at the point where the law needs them. A second measurement imitates this on one
+//! The kernels of S0 read shared words at the point where the law needs them. The measurement imitates this on one
 //! cache line. Two threads add to the words of the line. It reads the words in the groups in which each form reads the
 //! dirty counters. Between groups it does some arithmetic, during which another thread may take the line away. The cost
 //! of the arithmetic alone is subtracted.
 //!
-//! Owns: the measurement, its rows and findings. Does not own: the laws, the snapshot.
+//! Owns: the measurement, its rows and findings. Does not own: the laws.
 //! Invariants: threads end before this returns. A figure is the median of short rounds, with its quartiles, since a
 //! round in which the thread lost its CPU is one of thousands. With threads beside, a round counts only if they made
 //! progress in it: with too few CPUs, or on a busy machine, they do not run all the time.
 
-use std::any::Any;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use afflux_engine::old_kernels::{Flush, OldKernel};
-use afflux_engine::policy::{AnyPolicy, Remembered};
-use afflux_engine::settings::Settings;
-use afflux_engine::{Backing, Device, Engine, File, Limits, Policies, Request};
-use afflux_frames::Frames;
-use afflux_linux::{IoChoice, LinuxPlatform, Reactors};
-use afflux_linux_policies::policy;
 use afflux_report::{Align, Bar, Bars, Cell as Text, Fields, Quantity, Row, Source, Table};
 
-use crate::experiment::{Findings, LabError, Watch};
+use crate::experiment::{Findings, Watch};
 use crate::machine::rounded;
 use crate::prose::{paragraph, section};
 
 const TEXT: &str = include_str!("measured.md");
-const A_SNAPSHOT: &str = section(TEXT, "a snapshot");
 const A_LINE: &str = section(TEXT, "a line that others write");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
 
@@ -45,8 +29,6 @@ const ROUNDS: usize = 2001;
 const TRIES: usize = 40;
 /// Turns in a round: few, so that most rounds see no change of task.
 const TURNS: u32 = 50;
-const FILE_PAGES: u64 = 256;
-const PAGE_BYTES: u64 = 4096;
 /// Steps of dependent arithmetic between groups of reads: some 50 ns, as a law's divisions.
 const STEPS: u32 = 40;
 
@@ -57,37 +39,6 @@ const GROUPS: [(&str, &[usize]); 4] = [
     ("2.6.36, below half-way: 3", &[3]),
     ("6.1, below half-way: 2", &[2]),
 ];
-
-/// A device that completes every request at once.
-struct AtOnce(Limits);
-
-impl Device for AtOnce {
-    fn limits(&self) -> &Limits {
-        &self.0
-    }
-
-    fn submit(&self, request: Request) {
-        request.complete(Ok(()));
-    }
-
-    fn free_bytes_hint(&self) -> u64 {
-        u64::MAX
-    }
-}
-
-/// A kernel that writes nothing, and keeps the handle for snapshots.
-#[derive(Default)]
-struct Snapshots(OnceLock<Arc<dyn Flush>>);
-
-impl OldKernel for Snapshots {
-    fn has_own_threads(&self) -> bool {
-        true
-    }
-
-    fn start(&self, flush: Arc<dyn Flush>) {
-        let _ = self.0.set(flush);
-    }
-}
 
 /// The threads beside: their stop flag and their progress.
 #[derive(Default)]
@@ -143,25 +94,6 @@ impl Quartiles {
     }
 }
 
-/// The time of a snapshot of the engine's shared counters.
-fn snapshot_ns(flush: &dyn Flush, beside: &NeighbourLoad) -> Quartiles {
-    Quartiles::of(beside, || {
-        black_box(flush.view());
-    })
-}
-
-/// The time of a snapshot and the law's decision from it.
-fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &NeighbourLoad) -> Quartiles {
-    let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(&Remembered::new()), law.new_shared());
-    let mut pace = law.start(flush.view().memory_pages, 2);
-    Quartiles::of(beside, || {
-        let view = flush.view();
-        let memory: [&mut dyn Any; 3] = [&mut *task, &mut *device, &mut *shared];
-        let [task, device, shared] = memory;
-        black_box(law.admit(&view, task, device, shared, &mut pace));
-    })
-}
-
 /// One cache line of counters, together as in the kernel.
 #[derive(Default)]
 #[repr(align(64))]
@@ -201,48 +133,8 @@ impl HotLine {
     }
 }
 
-/// Dirties and syncs the file, again and again.
-fn hammer(platform: &LinuxPlatform, engine: &Arc<Engine<LinuxPlatform>>, file: &File, beside: &NeighbourLoad) {
-    while beside.goes_on() {
-        for page in 0..FILE_PAGES {
-            beside.done.fetch_add(1, Ordering::Relaxed);
-            // The device never fails, so no error is expected here.
-            let _ = platform.block_on(engine.write(file, page * PAGE_BYTES, &[7; PAGE_BYTES as usize]));
-        }
-        let _ = platform.block_on(engine.sync(file, 0..u64::MAX));
-    }
-}
-
-pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
-    let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
-    let reactors = Reactors::start(1, IoChoice::Syscalls).map_err(|error| failed(&error))?;
-    let platform = reactors.platform();
-    let snapshots = Arc::new(Snapshots::default());
-    let old_kernel = Some(Arc::clone(&snapshots) as Arc<dyn OldKernel>);
-    let policies = Policies { old_kernel, ..Policies::default() };
-    let frames = Frames::new(64 << 20).map_err(|error| failed(&error))?;
-    let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
-    let limits =
-        Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false, ..Limits::default() };
-    let device = engine.add_device("at once", Arc::new(AtOnce(limits)));
-    let flush =
-        snapshots.0.get().ok_or_else(|| LabError::Failed("the engine has not started its driver".to_owned()))?;
-    let files = [0; 2].map(|_| engine.open(device, Backing::new(Arc::new(())), 0));
-    let mut rows = Vec::new();
-    for threads in [0, 2] {
-        let beside = NeighbourLoad::new(threads);
-        std::thread::scope(|scope| {
-            for file in files.iter().take(threads) {
-                scope.spawn(|| hammer(&platform, &engine, file, &beside));
-            }
-            let measured = decisions(variants, &beside, &**flush, watch);
-            beside.stop.store(true, Ordering::Relaxed);
-            measured.map(|measured| rows.extend(measured))
-        })?;
-        rows.extend(lines(threads, watch));
-    }
-    files.iter().for_each(|file| engine.discard(file));
-    Ok(rows)
+pub(super) fn measure(watch: &mut dyn Watch) -> Vec<Row> {
+    [0, 2].into_iter().flat_map(|threads| lines(threads, watch)).collect()
 }
 
 fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
@@ -260,25 +152,6 @@ fn row(variant: &str, params: Fields, ns: Quartiles) -> Row {
         published: Fields::new(),
         source: Source::Measured,
     }
-}
-
-fn decisions(
-    variants: &[&'static str],
-    beside: &NeighbourLoad,
-    flush: &dyn Flush,
-    watch: &mut dyn Watch,
-) -> Result<Vec<Row>, LabError> {
-    let (mut rows, threads) = (Vec::new(), beside.threads);
-    let params = || Fields::new().with("what", "decision").with("threads_beside", threads);
-    rows.push(row("snapshot only", params(), snapshot_ns(flush, beside)));
-    for variant in variants {
-        watch.step(&format!("{variant}: a decision beside {threads} threads"), 0.5);
-        let policy = policy(variant).map_err(|error| LabError::Failed(error.to_string()))?;
-        let law = policy.policies.policy;
-        rows.push(row(variant, params(), decision_ns(flush, &*law, beside)));
-    }
-    rows.iter().for_each(|row| watch.row(row));
-    Ok(rows)
 }
 
 fn lines(threads: usize, watch: &mut dyn Watch) -> Vec<Row> {
@@ -330,27 +203,12 @@ fn table(rows: &[Row], title: &str, what: &str) -> Table {
     table
 }
 
-/// The spread of the laws' medians, in percent of the smallest.
-fn spread_percent(rows: &[Row], threads: u64) -> f64 {
-    let laws = of(rows, "decision", threads).skip(1).map(|row| number(row, "ns_median"));
-    let (least, most) = laws.fold((f64::INFINITY, 0.0_f64), |(least, most), ns| (least.min(ns), most.max(ns)));
-    if least > 0.0 { (most / least - 1.0) * 100.0 } else { 0.0 }
-}
-
 /// The results and the conclusions.
 pub(super) fn findings(rows: &[Row]) -> Findings {
-    let engine = table(rows, "A snapshot of this engine's counters and a decision", "decision");
     let line = table(rows, "Reading dirty counters that lie on one line, in the groups of each form", "hot line");
     let lines: Vec<String> =
         of(rows, "hot line", 2).map(|row| format!("{} ({:.0} ns)", row.variant, number(row, "ns_median"))).collect();
     let says = vec![
-        format!(
-            "On this engine the laws' decisions lie within {:.0} % of each other alone, and within {:.0} % beside two \
-             threads: {}",
-            spread_percent(rows, 0),
-            spread_percent(rows, 2),
-            paragraph(A_SNAPSHOT)
-        ),
         format!(
             "What S0 saved a kernel is the reading of a line that others write: {}. {}",
             lines.join(", "),
@@ -358,10 +216,8 @@ pub(super) fn findings(rows: &[Row]) -> Findings {
         ),
         paragraph(NOT_SHOWN),
     ];
-    let figures =
-        vec![bars(rows, "Reading the dirty counters of one call", "hot line"), bars(rows, "A decision", "decision")];
-    let figures = figures.into_iter().map(Into::into).collect();
-    Findings { answer: answer(rows), tables: vec![engine, line], figures, says, ..Findings::default() }
+    let figures = vec![bars(rows, "Reading the dirty counters of one call", "hot line").into()];
+    Findings { answer: answer(rows), tables: vec![line], figures, says, ..Findings::default() }
 }
 
 /// The cost of reading beside other threads, before the patch and after it.

@@ -272,7 +272,7 @@ fn of_sleeping(rows: &Rows, says: &mut Vec<String>) {
         says.push(format!(
             "pool-alone, 128 requests of 24 KB, which last 7 ms: asleep for 100 ms each time pdflush reaches {:.0} MB/s, \
              woken on clear {:.0}, flushers {:.0}. Five write caches of 8 MiB last as long as a sleep; without them it is \
-             {:.0}, {:.0} and {:.0}. The first model, which has no caches, says 151, 333 and 336.",
+             {:.0}, {:.0} and {:.0}.",
             with[0], with[1], with[2], without[0], without[1], without[2],
         ));
     }

@@ -31,8 +31,8 @@ impl Experiment for S1 {
     }
 
     fn fitted(&self) -> &'static str {
-        "fitted: in twelve-disks the disks' 60 MB/s and requests of 64 KB; predicted: differences between \
-         kernels; assumed: machines, request sizes and where files lie"
+        "put in: machines, request sizes, places of files, CPU time; chosen to match: in twelve-disks the disks' 60 MB/s \
+         and requests of 64 KB; predicted: differences between kernels; hold-out: none"
     }
 
     fn thread(&self) -> &'static str {

@@ -24,7 +24,7 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (
         &afflux_linux_policies::KNOBS,
         "world/linux-policies/src/knobs.rs",
-        "Of the policies `linux-*` and `s0-*`: in simulations. Under another policy they change nothing, and the simulator says so.",
+        "Of the policies `linux-*`: in simulations. Under another policy they change nothing, and the simulator says so.",
     ),
 ];
 

@@ -186,11 +186,6 @@ impl<F> Agenda<F> {
         }
     }
 
-    /// When the youngest file without a turn became dirty.
-    pub(crate) fn youngest_dirty(&self) -> Option<Nanos> {
-        lock(&self.lists).ready.youngest_dirty()
-    }
-
     /// The number of files in each list of turns.
     pub(crate) fn listed_files(&self) -> ListedFiles {
         lock(&self.lists).ready.counts()

@@ -110,7 +110,7 @@ impl Devices {
             policy_knob_sums: Default::default(),
             showing: Mutex::default(),
             lost_epoch: AtomicU64::new(0),
-            old_kernel: OldKernelState::new(),
+            old_kernel: OldKernelState::default(),
         }
     }
 
@@ -212,14 +212,6 @@ impl Devices {
         view.request_depth = limits.depth;
         view.failed_room_pages = device.failures.room_pages();
         view.guard_pages = guard_pages.0;
-        view
-    }
-
-    /// A view without a device.
-    pub(crate) fn view_of_none(&self, moment: Moment) -> View {
-        let mut view = self.view_without_knobs(moment, self.shared_counts(), DeviceCounts::default());
-        view.knobs = self.knob_values(None);
-        view.guard_pages = u64::MAX;
         view
     }
 

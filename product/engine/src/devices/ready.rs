@@ -171,12 +171,6 @@ impl<F> Ready<F> {
         self.looks.first().map(|(at, _)| *at)
     }
 
-    /// When the youngest file without a turn became dirty.
-    pub(super) fn youngest_dirty(&self) -> Option<Nanos> {
-        let last = self.turns.last(DIRTY)?;
-        self.entries[last as usize].as_ref().map(|entry| entry.dirtied_at)
-    }
-
     /// Lists a file behind others.
     pub(super) fn push(&mut self, entry: ReadyEntry<F>, behind: ListPosition) -> ReadyPosition {
         let number = self.free.pop().unwrap_or_else(|| {

@@ -1,12 +1,11 @@
 //! The requests in flight to a device, and the room for more.
 //!
-//! Owns: the slots for requests, the frames of reads in flight, the count of writes, whether their queue is congested.
+//! Owns: the slots for requests, the frames of reads in flight, the count of writes.
 //! Does not own: the policy's limits (`in_flight`), the pages under writeback (`charges`).
 //! Invariants: a write that ends was counted. A read takes and gives back a slot and its frames.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::old_kernels::Congestion;
 use crate::wait::{Permits, WaitQueue};
 
 pub(crate) struct Requests {
@@ -14,7 +13,6 @@ pub(crate) struct Requests {
     pub(super) read_frames: Permits,
     /// Writes in flight, or about to be submitted.
     writes: AtomicU32,
-    congestion: Congestion,
     write_ended: WaitQueue,
 }
 
@@ -25,7 +23,6 @@ impl Requests {
             slots: Permits::new(slots),
             read_frames: Permits::new(0),
             writes: AtomicU32::new(0),
-            congestion: Congestion::default(),
             write_ended: WaitQueue::new(),
         }
     }
@@ -34,22 +31,16 @@ impl Requests {
         u64::from(self.writes.load(Ordering::Relaxed))
     }
 
-    /// Counts one more write in flight unless there are `most`, in a queue of `depth`.
-    pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
-        let counted =
-            self.writes.try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
-        counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
+    /// Counts one more write in flight unless there are `most`.
+    pub(crate) fn try_count_write(&self, most: u32) -> bool {
+        let more = |count| (count < most).then_some(count + 1);
+        self.writes.try_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Counts one write less in flight, in a queue of `depth`; returns whether that ended a congestion.
-    pub(crate) fn uncount_write(&self, depth: u32) -> bool {
+    /// Counts one write less in flight.
+    pub(crate) fn uncount_write(&self) {
         let before = self.writes.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "a write ends that was not counted");
-        self.congestion.shrunk(before - 1, depth)
-    }
-
-    pub(crate) fn is_congested(&self) -> bool {
-        self.congestion.is_on()
     }
 
     /// Tasks that wait for a write to end, to take over its request.

@@ -183,7 +183,7 @@ impl<F> DeviceState<F> {
     pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
         let depth = self.write_depth(engine);
         let most = self.in_flight.requests_now(depth, self.charges.writeback());
-        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most, depth)
+        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most)
     }
 
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.

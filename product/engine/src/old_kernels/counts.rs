@@ -12,10 +12,6 @@ pub struct GlobalCounts {
     pub free: u64,
     /// Free frames that ordinary allocations do not get.
     pub reserve: u64,
-    /// Anonymous memory, used lately: none here.
-    pub active_anon: u64,
-    /// Anonymous memory, not used lately: none here.
-    pub inactive_anon: u64,
     /// File pages, used lately.
     pub active_file: u64,
     /// File pages, not used lately; dirty ones are among them.
@@ -24,8 +20,6 @@ pub struct GlobalCounts {
     pub dirty: u64,
     /// Pages under writeback.
     pub writeback: u64,
-    /// Pages under writeback through a copy: none here.
-    pub writeback_copy: u64,
     /// Pages written to a server and not committed there: none here.
     pub unstable: u64,
 }
@@ -35,10 +29,6 @@ pub struct GlobalCounts {
 pub enum Global {
     /// [`GlobalCounts::free`].
     Free,
-    /// [`GlobalCounts::active_anon`].
-    ActiveAnon,
-    /// [`GlobalCounts::inactive_anon`].
-    InactiveAnon,
     /// [`GlobalCounts::active_file`].
     ActiveFile,
     /// [`GlobalCounts::inactive_file`].
@@ -47,17 +37,8 @@ pub enum Global {
     Dirty,
     /// [`GlobalCounts::writeback`].
     Writeback,
-    /// [`GlobalCounts::writeback_copy`].
-    WritebackCopy,
     /// [`GlobalCounts::unstable`].
     Unstable,
-}
-
-impl Global {
-    /// Whether an engine has nothing of this kind, so that the count is always 0.
-    pub(super) fn is_absent(self) -> bool {
-        matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackCopy | Self::Unstable)
-    }
 }
 
 /// A law's reads of counters.
@@ -76,5 +57,4 @@ pub struct Reads {
 pub(crate) struct SharedCounts {
     pub(super) counts: GlobalCounts,
     pub(super) reads: Cell<Reads>,
-    pub(super) absent_reads: Cell<u64>,
 }

@@ -1,32 +1,19 @@
 //! What devices and CPUs keep for a kernel's law.
 //!
-//! Owns: the allowance of a CPU, the end of congestion. Does not own: their use (`writers`, `flush`).
+//! Owns: the allowance of a CPU. Does not own: its use (`writers`).
 //! Invariants: nothing here changes under a policy of Afflux.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::sync::OwnLines;
-use crate::wait::WaitQueue;
-
 /// The state that all devices share.
+#[derive(Default)]
 pub(crate) struct OldKernelState {
     /// Pages that all payers of a CPU may dirty before a decision about one of them; 0 until the machine is known.
     cpu_pages: AtomicU64,
-    /// How often a congested queue has cleared.
-    congestion_ends: OwnLines<AtomicU64>,
-    congestion_queue: WaitQueue,
 }
 
 impl OldKernelState {
-    pub(crate) fn new() -> Self {
-        Self {
-            cpu_pages: AtomicU64::new(0),
-            congestion_ends: OwnLines(AtomicU64::new(0)),
-            congestion_queue: WaitQueue::new(),
-        }
-    }
-
     pub(super) fn cpu_pages(&self) -> u64 {
         self.cpu_pages.load(Ordering::Relaxed)
     }
@@ -35,18 +22,6 @@ impl OldKernelState {
         if pages != self.cpu_pages() {
             self.cpu_pages.store(pages, Ordering::Relaxed);
         }
-    }
-
-    /// Waits until a device's queue next stops being congested.
-    pub(super) async fn congestion_clears(&self) {
-        let ends = self.congestion_ends.load(Ordering::Acquire);
-        self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
-    }
-
-    /// A device's queue has stopped being congested.
-    pub(crate) fn congestion_cleared(&self) {
-        self.congestion_ends.fetch_add(1, Ordering::AcqRel);
-        self.congestion_queue.wake_all();
     }
 }
 

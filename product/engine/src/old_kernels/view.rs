@@ -26,18 +26,14 @@ impl View {
         let counts = &self.shared.counts;
         let (value, dirty) = match which {
             Global::Free => (counts.free, false),
-            Global::ActiveAnon => (counts.active_anon, false),
-            Global::InactiveAnon => (counts.inactive_anon, false),
             Global::ActiveFile => (counts.active_file, false),
             Global::InactiveFile => (counts.inactive_file, false),
             Global::Dirty => (counts.dirty, true),
             Global::Writeback => (counts.writeback, true),
-            Global::WritebackCopy => (counts.writeback_copy, true),
             Global::Unstable => (counts.unstable, true),
         };
         reads.dirty += u64::from(dirty);
         self.shared.reads.set(reads);
-        self.shared.absent_reads.update(|count| count + u64::from(which.is_absent()));
         value
     }
 
@@ -61,11 +57,6 @@ impl View {
     /// Pages that ordinary allocations do not get: a constant of the machine, not tallied.
     pub fn reserve_pages(&self) -> u64 {
         self.shared.counts.reserve
-    }
-
-    /// The number of reads of shared counters that no engine has.
-    pub fn absent_reads(&self) -> u64 {
-        self.shared.absent_reads.get()
     }
 
     /// The reads of this view so far.

@@ -1,23 +1,19 @@
-//! Writers under a kernel's law: asked about after they dirtied pages, paused, or made to write back themselves.
+//! Writers under a kernel's law: asked about after they dirtied pages, and paused.
 //!
 //! Owns: when such a question is due, the execution of the answers. A question is due when the writer, or all writers
 //! of its CPU together, have used up their allowance.
 //! Does not own: the admission queue, which charged the pages before; the loop of questions (`throttle`).
-//! Invariants: no lock is held while the writer waits or writes.
+//! Invariants: no lock is held while the writer waits.
 
-use std::pin::pin;
-
-use super::decision::{AfterPause, EXCEEDED_PAGES, WokenBy, WriterDecision, WriterPace, WriterPause};
+use super::decision::{AfterPause, EXCEEDED_PAGES, WriterPace, WriterPause};
 use crate::counters::Counter;
 use crate::devices::DeviceState;
-use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Account, Dirtied, PayerCounts, View};
+use crate::policy::{Account, Dirtied, View};
 use crate::throttle::{NextStep, PayingCall, Throttle};
 use crate::trace::Event;
-use crate::wait::either;
 
 impl<P: Platform> Throttle<P> {
     /// How many pages the payer may dirty before a question is due.
@@ -85,43 +81,16 @@ impl<P: Platform> Throttle<P> {
         local.count(Counter::BalanceDirtyReads, reads.dirty);
         local.count(Counter::BalanceDeviceReads, reads.device);
         if pace.start_background {
-            self.writeback.start_background(device);
+            device.flusher().raise();
         }
     }
 
-    /// Carries out a decision that only a kernel's law makes.
-    pub(crate) async fn carry_out_after(
-        &self,
-        payer: &PayingCall<'_>,
-        decision: WriterDecision,
-        so_far: &mut PayerCounts,
-    ) -> NextStep {
-        match decision {
-            WriterDecision::WriteBack { pages } => {
-                let writes = self.writeback.write_back(&payer.file.device, pages);
-                let written = payer.call.waits(&self.base, Delay::Throttle, writes).await;
-                so_far.call.written_last = written;
-                so_far.call.written += written;
-                self.base.local().count(Counter::BalanceWrittenPages, written);
-                NextStep::AskAgain
-            }
-            WriterDecision::Pause(pause) => {
-                self.pause_after(payer, pause).await;
-                if pause.then == AfterPause::Return { NextStep::GoesOn } else { NextStep::AskAgain }
-            }
-        }
-    }
-
-    async fn pause_after(&self, payer: &PayingCall<'_>, pause: WriterPause) {
+    /// Carries out a pause that only a kernel's law decides.
+    pub(crate) async fn pause_after(&self, payer: &PayingCall<'_>, pause: WriterPause) -> NextStep {
         self.assert_pause(pause.ns);
         let noted = payer.pauses(&self.base, pause.cause, pause.ns);
-        let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
-        match pause.woken_by {
-            WokenBy::Time => ends.await,
-            WokenBy::CongestionClears => {
-                either(self.base.devices.old_kernel.congestion_clears(), &mut ends).await;
-            }
-        }
+        self.base.sleep_until(noted.began.after(pause.ns)).await;
+        if pause.then == AfterPause::Return { NextStep::GoesOn } else { NextStep::AskAgain }
     }
 }
 

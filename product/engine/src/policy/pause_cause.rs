@@ -9,16 +9,12 @@
 pub enum PauseCause {
     /// The device's equal part of the dirty limit is used up.
     DevicePart,
-    /// The device has more than its share of the limit.
-    DeviceShare,
     /// All devices together have more than the limit allows.
     GlobalLimit,
     /// The device is held to its own share.
     StrictLimit,
     /// The writer dirties faster than its part of the device's bandwidth.
     Rate,
-    /// The writer has written back all it could, and waits for room in a request queue.
-    Congestion,
     /// Dirty pages would leave too few frames to readers, by the memory guard.
     MemoryGuard,
     /// The device would need longer than it may to write its dirty data.
@@ -29,13 +25,11 @@ pub enum PauseCause {
 
 impl PauseCause {
     /// All causes, by number.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 7] = [
         Self::DevicePart,
-        Self::DeviceShare,
         Self::GlobalLimit,
         Self::StrictLimit,
         Self::Rate,
-        Self::Congestion,
         Self::MemoryGuard,
         Self::DeviceTime,
         Self::Hung,
@@ -45,11 +39,9 @@ impl PauseCause {
     pub fn name(self) -> &'static str {
         match self {
             Self::DevicePart => "device's part of the dirty limit",
-            Self::DeviceShare => "device's share of the dirty limit",
             Self::GlobalLimit => "dirty limit",
             Self::StrictLimit => "strict limit of the device",
             Self::Rate => "dirty rate",
-            Self::Congestion => "congested queue",
             Self::MemoryGuard => "memory guard",
             Self::DeviceTime => "device time",
             Self::Hung => "device that hangs",

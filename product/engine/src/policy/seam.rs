@@ -7,14 +7,14 @@
 //!
 //! Owns: the trait, questions and answers.
 //! Does not own: any policy; asking (`throttle`, `writeback`); the admission queue (`dirty`).
-//! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher,
-//! drivers and writers that wake them all use the same answer to whether a device is over its background threshold.
+//! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock except the view's. The flusher
+//! and writers that wake it use the same answer to whether a device is over its background threshold.
 
 use super::figures::{Figure, Remembered};
 use super::pause_cause::PauseCause;
 use super::turn::Turn;
 use super::view::View;
-use crate::old_kernels::{WriterDecision, WriterPace};
+use crate::old_kernels::{WriterPace, WriterPause};
 use crate::platform::Nanos;
 use crate::settings::{BackgroundShare, KnobTable};
 
@@ -36,8 +36,8 @@ pub enum Admission {
     Wait,
     /// It waits for a time; another decision follows.
     Pause(Pause),
-    /// A decision of a kernel's law.
-    OldKernel(WriterDecision),
+    /// A pause under a kernel's law.
+    OldKernel(WriterPause),
 }
 
 /// When a payer with a used-up allowance is decided about.

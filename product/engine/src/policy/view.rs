@@ -4,7 +4,7 @@
 //! Does not own: taking it (`throttle`), its use (`seam`).
 //! Invariants: plain values, so that a decision can be replayed from a table.
 
-use crate::old_kernels::{SharedCounts, WriterCall};
+use crate::old_kernels::SharedCounts;
 use crate::platform::Nanos;
 use crate::settings::{KnobId, KnobTable, TableKnob};
 
@@ -76,8 +76,6 @@ pub struct PayerCounts {
     pub wanted: u64,
     /// The first of these pages in its file.
     pub wanted_at: u64,
-    /// The progress of the call, for a kernel's law.
-    pub call: WriterCall,
     /// The number of clients with a waiting payer, including its own, if the decision comes before it dirties more. All
     /// payers without a client count as one client's.
     pub clients: u64,

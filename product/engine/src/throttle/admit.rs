@@ -187,22 +187,20 @@ impl<P: Platform> Throttle<P> {
         loop {
             (so_far.clients, so_far.client_payers) = payer.sharing();
             let admission = self.ask_about(payer, &so_far);
-            so_far.call.pass = so_far.call.pass.saturating_add(1);
-            so_far.call.written_last = 0;
             if admission == Admission::Enter {
                 return Ok(NextStep::GoesOn);
             }
             if let Some(error) = failing::refusal(file) {
                 return Err(error.into());
             }
-            match self.carry_out(payer, admission, &mut so_far).await {
+            match self.carry_out(payer, admission).await {
                 NextStep::AskAgain => {}
                 follows => return Ok(follows),
             }
         }
     }
 
-    async fn carry_out(&self, payer: &PayingCall<'_>, admission: Admission, so_far: &mut PayerCounts) -> NextStep {
+    async fn carry_out(&self, payer: &PayingCall<'_>, admission: Admission) -> NextStep {
         match admission {
             Admission::Enter => NextStep::GoesOn,
             Admission::Wait => NextStep::Queues,
@@ -212,7 +210,7 @@ impl<P: Platform> Throttle<P> {
                 self.base.sleep_until(noted.began.after(pause.ns)).await;
                 NextStep::AskAgain
             }
-            Admission::OldKernel(decision) => self.carry_out_after(payer, decision, so_far).await,
+            Admission::OldKernel(pause) => self.pause_after(payer, pause).await,
         }
     }
 

@@ -89,9 +89,6 @@ impl<P: Platform> Writeback<P> {
 
     /// The policy's next choice; if `pressed`, among all dirty files.
     fn next(&self, device: &DeviceState, pressed: bool) -> Next {
-        if let Some(next) = self.next_beside_threads(pressed) {
-            return next;
-        }
         self.base.ask(device, |policy, view, own, shared| match pressed {
             false => policy.next(view, device.agenda(), own, shared),
             true => policy.next_if_pressed(view, device.agenda(), own, shared),

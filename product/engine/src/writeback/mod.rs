@@ -23,29 +23,21 @@ use std::sync::Arc;
 
 use crate::base::Base;
 use crate::devices::DeviceState;
-use crate::old_kernels::{FlushOf, OldKernel};
 use crate::platform::Platform;
 use crate::policy::HangLimits;
 use crate::recycler::Recycler;
 use recycled::RecycledMemory;
-pub use turn::FileTurn;
-pub(crate) use turn::Wrote;
 
 pub(crate) struct Writeback<P: Platform> {
     pub(crate) base: Base<P>,
-    pub(crate) old_kernel: Option<Arc<dyn OldKernel>>,
     spare: RecycledMemory<P>,
     idle_tasks: Recycler<Arc<round_tasks::Desk>>,
 }
 
 impl<P: Platform> Writeback<P> {
-    pub(crate) fn new(base: Base<P>, old_kernel: Option<Arc<dyn OldKernel>>) -> Arc<Self> {
+    pub(crate) fn new(base: Base<P>) -> Arc<Self> {
         let (spare, idle_tasks) = (RecycledMemory::default(), Recycler::new(round_tasks::IDLE_MAX));
-        let writeback = Arc::new(Self { base, old_kernel, spare, idle_tasks });
-        if let Some(kernel) = &writeback.old_kernel {
-            kernel.start(Arc::new(FlushOf(Arc::clone(&writeback))));
-        }
-        writeback
+        Arc::new(Self { base, spare, idle_tasks })
     }
 
     /// Starts the device's flusher, and the watch for a hang if the policy wants one.

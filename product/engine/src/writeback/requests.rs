@@ -31,7 +31,7 @@ impl<P: Platform> Writeback<P> {
     pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) -> bool {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
-        let extra = batch.0 > 0 && device.requests().try_count_write(depth + depth / 2, depth);
+        let extra = batch.0 > 0 && device.requests().try_count_write(depth + depth / 2);
         batch.0 = batch.0.saturating_sub(1);
         let free = || device.try_count_another(settings, for_sync);
         let waits = !extra && !free();
@@ -56,9 +56,7 @@ impl<P: Platform> Writeback<P> {
     }
 
     fn uncount_write(&self, device: &DeviceState) {
-        if device.requests().uncount_write(device.write_depth(self.base.settings())) {
-            self.base.devices.old_kernel.congestion_cleared();
-        }
+        device.requests().uncount_write();
         device.requests().write_ended().wake_all();
     }
 

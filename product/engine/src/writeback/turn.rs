@@ -32,7 +32,7 @@ pub(crate) struct Wrote {
 }
 
 /// A file that has its turn.
-pub struct FileTurn {
+pub(crate) struct FileTurn {
     open: Option<Arc<FileInner>>,
     device: Arc<DeviceState>,
     turn: Turn,
@@ -41,16 +41,9 @@ pub struct FileTurn {
     /// Pages submitted to the device.
     pages: u64,
     batch: Batch,
-    /// Whether the file goes back as one that has had no turn.
-    redirties: bool,
 }
 
 impl FileTurn {
-    /// The device that the file is on.
-    pub fn device(&self) -> DeviceId {
-        self.device.id()
-    }
-
     /// The file, while it has its turn.
     pub(crate) fn file(&self) -> Option<Arc<FileInner>> {
         self.open.clone()
@@ -59,11 +52,6 @@ impl FileTurn {
     /// Whether a sync waits for this turn.
     pub(crate) fn is_for_sync(&self) -> bool {
         self.turn == Turn::Sync
-    }
-
-    /// Sets whether the file goes back as one that has had no turn.
-    pub(crate) fn redirties(&mut self, redirties: bool) {
-        self.redirties = redirties;
     }
 
     /// Whether a sync waits that goes ahead of this turn.
@@ -159,7 +147,6 @@ impl FileTurn {
             Left::More if self.turn == Turn::Retry => file.wake_flusher_at(&mut state, now),
             // The remaining pages wait for a completion or a release, which queues the file.
             Left::Nothing if state.flight.any() || state.is_held() => {}
-            _ if self.redirties => file.requeue_redirtied(&mut state, now),
             Left::More | Left::Nothing | Left::Paused => file.requeue(&mut state, now),
         }
     }
@@ -192,7 +179,6 @@ impl<P: Platform> Writeback<P> {
             taken_at: self.base.now(),
             pages: 0,
             batch: Batch::default(),
-            redirties: false,
         })
     }
 
@@ -231,18 +217,6 @@ impl<P: Platform> Writeback<P> {
             self.base.pass().await;
             self.acquire_request(device, &mut taken.batch, for_sync).await;
         }
-        self.write_run_of(&file, taken, bytes_max, waited).await
-    }
-
-    /// As [`Writeback::write_run`], with a request in hand; `waited` says whether the turn waited for it.
-    pub(crate) async fn write_run_of(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        taken: &mut FileTurn,
-        bytes_max: u64,
-        waited: bool,
-    ) -> Option<Wrote> {
-        let (device, for_sync) = (&file.device, taken.is_for_sync());
         let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
         let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
         let now = self.base.now();
@@ -254,7 +228,7 @@ impl<P: Platform> Writeback<P> {
             } else if taken.is_unexpired(&state) {
                 Err(Left::More)
             } else {
-                taken.claim(file, &mut state, now, request_max)
+                taken.claim(&file, &mut state, now, request_max)
             }
         };
         let mut run = match claimed {
@@ -276,7 +250,7 @@ impl<P: Platform> Writeback<P> {
         let wrote = Wrote { pages: run.pages, bytes: u64::from(run.len) };
         taken.left = Left::More;
         taken.pages += wrote.pages;
-        self.submit_write(file, run, for_sync);
+        self.submit_write(&file, run, for_sync);
         self.base.platform.between_requests().await;
         Some(wrote)
     }

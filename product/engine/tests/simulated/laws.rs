@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use afflux_engine::Policies;
 use afflux_engine::counters::Counter;
-use afflux_engine::old_kernels::{AfterPause, Global, WokenBy, WriterDecision, WriterPause};
+use afflux_engine::old_kernels::{AfterPause, Global, WriterPause};
 use afflux_engine::policy::{
     Admission, Completed, DecisionTiming, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
 };
@@ -66,12 +66,7 @@ impl DevicePolicy for Always {
         memory.payer.1 += view.payer.dirtied;
         *memory.shared += memory.pace.unpaid_pages;
         memory.pace.unpaid_pages = 0;
-        assert_eq!(
-            view.payer.call.pass == 0,
-            view.payer.call.written_last == 0,
-            "only a pass that wrote is followed by another"
-        );
-        if view.payer.call.pass > 0 { Admission::Enter } else { self.decision }
+        self.decision
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut u64, _: &mut u64) {
@@ -100,9 +95,8 @@ fn lab(pages: u64, decision: Admission, frames: u64, disks: usize) -> EngineFixt
 
 #[test]
 fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_counted() {
-    let pause =
-        WriterPause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
-    let lab = lab(10, Admission::OldKernel(WriterDecision::Pause(pause)), 1024, 1);
+    let pause = WriterPause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, then: AfterPause::Return };
+    let lab = lab(10, Admission::OldKernel(pause), 1024, 1);
     let file = lab.file(0, 0, 0);
     let began = lab.here.now_ns();
     lab.run(async {
@@ -129,9 +123,8 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
 
 #[test]
 fn a_call_that_is_paused_again_and_again_has_waited_since_its_first_pause_and_is_one_wait() {
-    let pause =
-        WriterPause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
-    let lab = lab(10, Admission::OldKernel(WriterDecision::Pause(pause)), 1024, 1);
+    let pause = WriterPause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, then: AfterPause::Return };
+    let lab = lab(10, Admission::OldKernel(pause), 1024, 1);
     let (file, here) = (lab.file(0, 0, 0), Arc::clone(&lab.here));
     let ended = lab.in_background(async move { here.write(&file, 0, 100 * PAGE, 1).await.unwrap() });
     let waits = || lab.here.engine.waits(lab.here.devices[0]).unwrap();
@@ -191,13 +184,9 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
             for page in 0..PAGES {
                 lab.here.write(&file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
             }
-            // Before position control the law is asked once in ratelimit_pages: 65,536 / 32, at most 1,024. With it,
-            // the law is asked after 32 pages, and then after 2 to the power of half the logarithm of the room left of
+            // The law is asked after 32 pages, and then after 2 to the power of half the logarithm of the room left of
             // 13,107 pages: 64.
-            let calls = match *name {
-                "linux-3.6" | "linux-3.6-completions" | "linux-6.1" => 1 + (PAGES as u64 + 1 - 32) / 64,
-                _ => (PAGES as u64 + 1) / 1024,
-            };
+            let calls = 1 + (PAGES as u64 + 1 - 32) / 64;
             assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");
             // It looks at the sums of dirty pages and of pages under writeback, and at the law's memory of all devices.
             assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls, "{name}");
@@ -222,19 +211,6 @@ fn a_decision_of_the_flush_budget_looks_at_nothing_that_devices_share() {
         assert_eq!(lab.count(Counter::BalanceGlobalReads), 0);
         assert_eq!(lab.here.engine.shared_looks(), looks);
     });
-}
-
-#[test]
-fn a_writer_writes_back_itself_when_told_to() {
-    let lab = lab(32, Admission::OldKernel(WriterDecision::WriteBack { pages: 24 }), 1024, 1);
-    let file = lab.file(0, 0, 0);
-    lab.run(async {
-        lab.here.write(&file, 0, 320 * PAGE, 1).await.unwrap();
-        lab.here.sleep(SECOND).await;
-    });
-    assert_eq!(lab.count(Counter::BalanceWrittenPages), 240);
-    assert_eq!(lab.count(Counter::PagesWritten), 240, "nobody else did");
-    assert_eq!(lab.here.dirty_bytes(), 80 * PAGE as u64);
 }
 
 // rule: 7: dirty pages leave frames to readers under any policy
@@ -290,8 +266,8 @@ fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
 
 #[test]
 fn a_pause_that_its_writer_leaves_is_over() {
-    let pause = WriterPause { ns: SECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
-    let lab = lab(1, Admission::OldKernel(WriterDecision::Pause(pause)), 256, 1);
+    let pause = WriterPause { ns: SECOND, cause: PauseCause::Rate, then: AfterPause::Return };
+    let lab = lab(1, Admission::OldKernel(pause), 256, 1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         let write = lab.here.write(&file, 0, PAGE, 1);

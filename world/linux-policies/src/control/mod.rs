@@ -25,7 +25,7 @@ mod pauses;
 mod position;
 mod rate;
 
-use afflux_engine::old_kernels::{AfterPause, Global, WokenBy, WriterDecision, WriterPace, WriterPause};
+use afflux_engine::old_kernels::{AfterPause, Global, WriterPace, WriterPause};
 use afflux_engine::policy::{
     Admission, Completed, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Room, View,
 };
@@ -405,7 +405,7 @@ impl DevicePolicy for Control {
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { AfterPause::Return } else { AfterPause::Decide };
         let ns = self.sleep_ns(view, pause.max(1));
-        Admission::OldKernel(WriterDecision::Pause(WriterPause { ns, cause, woken_by: WokenBy::Time, then }))
+        Admission::OldKernel(WriterPause { ns, cause, then })
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {

@@ -79,12 +79,12 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = WriterPause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: AfterPause::Return };
-    assert_eq!(decision, Admission::OldKernel(WriterDecision::Pause(pause)));
+    let pause = WriterPause { ns: 11 * MS, cause: PauseCause::Rate, then: AfterPause::Return };
+    assert_eq!(decision, Admission::OldKernel(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // The writer came back 4 ms after the pause. They count as sleep, and 6 ms are left, the shortest pause.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Admission::OldKernel(WriterDecision::Pause(WriterPause { ns: 7 * MS, ..pause })));
+    assert_eq!(decision, Admission::OldKernel(WriterPause { ns: 7 * MS, ..pause }));
     // After 7 ms, 3 are left. They are not worth a sleep, and are carried on as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
@@ -109,7 +109,7 @@ fn pauses_are_whole_ticks() {
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
         let mut view = view(0, 175_000, device, 270);
         view.now = Nanos(at_us * 1000);
-        let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::OldKernel(pause) = kept.decide(&view) else { panic!("it waits") };
         assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
@@ -131,9 +131,7 @@ fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
 fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(100, 175_000, device, 25_600)) else {
-        panic!("it waits")
-    };
+    let Admission::OldKernel(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
     assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
@@ -142,15 +140,11 @@ fn debt_is_bounded_by_the_longest_pause() {
 fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(100, 200_000, device, 32)) else {
-        panic!("it waits")
-    };
+    let Admission::OldKernel(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!((pause.then, pause.cause, pause.ns), (AfterPause::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So few pages of the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
-    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&view(400, 200_000, device, 32)) else {
-        panic!("it waits")
-    };
+    let Admission::OldKernel(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!(pause.then, AfterPause::Return);
 }
 
@@ -216,13 +210,10 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
     let mut strict = view(100, 1900, device, 100);
     strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
-    assert!(matches!(
-        kept.decide(&strict),
-        Admission::OldKernel(WriterDecision::Pause(WriterPause { cause: PauseCause::Rate, .. }))
-    ));
+    assert!(matches!(kept.decide(&strict), Admission::OldKernel(WriterPause { cause: PauseCause::Rate, .. })));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
-    let Admission::OldKernel(WriterDecision::Pause(pause)) = kept.decide(&over) else { panic!("it waits") };
+    let Admission::OldKernel(pause) = kept.decide(&over) else { panic!("it waits") };
     assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, AfterPause::Decide));
     let mut old = Kept::owning(Era::V3_6);
     assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");

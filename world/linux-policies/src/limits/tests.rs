@@ -22,27 +22,16 @@ fn linux_6_1_by_table() {
 }
 
 #[test]
-fn in_2009_the_ratio_was_at_least_5() {
+fn linux_3_6_by_table() {
     let knobs = KnobValues { dirty_ratio: 1, background_ratio: 2, ..KnobValues::default() };
-    assert_eq!(limits_2009(1_000_000, &knobs), Limits { dirty: 50_000, background: 20_000 });
     assert_eq!(limits_2012(1_000_000, &knobs), Limits { dirty: 10_000, background: 5000 });
     assert_eq!(limits_2012(1_000_000, &KnobValues::default()), Limits { dirty: 200_000, background: 100_000 });
 }
 
 #[test]
 fn dirtyable_memory_and_what_it_costs_to_know() {
-    let counts = GlobalCounts {
-        free: 1000,
-        reserve: 300,
-        active_anon: 10,
-        inactive_anon: 20,
-        active_file: 400,
-        inactive_file: 500,
-        ..GlobalCounts::default()
-    };
-    let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(counts);
-    assert_eq!(dirtyable_2009(&view), 1931);
-    assert_eq!(view.reads(), Reads { global: 5, dirty: 0, device: 0 });
+    let counts =
+        GlobalCounts { free: 1000, reserve: 300, active_file: 400, inactive_file: 500, ..GlobalCounts::default() };
     let view = View::new(Nanos(0), DeviceCounts::default()).with_shared(counts);
     assert_eq!(dirtyable_modern(&view), 1601);
     assert_eq!(view.reads(), Reads { global: 3, dirty: 0, device: 0 });

@@ -1,10 +1,9 @@
 //! A device's share of the dirty limit: its fraction of recent completions.
 //!
-//! Owns: the kernels' two ways to count it. Does not own: the use of a share.
+//! Owns: the way to count it since Linux 3.6. Does not own: the use of a share.
 //! Invariants: events are pages written; a fraction is a numerator and a denominator above 0.
 
 pub(crate) mod flexible;
-pub(crate) mod floating;
 
 /// A fraction, not reduced, as the kernel passes it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,10 +12,6 @@ use super::pass::{BATCH_PAGES, PRIORITY_START};
 use super::policy::{Progress, ReclaimPolicy};
 
 impl OldKernel for ReclaimPolicy {
-    fn reclaims_in_passes(&self) -> bool {
-        true
-    }
-
     fn next_pass(&self, so_far: &Passes) -> u64 {
         let Passes { made, scanned, reclaimed, began, now, free, cached, marks } = *so_far;
         let enough = made > 0 && self.has_done_enough(&Progress { reclaimed, scanned, began, now, free }, &marks);

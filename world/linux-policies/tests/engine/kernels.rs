@@ -3,7 +3,6 @@
 use afflux_engine::policy::PauseCause;
 use afflux_engine::settings::Knob;
 use afflux_linux_policies::NAMES;
-use afflux_simulator::DiskOptions;
 
 use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, slow};
 
@@ -68,51 +67,5 @@ fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again(
             lab.sleep(3 * SECOND);
             assert_eq!(lab.dirty_pages(), 0, "{name}");
         }
-    }
-}
-
-#[test]
-fn pdflush_passes_a_congested_device_over() {
-    let lab = EngineFixture::new("linux-2.6.31", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
-    lab.disks[0].hang();
-    let (stuck, other) = (lab.file(0).0, lab.file(1).0);
-    // Old data in more requests than the first device's queue takes.
-    lab.run(async {
-        for at in 0..300 {
-            lab.engine.write(&stuck, at * (1 << 20), &[1; 4096]).await.unwrap();
-        }
-        lab.engine.write(&other, 0, &[1; 100_000]).await.unwrap();
-    });
-    assert!(lab.until(10 * SECOND, || other.is_clean()), "{:?}", lab.engine.status());
-    // 128 requests, of which 96 may be writes, and congestion from 85 on.
-    assert_eq!(lab.engine.status().devices[0].in_flight, 85, "nobody waits for a request of the one that hangs");
-}
-
-#[test]
-fn a_flusher_fills_the_queue_and_waits() {
-    let lab = EngineFixture::new("linux-2.6.32", 1, 65_536, &[slow(), slow()], &["dirty_expire_centisecs=100"]);
-    lab.disks[0].hang();
-    let stuck = lab.file(0).0;
-    lab.run(async {
-        for at in 0..300 {
-            lab.engine.write(&stuck, at * (1 << 20), &[1; 4096]).await.unwrap();
-        }
-    });
-    lab.sleep(10 * SECOND);
-    assert_eq!(lab.engine.status().devices[0].in_flight, 96);
-}
-
-#[test]
-fn before_position_control_a_writer_waits_for_congestion_or_writes_itself() {
-    for name in ["linux-2.6.31-rc1", "linux-2.6.31", "s0-merged"] {
-        let disk = DiskOptions { request_bytes_max: 64 << 10, ..slow() };
-        let lab = EngineFixture::new(name, 1, 16_384, &[disk], &[]);
-        let _writer = lab.stream(&lab.file(0).0, 1 << 30, 64 << 10);
-        lab.sleep(10 * SECOND);
-        let written = lab.count(afflux_engine::counters::Counter::BalanceWrittenPages);
-        assert!(written > 1000, "{name}: {written} pages");
-        let pauses = lab.engine.status().devices[0].pauses.clone();
-        assert!(pauses.iter().all(|row| row.longest_ns <= 100 * MILLISECOND + 1000), "{name}: {pauses:?}");
-        assert!(pauses.iter().all(|row| row.cause == PauseCause::Congestion), "{name}: {pauses:?}");
     }
 }

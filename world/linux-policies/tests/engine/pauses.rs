@@ -3,21 +3,16 @@
 use std::any::Any;
 
 use afflux_engine::Nanos;
-use afflux_engine::old_kernels::{AfterPause, GlobalCounts, WriterDecision};
+use afflux_engine::old_kernels::{AfterPause, GlobalCounts};
 use afflux_engine::policy::{Admission, AnyPolicy, DeviceCounts, KnobValues, PayerCounts, PolicyKnobs, View};
 use afflux_linux_policies::{KNOBS, KernelKnob, NAMES, policy};
 use afflux_simulator::Random;
 
 use crate::fixture::MILLISECOND;
 
-/// `HZ / 5` since position control, `HZ / 10` for each wait before it (kernel-facts, sections 6.7 and 1.1).
+/// `HZ / 5`. Under 6.1 a sleep of 200 ticks ends at the begin of the next one.
 fn longest_ms(name: &str) -> u64 {
-    match name {
-        "linux-3.6" | "linux-3.6-completions" => 200,
-        // A sleep of 200 ticks ends at the begin of the next one.
-        "linux-6.1" => 201,
-        _ => 100,
-    }
+    if name == "linux-6.1" { 201 } else { 200 }
 }
 
 fn law(name: &str) -> std::sync::Arc<dyn AnyPolicy> {
@@ -51,16 +46,15 @@ fn call(
 ) -> Vec<(View, Admission)> {
     let mut pace = law.start(100_000, 1);
     let mut decisions = Vec::new();
-    for pass in 0..20 {
-        let mut view = views();
-        view.payer.call.pass = pass;
+    for _ in 0..20 {
+        let view = views();
         pace.unpaid_pages = view.payer.dirtied;
         let [task, device, shared] = memory;
         let decision = law.admit(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
         decisions.push((view, decision));
         match decision {
             Admission::Enter => break,
-            Admission::OldKernel(WriterDecision::Pause(pause)) if pause.then == AfterPause::Return => break,
+            Admission::OldKernel(pause) if pause.then == AfterPause::Return => break,
             _ => {}
         }
     }
@@ -78,7 +72,7 @@ fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
         for _ in 0..2_000 {
             now_ms += random.below(400);
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, now_ms)) {
-                if let Admission::OldKernel(WriterDecision::Pause(pause)) = decision {
+                if let Admission::OldKernel(pause) = decision {
                     assert!(pause.ns <= longest, "{name}: {pause:?} from {view:?}");
                     seen = seen.max(pause.ns);
                 }
@@ -96,7 +90,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
             // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
             let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
-                let Admission::OldKernel(WriterDecision::Pause(pause)) = decision else { continue };
+                let Admission::OldKernel(pause) = decision else { continue };
                 let device_dirty = view.device_reclaimable() + view.device_writeback();
                 // max_pause by hand: pow2ceil(1 + HZ / 8) is 128, 25,600 / 128 is 200.
                 let most = (device_dirty / (1 + 200) + 1).min(200) + longest_ms(name) - 200;
@@ -106,26 +100,4 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
         }
         assert!(seen > 500, "{name}: {seen} pauses");
     }
-}
-
-#[test]
-fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
-    let law = law("linux-2.6.32");
-    let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
-    // All pages are under writeback, far over the limit. So there is nothing to write, and no writer may leave.
-    let mut views = || {
-        let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };
-        let global = GlobalCounts { inactive_file: 100_000, writeback: 30_000, ..GlobalCounts::default() };
-        let mut view = View::new(Nanos(0), counts).with_shared(global);
-        view.memory_pages = 100_000;
-        view
-    };
-    let waits: Vec<u64> = call(&*law, &mut memory, &mut views)
-        .into_iter()
-        .map(|(_, decision)| match decision {
-            Admission::OldKernel(WriterDecision::Pause(pause)) => pause.ns / MILLISECOND,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(waits[..10], [1, 2, 4, 8, 16, 32, 64, 100, 100, 100]);
 }

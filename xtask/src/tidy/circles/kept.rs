@@ -130,8 +130,6 @@ pub(super) const KEPT: &[PermittedCircle] = &[
     PermittedCircle {
         name: "product/engine",
         files: &[
-            "old_kernels",
-            "old_kernels/flush",
             "writeback",
             "writeback/complete",
             "writeback/flusher",

@@ -23,11 +23,7 @@ fn knobs_and_policies_are_checked_before_the_run() {
     for (names, knobs, part) in [
         (&[][..], &["dirty_ratio=91"][..], "--set: dirty_ratio: 91 is out of range (1 to 90 percent"),
         (&["afflux", "linux-3.6"], &["dirty_ratio=91"], "--set, under afflux: dirty_ratio: 91"),
-        (
-            &["linux-9"],
-            &[],
-            "--policy: there is no policy 'linux-9'; there are afflux, equal-parts, linux-2.6.31-rc1, ",
-        ),
+        (&["linux-9"], &[], "--policy: there is no policy 'linux-9'; there are afflux, equal-parts, linux-3.6, "),
         (&["afflux", "afflux"], &[], "--policy: afflux is there twice"),
     ] {
         let said: Result<Vec<String>, String> = of(names, knobs);

@@ -25,7 +25,6 @@ fn six() -> Ready<()> {
 #[test]
 fn in_turn_those_that_have_more_come_with_the_next_round() {
     let mut ready = six();
-    assert_eq!(ready.youngest_dirty(), Some(Nanos(40)));
     assert_eq!(ready.next_in_turn().unwrap().slot, 4);
     ready.push(entry(6, 1, 1000), ListPosition::More);
     ready.push(entry(7, 1, 1000), ListPosition::Dirty);
