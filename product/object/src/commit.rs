@@ -112,13 +112,17 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let cut = self.begin()?.drop_file(ino);
         let sequence = self.name_all(ino, cut).await?;
         self.records.durable(sequence).await?;
-        self.state().files.remove(&ino);
+        self.state().forget(ino);
         Ok(())
     }
 
     pub(crate) async fn make_durable(&self, ino: u64) -> Result<(), ObjectVolumeError> {
         let cut = self.state().last_write;
         let sequence = self.name_all(ino, cut).await?;
+        let is_inline_full = self.state().is_inline_full(&self.limits);
+        if is_inline_full {
+            self.pack().await?;
+        }
         if !self.broken.is(Rule::AnswerAfterDurable) {
             self.records.durable(sequence).await?;
         }
@@ -164,7 +168,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         Ok(state.name(ino, cut, &self.limits, &self.records)?)
     }
 
-    async fn upload(&self, segment: SegmentId) -> Result<(), ObjectVolumeError> {
+    pub(crate) async fn upload(&self, segment: SegmentId) -> Result<(), ObjectVolumeError> {
         let upload = self.state().uploads.get(&segment).map(|on_way| Arc::clone(&on_way.upload));
         if let Some(upload) = upload {
             upload.finish(&self.objects, &self.clock).await?;
