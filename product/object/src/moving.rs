@@ -98,9 +98,17 @@ impl State {
         *inline_bytes >= limits.segment_bytes || inline_files.len() >= limits.map_extents
     }
 
-    /// Renames moved extents with one batch.
-    fn rename(&mut self, limits: &Limits, records: &impl Records, is_blind: bool) -> Result<Renamed, RecordsError> {
-        let Some(moving) = &mut self.moving else { return Ok(Renamed::All) };
+    /// Renames extents that moved to a segment, with one batch. The PUT of the segment was answered.
+    fn rename(
+        &mut self,
+        segment: SegmentId,
+        limits: &Limits,
+        records: &impl Records,
+        is_blind: bool,
+    ) -> Result<Renamed, RecordsError> {
+        let Some(moving) = self.moving.as_mut().filter(|moving| moving.segment == segment) else {
+            return Ok(Renamed::All);
+        };
         let (mut changes, mut inos) = (MapChanges::default(), BTreeSet::new());
         while let Some(step) = moving.moves.pop_front() {
             let (ino, old) = (step.ino, &step.old);
@@ -135,7 +143,6 @@ impl State {
                 break;
             }
         }
-        let segment = moving.segment;
         if moving.moves.is_empty() {
             self.moving = None;
         }
@@ -187,7 +194,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 self.upload(segment).await?;
             }
             let is_blind = self.broken.is(Rule::RenameSameOnly);
-            let renamed = self.state().rename(&self.limits, &self.records, is_blind)?;
+            let renamed = self.state().rename(segment, &self.limits, &self.records, is_blind)?;
             match renamed {
                 Renamed::Unknown(ino, start, end) => self.load(ino, start, end).await?,
                 Renamed::Some(sequence) => last = sequence,

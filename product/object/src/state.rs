@@ -122,8 +122,17 @@ impl State {
         self.take(ino, 0, END, 0, Unnamed::Cut(Cut { size: 0, is_begun: false }))
     }
 
-    /// Takes a part of a file's map, unless the records of the file changed since the stamp.
-    pub(crate) fn learn(&mut self, ino: u64, range: (u64, u64), stamp: Stamp, extents: Vec<Extent>, limits: &Limits) {
+    /// Takes the extents that a scan found from `from` on, unless the records of the file changed since the stamp. If the
+    /// map is too large, all but a range of it goes.
+    pub(crate) fn learn(
+        &mut self,
+        ino: u64,
+        from: u64,
+        kept: (u64, u64),
+        stamp: Stamp,
+        extents: Vec<Extent>,
+        limits: &Limits,
+    ) {
         if self.stamp(ino) != stamp {
             return;
         }
@@ -135,9 +144,8 @@ impl State {
         }
         let map = &mut self.file(ino).map;
         if map.len() + extents.len() > limits.map_extents {
-            map.forget_all_but(range.0, range.1);
+            map.forget_all_but(kept.0, kept.1);
         }
-        let from = map.gap(range.0, range.1).unwrap_or(range.0);
         map.learn(from, extents, is_all);
     }
 
