@@ -84,7 +84,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         if !had_ended && !broken.is(Rule::SuccessorWaits) {
             clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }
-        let state = Mutex::new(State::default());
+        let state = Mutex::new(State::new(broken));
         let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
         volume.resume_cuts().await?;
         Ok(volume)

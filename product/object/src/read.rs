@@ -4,6 +4,9 @@
 //! Does not own: the cache above, which asks for what it lacks.
 //! Invariants: a read sees one state of the map. Bytes are returned only after their checksums matched.
 
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
 use crate::commit::range;
 use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges};
@@ -63,14 +66,18 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
 
     async fn fetch_all(&self, extents: Vec<Extent>, start: u64, length: u64) -> Result<Vec<u8>, ObjectVolumeError> {
         let mut bytes = vec![0; length as usize];
-        for extent in extents {
-            let into = &mut bytes[(extent.start - start) as usize..(extent.end - start) as usize];
-            match &extent.source {
-                Source::Inline(inline) => into.copy_from_slice(inline),
-                Source::Segment(place) => into.copy_from_slice(&self.fetch(place, extent.bytes() as u32).await?),
-            }
+        let parts = try_join_all(extents.iter().map(|extent| self.part(extent))).await?;
+        for (extent, part) in extents.iter().zip(parts) {
+            bytes[(extent.start - start) as usize..(extent.end - start) as usize].copy_from_slice(&part);
         }
         Ok(bytes)
+    }
+
+    async fn part(&self, extent: &Extent) -> Result<Bytes, ObjectVolumeError> {
+        match &extent.source {
+            Source::Inline(inline) => Ok(inline.clone()),
+            Source::Segment(place) => self.fetch(place, extent.bytes() as u32).await.map(Bytes::from),
+        }
     }
 
     async fn fetch(&self, place: &Place, bytes: u32) -> Result<Vec<u8>, ObjectVolumeError> {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::control::{Broken, Rule};
 use crate::file::{Cut, END, File, Unnamed, Write};
 use crate::format::extent::{Extent, Source};
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
@@ -48,6 +49,7 @@ impl Default for Limits {
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    pub(crate) broken: Broken,
     pub(crate) files: BTreeMap<u64, File>,
     /// The files of buffered writes, by the numbers of these.
     pub(crate) buffered: BTreeMap<u64, u64>,
@@ -84,6 +86,10 @@ pub(crate) struct State {
 pub(crate) type Stamp = (Sequence, u64);
 
 impl State {
+    pub(crate) fn new(broken: Broken) -> Self {
+        Self { broken, ..Self::default() }
+    }
+
     pub(crate) fn file(&mut self, ino: u64) -> &mut File {
         self.uses += 1;
         let file = self.files.entry(ino).or_insert_with(|| {
@@ -133,7 +139,7 @@ impl State {
         extents: Vec<Extent>,
         limits: &Limits,
     ) {
-        if self.stamp(ino) != stamp {
+        if self.stamp(ino) != stamp && !self.broken.is(Rule::ReadAgain) {
             return;
         }
         let is_all = extents.len() < limits.window_extents;
