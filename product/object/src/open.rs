@@ -96,7 +96,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(Rule::ResumeCuts)) {
             let (ino, size) = decode_cut(&key, &value)?;
             let number = self.state().take(ino, size, END, 0, Unnamed::Cut(Cut { size, is_begun: true }));
-            self.name_all(ino, number).await?;
+            let sequence = self.name_all(ino, number).await?;
+            self.records.durable(sequence).await?;
         }
         Ok(())
     }

@@ -319,6 +319,9 @@ fn settle(store: &Store) {
             .map(|(k, v)| format!("{} {:?} {:?}", k[0] as char, &k[1..], v))
             .collect();
         println!("{t:#?} {:?}", world.objects.keys());
+        for e in world.log.iter().rev().take(3) {
+            println!("{e:?}");
+        }
         world.violation(format!("garbage stays: {kept:?} instead of {expected:?}"));
     }
 }
