@@ -19,24 +19,10 @@ use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::Run;
 use crate::seams::{Clock, Objects, Records, RecordsError, Sequence};
-use crate::state::{Limits, State};
+use crate::state::{Limits, Move, Moving, State};
 
 /// Changes of a batch for one renamed extent.
 const CHANGES: usize = 4;
-
-/// Segments whose files still name other places.
-#[derive(Debug)]
-pub(crate) struct Moving {
-    pub(crate) segment: SegmentId,
-    moves: VecDeque<Move>,
-}
-
-#[derive(Debug)]
-struct Move {
-    ino: u64,
-    old: Extent,
-    new: Extent,
-}
 
 impl State {
     /// Begins to move these extents, which have these bytes. False if a move is under way.
@@ -167,8 +153,8 @@ enum Renamed {
 }
 
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
-    /// Moves the bytes in records to segments: those of small COMMITs. It is to be called before the database writes its
-    /// memory to the store, so that they never get there.
+    /// Moves inline bytes of small COMMITs from records to segments. The caller runs it before the database flushes its
+    /// memtable, so moved bytes never reach the tree.
     ///
     /// # Errors
     /// If a later writer took over, or the store refuses.

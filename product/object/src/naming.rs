@@ -16,8 +16,8 @@ use crate::format::segment_id::SegmentId;
 use crate::seams::{Change, Records, RecordsError, Sequence};
 use crate::state::{Limits, State};
 
-/// Changes of a batch besides those of old extents: at most a body, a cut, two rests of cut extents, a new extent and its
-/// segment; or the four records of a removed file.
+/// Changes of a batch besides those of old extents: a body, a cut, two rests of cut extents, a new extent and its segment.
+/// The last batch of a removal has four records instead.
 const OTHER_CHANGES: usize = 8;
 
 /// The next thing to do for a COMMIT.

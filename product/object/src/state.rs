@@ -10,8 +10,7 @@ use crate::control::{Broken, Rule};
 use crate::file::{Cut, END, File, Unnamed, Write};
 use crate::format::extent::{Extent, Source};
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
-use crate::moving::Moving;
-use crate::packing::OnWay;
+use crate::retry::OnWay;
 use crate::seams::Sequence;
 
 /// Sizes and times that tests make smaller.
@@ -47,6 +46,21 @@ impl Default for Limits {
     }
 }
 
+/// A segment whose bytes files still name at other places.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    pub(crate) segment: SegmentId,
+    pub(crate) moves: VecDeque<Move>,
+}
+
+/// An extent, and its place after the move.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) ino: u64,
+    pub(crate) old: Extent,
+    pub(crate) new: Extent,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) broken: Broken,
@@ -65,7 +79,7 @@ pub(crate) struct State {
     pub(crate) inline_bytes: u64,
     /// The time at which this process first saw each dead segment.
     pub(crate) dead_at_ns: BTreeMap<SegmentId, u64>,
-    /// Segments of this epoch that nobody waits for, although they may be in the store.
+    /// Segments of this epoch that were given up. Their PUT may have had its effect.
     pub(crate) given_up: BTreeSet<SegmentId>,
     /// Segments that compaction leaves alone.
     pub(crate) damaged: BTreeSet<SegmentId>,
@@ -82,7 +96,7 @@ pub(crate) struct State {
     pub(crate) is_closed: bool,
 }
 
-/// What a scan of a file's records must find unchanged at its end.
+/// The state of a file's records. A scan is valid if it is the same at the end.
 pub(crate) type Stamp = (Sequence, u64);
 
 impl State {

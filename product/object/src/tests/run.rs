@@ -311,17 +311,6 @@ fn settle(store: &Store) {
     let mut expected: Vec<String> = named.into_iter().map(SegmentId::name).collect();
     expected.sort();
     if kept != expected && world.checker.violations.is_empty() {
-        let t: Vec<_> = world
-            .checker
-            .durable
-            .iter()
-            .filter(|(k, _)| b"szot".contains(&k[0]))
-            .map(|(k, v)| format!("{} {:?} {:?}", k[0] as char, &k[1..], v))
-            .collect();
-        println!("{t:#?} {:?}", world.objects.keys());
-        for e in world.log.iter().rev().take(3) {
-            println!("{e:?}");
-        }
         world.violation(format!("garbage stays: {kept:?} instead of {expected:?}"));
     }
 }

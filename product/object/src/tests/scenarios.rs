@@ -143,15 +143,3 @@ fn a_scan_beside_a_batch_is_noticed() {
         &["wrong bytes", "is no state", "live bytes are", "uses", "names the missing", "beyond its"],
     );
 }
-
-#[test]
-#[ignore]
-fn dbg() {
-    let seeds: Vec<u64> = std::env::var("SEED").unwrap().split(',').map(|s| s.parse().unwrap()).collect();
-    for seed in seeds[0]..seeds[seeds.len() - 1] {
-        let v = run(seed, None).violations;
-        if !v.is_empty() {
-            println!("{seed}: {v:?}");
-        }
-    }
-}
