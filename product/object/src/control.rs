@@ -11,8 +11,16 @@ pub(crate) enum Rule {
     AnswerAfterDurable,
     /// A batch names a segment after its PUT was answered.
     NameAfterPut,
+    /// A batch names a moved extent after the PUT of its new segment was answered.
+    RenameAfterPut,
+    /// A move leaves an extent that was overwritten meanwhile.
+    RenameSameOnly,
     /// A dead segment is kept for checkpoints that may need it.
     DeleteAfterCheckpoints,
+    /// A dead segment is kept for readers that just looked it up.
+    DeleteAfterPause,
+    /// A sweep of the own epoch removes only segments that were given up.
+    SweepGivenUp,
     /// A sweep keeps segments of later epochs.
     SweepEarlierEpochs,
     /// A segment is alive while an extent in memory waits to be named in it.
@@ -25,12 +33,22 @@ pub(crate) enum Rule {
     SuccessorWaits,
     /// An opening that follows no clean end draws a new verifier.
     NewVerifier,
+    /// A cut in several batches has its record until the last.
+    CutRecord,
+    /// The last batch of a removal takes the record `o`.
+    RemoveLast,
+    /// Each batch has the body that belongs to its extents.
+    BodyInEachBatch,
+    /// A scan beside a batch of the same file is repeated.
+    ReadAgain,
+    /// An opening goes on with begun cuts.
+    ResumeCuts,
     /// A clean end writes all data first.
     DrainBeforeClean,
 }
 
 /// The rule that a test breaks.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Broken {
     #[cfg(test)]
     pub(crate) rule: Option<Rule>,

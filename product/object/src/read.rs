@@ -4,9 +4,13 @@
 //! Does not own: the cache above, which asks for what it lacks.
 //! Invariants: a read sees one state of the map. Bytes are returned only after their checksums matched.
 
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+
 use crate::commit::range;
 use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges};
+use crate::file::END;
 use crate::format::extent::{Extent, Place, Source};
 use crate::format::segment;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
@@ -21,12 +25,15 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// If the range is longer than 8 MiB, a later writer took over, or the bytes are damaged.
     pub async fn read(&self, ino: u64, start: u64, length: u64) -> Result<Vec<u8>, ObjectVolumeError> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
-        range("the start of a read", start, 0, i64::MAX as u64 - length)?;
+        range("the start of a read", start, 0, END - length)?;
         drop(self.begin()?);
-        self.load(ino).await?;
         let mut missing = None;
         loop {
-            match self.fetch_all(self.view(ino, start, start + length), start, length).await {
+            let Some(extents) = self.view(ino, start, start + length) else {
+                self.load(ino, start, start + length).await?;
+                continue;
+            };
+            match self.fetch_all(extents, start, length).await {
                 // The extent was replaced meanwhile, and its segment deleted. A second time means damage.
                 Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => missing = Some(segment),
                 read => {
@@ -42,29 +49,35 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         }
     }
 
-    fn view(&self, ino: u64, start: u64, end: u64) -> Vec<Extent> {
+    /// The extents of a range with all writes, or nothing if the map must be read.
+    fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<Extent>> {
         let mut state = self.state();
-        let file = state.files.entry(ino).or_default();
-        let mut map = ExtentMap::default();
-        for extent in file.named.iter().flat_map(|named| named.within(start, end)) {
-            map.insert(extent);
+        let file = state.file(ino);
+        if file.map.gap(start, end).is_some() {
+            return None;
         }
-        for write in &file.writes {
-            map.replace(ino, (write.start, write.end), write.extent(), &mut MapChanges::default());
+        let mut view = ExtentMap::default();
+        file.map.within(start, end).into_iter().for_each(|extent| view.insert(extent));
+        for write in file.writes.iter().filter(|write| write.start < end && start < write.end) {
+            view.replace(ino, (write.start, write.end), write.readable(), &mut MapChanges::default());
         }
-        map.within(start, end)
+        Some(view.within(start, end))
     }
 
     async fn fetch_all(&self, extents: Vec<Extent>, start: u64, length: u64) -> Result<Vec<u8>, ObjectVolumeError> {
         let mut bytes = vec![0; length as usize];
-        for extent in extents {
-            let into = &mut bytes[(extent.start - start) as usize..(extent.end - start) as usize];
-            match &extent.source {
-                Source::Inline(inline) => into.copy_from_slice(inline),
-                Source::Segment(place) => into.copy_from_slice(&self.fetch(place, extent.bytes() as u32).await?),
-            }
+        let parts = try_join_all(extents.iter().map(|extent| self.part(extent))).await?;
+        for (extent, part) in extents.iter().zip(parts) {
+            bytes[(extent.start - start) as usize..(extent.end - start) as usize].copy_from_slice(&part);
         }
         Ok(bytes)
+    }
+
+    async fn part(&self, extent: &Extent) -> Result<Bytes, ObjectVolumeError> {
+        match &extent.source {
+            Source::Inline(inline) => Ok(inline.clone()),
+            Source::Segment(place) => self.fetch(place, extent.bytes() as u32).await.map(Bytes::from),
+        }
     }
 
     async fn fetch(&self, place: &Place, bytes: u32) -> Result<Vec<u8>, ObjectVolumeError> {

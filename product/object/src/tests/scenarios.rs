@@ -62,12 +62,13 @@ fn an_early_deletion_is_noticed() {
 
 #[test]
 fn a_sweep_of_later_epochs_is_noticed() {
-    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing"]);
+    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing", "a checkpoint shows it"]);
 }
 
 #[test]
 fn the_death_of_a_waiting_segment_is_noticed() {
-    is_noticed(Rule::WaitingIsAlive, &["names the missing", "was deleted and is named", "is missing"]);
+    let words = ["names the missing", "was deleted and is named", "is missing", "a checkpoint shows it"];
+    is_noticed(Rule::WaitingIsAlive, &words);
 }
 
 #[test]
@@ -93,4 +94,52 @@ fn a_kept_verifier_is_noticed() {
 #[test]
 fn a_clean_end_with_unwritten_data_is_noticed() {
     is_noticed(Rule::DrainBeforeClean, &["the verifier is the same"]);
+}
+
+#[test]
+fn a_forgotten_cut_is_noticed() {
+    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_deletion_under_a_reader_is_noticed() {
+    is_noticed(Rule::DeleteAfterPause, &["after its last name"]);
+}
+
+#[test]
+fn a_sweep_of_the_own_epoch_is_noticed() {
+    is_noticed(Rule::SweepGivenUp, &["was deleted and is named", "names the missing", "is missing"]);
+}
+
+#[test]
+fn a_rename_before_its_segment_is_noticed() {
+    is_noticed(Rule::RenameAfterPut, &["names the missing", "is missing"]);
+}
+
+#[test]
+fn a_rename_of_overwritten_bytes_is_noticed() {
+    is_noticed(Rule::RenameSameOnly, &["is no state", "wrong bytes", "before it was durable", "a batch has"]);
+}
+
+#[test]
+fn a_cut_without_its_record_is_noticed() {
+    is_noticed(Rule::CutRecord, &["beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_removal_that_forgets_records_is_noticed() {
+    is_noticed(Rule::RemoveLast, &["ended before its records"]);
+}
+
+#[test]
+fn a_batch_without_its_body_is_noticed() {
+    is_noticed(Rule::BodyInEachBatch, &["uses", "beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_scan_beside_a_batch_is_noticed() {
+    is_noticed(
+        Rule::ReadAgain,
+        &["wrong bytes", "is no state", "live bytes are", "uses", "names the missing", "beyond its"],
+    );
 }

@@ -4,18 +4,19 @@
 //! Does not own: the meaning of objects.
 //! Invariants: an effect under way happens even if its writer is frozen or dead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Checkpoint, Clock, Created, ObjectError, Objects};
+use crate::{Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -26,16 +27,20 @@ pub(super) struct World {
     pub(super) now_ns: u64,
     pub(super) random: Random,
     pub(super) objects: BTreeMap<String, Bytes>,
+    /// Objects that are overwritten, with their times.
+    pub(super) dated: BTreeMap<String, (Bytes, u64)>,
     pub(super) log: Vec<Entry>,
     pub(super) epoch: u32,
     pub(super) manifest: u64,
     pub(super) checkpoints: BTreeMap<u64, Checkpoint>,
     pub(super) checker: Checker,
     pub(super) outage_until_ns: u64,
+    /// Files that were made to be removed.
+    pub(super) short_lives: u64,
     /// No request fails any more.
     pub(super) is_calm: bool,
     effects: BTreeMap<(u64, u64), Effect>,
-    timers: BTreeSet<u64>,
+    timers: BTreeMap<u64, Vec<Waker>>,
     requests: u64,
 }
 
@@ -45,15 +50,17 @@ impl World {
             now_ns: 0,
             random: Random(seed),
             objects: BTreeMap::new(),
+            dated: BTreeMap::new(),
             log: Vec::new(),
             epoch: 0,
             manifest: 1,
             checkpoints: BTreeMap::new(),
             checker: Checker::default(),
             outage_until_ns: 0,
+            short_lives: 0,
             is_calm: false,
             effects: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            timers: BTreeMap::new(),
             requests: 0,
         }
     }
@@ -61,10 +68,13 @@ impl World {
     /// Lets time pass to the next timer or effect. False if there is none.
     pub(super) fn advance(&mut self) -> bool {
         let now = self.now_ns;
-        self.timers.retain(|at| *at > now);
-        let effect = self.effects.keys().next().map(|(at, _)| *at);
-        let Some(next) = self.timers.first().copied().into_iter().chain(effect).min() else { return false };
+        self.timers.retain(|at, _| *at > now);
+        let (effect, timer) = (self.effects.keys().next().map(|(at, _)| *at), self.timers.keys().next().copied());
+        let Some(next) = timer.into_iter().chain(effect).min() else { return false };
         self.now_ns = next.max(now);
+        if let Some(first) = self.timers.first_entry().filter(|first| *first.key() <= self.now_ns) {
+            first.remove().into_iter().for_each(Waker::wake);
+        }
         while let Some(first) = self.effects.first_entry().filter(|first| first.key().0 <= self.now_ns) {
             first.remove()(self);
         }
@@ -102,6 +112,18 @@ impl Store {
     pub(super) async fn sleep_ns(&self, ns: u64) {
         let at = self.world().now_ns + ns;
         self.sleep_until_ns(at).await;
+    }
+
+    /// Runs a task to its end, in a store without faults.
+    pub(super) fn finish<T>(&self, task: impl Future<Output = T>) -> T {
+        self.world().is_calm = true;
+        let mut task = pin!(task);
+        loop {
+            if let Poll::Ready(end) = task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return end;
+            }
+            assert!(self.world().advance(), "the task waits for nothing");
+        }
     }
 
     /// Sends a request. Its effect happens once, never, or later than its answer.
@@ -144,9 +166,20 @@ impl Clock for Store {
         self.world().now_ns
     }
 
+    fn wall_ns(&self) -> u64 {
+        self.world().now_ns + 1
+    }
+
     async fn sleep_until_ns(&self, at_ns: u64) {
-        self.world().timers.insert(at_ns);
-        poll_fn(|_| if self.world().now_ns >= at_ns { Poll::Ready(()) } else { Poll::Pending }).await;
+        let wait = |context: &mut Context<'_>| {
+            let mut world = self.world();
+            if world.now_ns >= at_ns {
+                return Poll::Ready(());
+            }
+            world.timers.entry(at_ns).or_default().push(context.waker().clone());
+            Poll::Pending
+        };
+        poll_fn(wait).await;
     }
 }
 
@@ -181,8 +214,22 @@ impl Objects for Store {
         let name = name.to_owned();
         let act = move |world: &mut World| {
             world.objects.remove(&name);
-            world.checker.deleted(&name);
+            world.dated.remove(&name);
+            world.checker.deleted(&name, world.now_ns);
         };
         self.request(act).await
+    }
+}
+
+/// The store's clock is an hour late.
+impl DatedObjects for Store {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
+        let name = name.to_owned();
+        self.request(move |world| drop(world.dated.insert(name, (bytes, world.now_ns + 3_600_000 * MS)))).await
+    }
+
+    async fn dated(&self, name: &str) -> Result<(Bytes, u64), ObjectError> {
+        let name = name.to_owned();
+        self.request(move |world| world.dated.get(&name).cloned()).await?.ok_or(ObjectError::Missing)
     }
 }

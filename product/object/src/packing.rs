@@ -1,0 +1,146 @@
+//! Segments from the first byte to the answer of their PUT.
+//!
+//! Owns: which writes share a segment, the time at which it closes.
+//! Does not own: the requests (`retry`), the records.
+//! Invariants: a number of a segment is used once. The writes of a segment are in the order of their calls.
+
+use std::collections::BTreeSet;
+
+use crate::error::ObjectVolumeError;
+use crate::extents::MapChanges;
+use crate::file::Unnamed;
+use crate::format::extent::Place;
+use crate::format::segment::stored_bytes;
+use crate::format::segment_id::SegmentId;
+use crate::retry::{OnWay, Run, Upload};
+use crate::seams::Batch;
+use crate::state::{Limits, State};
+
+/// A write of this part of a segment is a segment of its own.
+const LARGE_PART: u64 = 8;
+/// Small segments on their way that keep the open one open.
+const SMALL_ON_WAY: usize = 2;
+
+impl State {
+    /// Closes full segments, and the open one unless enough small ones are on their way.
+    pub(crate) fn seal(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
+        let (mut open, mut open_bytes) = (Vec::new(), 0);
+        let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
+        for (ino, number) in buffered {
+            let length = self.files.get_mut(&ino).and_then(|file| file.write_mut(number)).map_or(0, |w| w.data_bytes());
+            if length >= limits.segment_bytes / LARGE_PART {
+                self.close(epoch, vec![(ino, number)], false)?;
+                continue;
+            }
+            if open_bytes + length > limits.segment_bytes {
+                self.close(epoch, std::mem::take(&mut open), false)?;
+                open_bytes = 0;
+            }
+            open.push((ino, number));
+            open_bytes += length;
+        }
+        if !open.is_empty() && self.small_on_way().count() < SMALL_ON_WAY {
+            self.close(epoch, open, true)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn small_on_way(&self) -> impl Iterator<Item = SegmentId> {
+        self.uploads.iter().filter(|(_, on_way)| on_way.is_small).map(|(segment, _)| *segment)
+    }
+
+    /// Gives buffered writes their places in a new segment.
+    fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
+        let segment = self.new_segment(epoch)?;
+        let (mut runs, mut offset) = (Vec::new(), 0);
+        for (ino, number) in &writes {
+            self.buffered.remove(number);
+            let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
+            let Unnamed::Buffered(run) = &write.content else { continue };
+            // A segment's runs are at most 8 MiB.
+            let place = Place { segment, offset, skipped: 0, run: run.len() as u32 };
+            offset += stored_bytes(place.run) as u32;
+            runs.push(Run { ino: *ino, start: write.start, bytes: run.clone() });
+            write.content = Unnamed::Segment(place, Some(run.clone()));
+        }
+        self.begin_upload(segment, runs, is_small, writes);
+        Ok(())
+    }
+
+    pub(crate) fn new_segment(&mut self, epoch: u32) -> Result<SegmentId, ObjectVolumeError> {
+        let segment = SegmentId::new(epoch, self.next_segment)?;
+        self.next_segment += 1;
+        Ok(segment)
+    }
+
+    pub(crate) fn begin_upload(&mut self, segment: SegmentId, runs: Vec<Run>, is_small: bool, writes: Vec<(u64, u64)>) {
+        let bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
+        self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
+    }
+
+    /// Notes that the PUT of a segment was answered.
+    pub(crate) fn uploaded(&mut self, segment: SegmentId) {
+        let Some(on_way) = self.uploads.remove(&segment) else { return };
+        self.unannounced.push_back((segment, on_way.bytes));
+        for (ino, number) in on_way.writes {
+            let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(number));
+            if let Some(Unnamed::Segment(_, bytes)) = write.map(|write| &mut write.content) {
+                *bytes = None;
+            }
+        }
+    }
+
+    /// Makes all segments that were PUT known to the collector.
+    pub(crate) fn announce_all(&mut self) -> Batch {
+        let mut changes = MapChanges::default();
+        self.unannounced.drain(..).for_each(|(segment, bytes)| changes.announce(segment, bytes));
+        changes.into_batch()
+    }
+
+    /// Forgets a file's writes in a segment on its way. Nobody waits for a segment without writes.
+    pub(crate) fn give_up(&mut self, segment: SegmentId, ino: u64) {
+        let Some(on_way) = self.uploads.get_mut(&segment) else { return };
+        on_way.writes.retain(|(of, _)| *of != ino);
+        if on_way.writes.is_empty() {
+            self.uploads.remove(&segment);
+            self.given_up.insert(segment);
+        }
+    }
+
+    /// Closes segments until a file's writes up to `cut` fit into a batch. Returns segments whose PUT must be answered
+    /// first.
+    pub(crate) fn unsent(
+        &mut self,
+        ino: u64,
+        cut: u64,
+        epoch: u32,
+        limits: &Limits,
+    ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
+        let (buffered, on_way) = self.file(ino).unsent(cut);
+        // The bytes in records stay in memory until they are moved, so they have a bound.
+        let is_room = self.inline_bytes < 2 * limits.segment_bytes;
+        if buffered == 0 || (buffered <= limits.inline_bytes && is_room) {
+            return Ok(on_way);
+        }
+        self.seal(epoch, limits)?;
+        let (buffered, mut on_way) = self.file(ino).unsent(cut);
+        if buffered > 0 {
+            on_way.extend(self.small_on_way());
+        }
+        Ok(on_way)
+    }
+
+    /// The same for all files.
+    pub(crate) fn unsent_of_all(
+        &mut self,
+        cut: u64,
+        epoch: u32,
+        limits: &Limits,
+    ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
+        self.seal(epoch, limits)?;
+        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, number)| *number <= cut);
+        let is_open = self.buffered.first_key_value().is_some_and(|(number, _)| *number <= cut);
+        let needed = self.uploads.iter().filter(|(_, on_way)| is_old(on_way) || (is_open && on_way.is_small));
+        Ok(needed.map(|(segment, _)| *segment).collect())
+    }
+}
