@@ -139,6 +139,15 @@ impl Limits {
     }
 }
 
+/// A device's own word on its state, beside what its requests show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceReport {
+    /// Since when the store behind the device has given no answer. Requests wait for it inside the device.
+    pub away_since: Option<Nanos>,
+    /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
+    pub too_many: u64,
+}
+
 /// A place where file data is kept: a disk with files on it.
 ///
 /// The engine never waits in a device: it submits, and goes on.
@@ -153,4 +162,10 @@ pub trait Device: Send + Sync + 'static {
     /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the
     /// engine has writers make a real reservation.
     fn free_bytes_hint(&self) -> u64;
+
+    /// The device's own word on its state. A device over a network waits for its store inside a request: an outage fails
+    /// no request, and is reported here.
+    fn report(&self) -> DeviceReport {
+        DeviceReport::default()
+    }
 }

@@ -4,6 +4,8 @@
 //! Does not own: which bytes a segment holds (`state`).
 //! Invariants: the batch of a COMMIT holds all writes of the file that began before it, in their order.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 
@@ -21,6 +23,11 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// If there are no bytes, more than a segment holds, or a range beyond 2^63.
     pub fn write(&self, ino: u64, start: u64, bytes: Bytes) -> Result<(), ObjectVolumeError> {
+        self.take_write(ino, start, bytes).map(drop)
+    }
+
+    /// As [`Self::write`]; returns the number of the write.
+    pub(crate) fn take_write(&self, ino: u64, start: u64, bytes: Bytes) -> Result<u64, ObjectVolumeError> {
         let length = bytes.len() as u64;
         range("the length of a write", length, 1, self.limits.segment_bytes)?;
         self.take(ino, start, length, Unnamed::Buffered(bytes))
@@ -32,17 +39,17 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// If the range is empty or ends beyond 2^63.
     pub fn punch(&self, ino: u64, start: u64, length: u64) -> Result<(), ObjectVolumeError> {
         range("the length of a hole", length, 1, i64::MAX as u64)?;
-        self.take(ino, start, length, Unnamed::Hole)
+        self.take(ino, start, length, Unnamed::Hole).map(drop)
     }
 
-    fn take(&self, ino: u64, start: u64, length: u64, source: Unnamed) -> Result<(), ObjectVolumeError> {
+    fn take(&self, ino: u64, start: u64, length: u64, source: Unnamed) -> Result<u64, ObjectVolumeError> {
         range("the start of a write", start, 0, i64::MAX as u64 - length)?;
         let mut state = self.begin()?;
         state.last_write += 1;
         let number = state.last_write;
         let file = state.files.entry(ino).or_default();
         file.writes.push_back(Write { number, start, end: start + length, source });
-        Ok(())
+        Ok(number)
     }
 
     /// PUTs all bytes that are in memory only.
@@ -50,10 +57,26 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// If the store refuses.
     pub async fn flush(&self) -> Result<(), ObjectVolumeError> {
-        self.begin()?.seal(self.records.epoch(), &self.limits)?;
+        self.begin()?.seal(self.records.epoch(), &self.limits, |_| true)?;
         let segments: Vec<_> = self.state().uploads.keys().copied().collect();
         try_join_all(segments.into_iter().map(|segment| self.upload(segment))).await?;
         Ok(())
+    }
+
+    /// PUTs the bytes of these writes, as one segment if it has room for them.
+    pub(crate) async fn put(&self, numbers: &BTreeSet<u64>) -> Result<(), ObjectVolumeError> {
+        let segments = {
+            let mut state = self.begin()?;
+            state.seal(self.records.epoch(), &self.limits, |number| numbers.contains(&number))?;
+            state.segments_of(numbers)
+        };
+        try_join_all(segments.into_iter().map(|segment| self.upload(segment))).await?;
+        Ok(())
+    }
+
+    /// Stand-in until the sizes of files have their records.
+    pub(crate) fn set_size(&self, ino: u64, size: u64) -> Result<(), ObjectVolumeError> {
+        self.punch(ino, size, i64::MAX as u64 - size - 1)
     }
 
     /// Makes all earlier writes of a file durable.
@@ -90,7 +113,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let mut state = self.state();
         let buffered = state.files.entry(ino).or_default().buffered_bytes(cut);
         if buffered > self.limits.inline_bytes {
-            state.seal(self.records.epoch(), &self.limits)?;
+            state.seal(self.records.epoch(), &self.limits, |_| true)?;
         }
         let is_on_way = !state.files.entry(ino).or_default().on_their_way(cut).is_empty();
         if is_on_way && !self.broken.is(Rule::NameAfterPut) {

@@ -13,6 +13,7 @@
 mod collect;
 mod commit;
 mod control;
+mod device;
 mod error;
 mod extents;
 mod format;
@@ -24,6 +25,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use format::error::FormatError;
 pub use format::records::{Lineage, VOLUME_FORMAT, VolumeHeader};

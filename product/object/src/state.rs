@@ -62,6 +62,13 @@ impl Write {
         };
         Some(Extent { start: self.start, end: self.end, source })
     }
+
+    fn segment_on_its_way(&self) -> Option<SegmentId> {
+        match &self.source {
+            Unnamed::Segment(place, Some(_)) => Some(place.segment),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -83,11 +90,7 @@ impl File {
     /// The segments on their way with writes up to `cut`.
     pub(crate) fn on_their_way(&self, cut: u64) -> BTreeSet<SegmentId> {
         let upto = self.writes.iter().take_while(|write| write.number <= cut);
-        upto.filter_map(|write| match &write.source {
-            Unnamed::Segment(place, Some(_)) => Some(place.segment),
-            _ => None,
-        })
-        .collect()
+        upto.filter_map(Write::segment_on_its_way).collect()
     }
 }
 
@@ -110,11 +113,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Gives buffered writes their places in new segments.
-    pub(crate) fn seal(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
+    /// Gives the chosen buffered writes their places in new segments.
+    pub(crate) fn seal(
+        &mut self,
+        epoch: u32,
+        limits: &Limits,
+        is_chosen: impl Fn(u64) -> bool,
+    ) -> Result<(), ObjectVolumeError> {
         let mut buffered: Vec<(u64, &mut Write)> = Vec::new();
         for (ino, file) in &mut self.files {
             let writes = file.writes.iter_mut().filter(|write| matches!(write.source, Unnamed::Buffered(_)));
+            let writes = writes.filter(|write| is_chosen(write.number));
             buffered.extend(writes.map(|write| (*ino, write)));
         }
         buffered.sort_by_key(|(_, write)| write.number);
@@ -140,6 +149,13 @@ impl State {
             self.uploads.insert(segment, Upload::new(segment, writer.finish()));
         }
         Ok(())
+    }
+
+    /// The segments on their way with bytes of these writes.
+    pub(crate) fn segments_of(&self, numbers: &BTreeSet<u64>) -> BTreeSet<SegmentId> {
+        let writes = self.files.values().flat_map(|file| &file.writes);
+        let chosen = writes.filter(|write| numbers.contains(&write.number));
+        chosen.filter_map(Write::segment_on_its_way).collect()
     }
 
     /// Notes that the PUT of a segment was answered.

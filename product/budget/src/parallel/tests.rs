@@ -1,10 +1,10 @@
 use super::*;
 
 const L: Cost = 100 * MILLISECOND;
-const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0 };
+const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0, is_too_many: false };
 /// The first completion, which shows that calls of 80 ms are the device's nature: from 121 ms on they are slow.
 const ALONE: Ended =
-    Ended { latency_ns: 80 * MILLISECOND, in_flight: 1, held_back: false, is_large: true, bytes: 1 << 20 };
+    Ended { latency_ns: 80 * MILLISECOND, in_flight: 1, held_back: false, is_large: true, bytes: 1 << 20, is_too_many: false };
 
 /// Completes `count` requests like this one.
 fn run(device: &mut Parallelism, now_ns: u64, count: u64, ended: Ended) {

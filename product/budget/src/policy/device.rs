@@ -7,7 +7,7 @@
 
 use afflux_engine::policy::{Completed, Direction, View};
 
-use super::Rates;
+use super::{REQUESTS_MIN, Rates};
 use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
@@ -124,6 +124,12 @@ impl DeviceMemory {
         self.learned(view).parallelism.requests()
     }
 
+    /// The most requests in flight, whatever they cost.
+    pub(super) fn requests_max(&mut self, view: &View) -> u64 {
+        let most = u64::from(view.request_depth.max(REQUESTS_MIN));
+        self.learned(view).parallelism.requests_max(view.now.0).min(most)
+    }
+
     /// L, or the least time of a call if that is longer.
     pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
         knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
@@ -146,6 +152,7 @@ impl DeviceMemory {
                 held_back: done.held_back,
                 is_large: done.bytes >= request_bytes / 4 * 3,
                 bytes: done.bytes,
+                is_too_many: done.too_many,
             };
             self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }

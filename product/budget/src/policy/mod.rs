@@ -255,7 +255,7 @@ impl DevicePolicy for Budget {
         let rates = Rates::of(view, device);
         let request_bytes = rates.request_bytes(view);
         Flight {
-            requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
+            requests_max: Some(device.requests_max(view) as u32),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
             cost_max: Amount(device.read_interference.times(rates.in_flight_ns)),
             request_bytes,

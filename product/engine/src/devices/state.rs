@@ -5,7 +5,7 @@
 //! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
 //! held together.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::admission::AdmissionQueue;
@@ -50,6 +50,8 @@ pub(crate) struct DeviceState<F> {
     pub(super) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
+    /// The refusals that the device has reported, as far as the policy knows them.
+    too_many: AtomicU64,
     /// The waiters, and how long such waits take.
     pub(super) waits: Waits<F>,
     /// Debts of clients for new files.
@@ -82,6 +84,7 @@ impl<F> DeviceState<F> {
             failures: Failures::default(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
+            too_many: AtomicU64::new(0),
             waits: Waits::default(),
             purses: Purses::default(),
             placing: Placing::default(),
@@ -186,6 +189,17 @@ impl<F> DeviceState<F> {
     /// Bytes that can still be allocated on the device, as far as it knows.
     pub(crate) fn free_bytes_hint(&self) -> u64 {
         self.device.free_bytes_hint()
+    }
+
+    /// Since when the store behind the device has given no answer.
+    pub(super) fn away_since(&self) -> Option<Nanos> {
+        self.device.report().away_since
+    }
+
+    /// Whether the device has been refused a request since the last call, because its store gets too many.
+    pub(crate) fn sends_too_many(&self) -> bool {
+        let reported = self.device.report().too_many;
+        self.too_many.swap(reported, Ordering::Relaxed) < reported
     }
 
     /// Hands a request over. No lock is held: it may complete at once.

@@ -311,6 +311,8 @@ pub struct Completed {
     /// How long before the end was noticed nobody had looked for it: see
     /// [`Platform::unwatched_ns`](crate::Platform::unwatched_ns). Not more than its latency.
     pub unwatched_ns: u64,
+    /// Whether the device has been refused a request since the last write ended, because its store gets too many.
+    pub too_many: bool,
 }
 
 /// A policy's memory, lent for a decision.
