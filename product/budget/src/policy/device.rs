@@ -7,18 +7,15 @@
 
 use afflux_engine::policy::{Completed, Direction, View};
 
-use super::{REQUESTS_MIN, Rates};
+use super::{REQUESTS_MIN, Rates, WHOLE_BYTES};
 use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
 use super::waiting_payers::WaitingPayers;
 use crate::prices::DirectionWork;
 use crate::{
-    Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
+    Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot,
 };
-
-/// A request of this size carries a long run.
-const WHOLE_BYTES: u64 = 8 * MIB;
 
 /// The memory of a device.
 #[derive(Debug, Default)]

@@ -48,6 +48,8 @@ const SYNC_TIMES: Cost = 2;
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
+/// A device with requests of this size takes whole runs in one, like an object store: its calls overlap.
+const WHOLE_BYTES: u64 = 8 * MIB;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
 /// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
@@ -117,6 +119,10 @@ impl Rates {
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
+        if most >= WHOLE_BYTES {
+            // A large call delays no other.
+            return request_bytes(self.knobs.budget_ns / 2, self.alone.mib_ns, MIB, most);
+        }
         let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
         request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
     }

@@ -73,6 +73,7 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
             file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             readable_before_flush: true,
+            request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
             ..Limits::default()
         };
         let core = Core {

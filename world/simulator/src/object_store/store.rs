@@ -39,6 +39,8 @@ pub struct StoreFaults {
 pub struct StoreOptions {
     /// The time of a request without bytes.
     pub round_trip_ns: u64,
+    /// The time differs from call to call by up to so many thousandths of it.
+    pub spread_per_mille: u64,
     /// Bytes a second of one call.
     pub call_bytes_per_second: u64,
     /// Bytes a second of all calls together.
@@ -56,6 +58,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             round_trip_ns: 30 * Nanos::MILLISECOND,
+            spread_per_mille: 0,
             call_bytes_per_second: 100_000_000,
             bytes_per_second: 1_000_000_000,
             requests_max: u32::MAX,
@@ -201,7 +204,9 @@ impl ObjectStore {
         let mut state = self.state();
         state.in_flight += 1;
         state.figures.requests_max = state.figures.requests_max.max(state.in_flight);
-        let StoreOptions { round_trip_ns, requests_max, timeout_ns, faults, .. } = state.options;
+        let StoreOptions { round_trip_ns, spread_per_mille, requests_max, timeout_ns, faults, .. } = state.options;
+        let spread_ns = round_trip_ns * spread_per_mille / 1000;
+        let round_trip_ns = round_trip_ns - spread_ns + state.random.below(2 * spread_ns + 1);
         let StoreFaults { busy, lost, unanswered, late } = faults;
         let fate = match state.random.below(1000) {
             _ if now_ns < state.away_until_ns => Fate::Unanswered(None),
