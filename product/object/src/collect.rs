@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use crate::control::Rule;
 use crate::error::ObjectVolumeError;
-use crate::format::records::SegmentRecord;
+use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
@@ -28,7 +28,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let marked: BTreeSet<_> = self.segments(SegmentRecord::Dead).await?.into_iter().map(|(id, _)| id).collect();
         let waiting = if self.broken.is(Rule::WaitingBeforeScan) { self.waiting() } else { waiting };
         let idle = |segment: &SegmentId| self.broken.is(Rule::WaitingIsAlive) || !waiting.contains(segment);
-        let empty = live.into_iter().filter(|(_, bytes)| *bytes == 0).map(|(segment, _)| segment);
+        let empty =
+            live.into_iter().filter(|(_, bytes)| SegmentBytes::of(*bytes).live == 0).map(|(segment, _)| segment);
         let dead: Vec<_> = empty.filter(|segment| idle(segment) && !marked.contains(segment)).collect();
         if dead.is_empty() {
             return Ok(0);

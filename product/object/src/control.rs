@@ -25,6 +25,8 @@ pub(crate) enum Rule {
     SuccessorWaits,
     /// An opening that follows no clean end draws a new verifier.
     NewVerifier,
+    /// An opening goes on with begun cuts.
+    ResumeCuts,
     /// A clean end writes all data first.
     DrainBeforeClean,
 }

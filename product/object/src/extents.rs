@@ -1,46 +1,120 @@
 //! The map from the bytes of a file to extents.
 //!
-//! Owns: cutting extents, the changes of records that follow.
-//! Does not own: the format of an extent (`format::extent`).
-//! Invariants: extents do not overlap, and none is empty.
+//! Owns: cutting extents, the changes of records that follow, the ranges of the map that are in memory.
+//! Does not own: the format of an extent (`format::extent`), the limits of memory.
+//! Invariants: extents do not overlap, and none is empty. All extents of a known range are in the map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::format::extent::{Extent, Source};
-use crate::format::records::SegmentRecord;
+use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
+use crate::ranges::Ranges;
 use crate::seams::{Batch, Change};
 
 /// Extents by their ends.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ExtentMap(BTreeMap<u64, Extent>);
+pub(crate) struct ExtentMap {
+    extents: BTreeMap<u64, Extent>,
+    known: Ranges,
+    /// The ends of the extents whose bytes are in their records.
+    inline: BTreeSet<u64>,
+}
 
-/// The changes of one file's records, and of the live bytes of segments.
+/// The way through a range of the map.
+pub(crate) enum Reach {
+    /// All of it is known, and has few extents.
+    Whole,
+    /// This end is as far as the extents may be taken together.
+    Part(u64),
+    /// The map is not in memory from here on.
+    Unknown(u64),
+}
+
+/// The changes of one file's records, and of the bytes of segments.
 #[derive(Debug, Default)]
 pub(crate) struct MapChanges {
     batch: Batch,
-    live: BTreeMap<SegmentId, i64>,
+    segments: BTreeMap<SegmentId, i64>,
+    /// The change of the file's used bytes.
+    pub(crate) used: i64,
 }
 
 impl ExtentMap {
     pub(crate) fn insert(&mut self, extent: Extent) {
-        self.0.insert(extent.end, extent);
+        if matches!(extent.source, Source::Inline(_)) {
+            self.inline.insert(extent.end);
+        }
+        self.extents.insert(extent.end, extent);
+    }
+
+    fn remove(&mut self, end: u64) -> Option<Extent> {
+        self.inline.remove(&end);
+        self.extents.remove(&end)
+    }
+
+    /// Takes the extents that the records have from `from` on; all of them to the file's end, or the first ones.
+    pub(crate) fn learn(&mut self, from: u64, extents: Vec<Extent>, is_all: bool) {
+        let start = extents.first().map_or(from, |first| first.start.min(from));
+        let end = if is_all { u64::MAX } else { extents.last().map_or(from, |last| last.end) };
+        self.known.insert(start, end);
+        extents.into_iter().for_each(|extent| self.insert(extent));
+    }
+
+    pub(crate) fn gap(&self, start: u64, end: u64) -> Option<u64> {
+        self.known.gap(start, end)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Drops all but a range and the inline extents.
+    pub(crate) fn forget_all_but(&mut self, start: u64, end: u64) {
+        let old = std::mem::take(self);
+        let is_kept = |extent: &Extent| extent.start < end && start < extent.end;
+        for (_, extent) in old.extents {
+            if is_kept(&extent) || old.inline.contains(&extent.end) {
+                self.known.insert(extent.start, extent.end);
+                self.insert(extent);
+            }
+        }
+        old.known.within(start, end).for_each(|(start, end)| self.known.insert(start, end));
+    }
+
+    /// The inline extents.
+    pub(crate) fn inline(&self) -> impl Iterator<Item = &Extent> {
+        self.inline.iter().filter_map(|end| self.extents.get(end))
+    }
+
+    fn touching(&self, start: u64, end: u64) -> impl Iterator<Item = &Extent> {
+        let from = self.extents.range(start.saturating_add(1)..).map(|(_, extent)| extent);
+        from.take_while(move |extent| extent.start < end)
     }
 
     /// The extents with bytes in the range, cut to it.
     pub(crate) fn within(&self, start: u64, end: u64) -> Vec<Extent> {
-        let from = self.0.range(start.saturating_add(1)..).map(|(_, extent)| extent);
-        let touched = from.take_while(|extent| extent.start < end);
-        touched.map(|extent| extent.part(extent.start.max(start), extent.end.min(end))).collect()
+        self.touching(start, end).map(|extent| extent.part(extent.start.max(start), extent.end.min(end))).collect()
+    }
+
+    /// Looks through a range for at most so many extents.
+    pub(crate) fn reach(&self, start: u64, end: u64, most: usize) -> Reach {
+        let gap = self.known.gap(start, end);
+        let mut touched = self.touching(start, gap.unwrap_or(end)).map(|extent| extent.end);
+        let last = touched.by_ref().take(most).last();
+        match (touched.next(), gap) {
+            (Some(_), _) => Reach::Part(last.unwrap_or(start)),
+            (None, Some(gap)) => Reach::Unknown(gap),
+            (None, None) => Reach::Whole,
+        }
     }
 
     /// Puts an extent, or a hole, in the place of a range.
     pub(crate) fn replace(&mut self, ino: u64, range: (u64, u64), new: Option<Extent>, changes: &mut MapChanges) {
         let (start, end) = range;
-        let from = self.0.range(start.saturating_add(1)..);
-        let ends: Vec<u64> = from.take_while(|(_, extent)| extent.start < end).map(|(end, _)| *end).collect();
+        let ends: Vec<u64> = self.touching(start, end).map(|extent| extent.end).collect();
         for old_end in ends {
-            let Some(old) = self.0.remove(&old_end) else { continue };
+            let Some(old) = self.remove(old_end) else { continue };
             changes.removed(ino, &old);
             if old.start < start {
                 self.add(ino, old.part(old.start, start), changes);
@@ -62,29 +136,38 @@ impl ExtentMap {
 
 impl MapChanges {
     fn removed(&mut self, ino: u64, extent: &Extent) {
-        self.batch.push(Change::Remove(Extent::key(ino, extent.end)));
+        self.push(Change::Remove(Extent::key(ino, extent.end)));
         self.count(extent, -(extent.bytes() as i64));
     }
 
     fn added(&mut self, ino: u64, extent: &Extent) {
-        self.batch.push(Change::Put(Extent::key(ino, extent.end), extent.value()));
+        self.push(Change::Put(Extent::key(ino, extent.end), extent.value()));
         self.count(extent, extent.bytes() as i64);
     }
 
     fn count(&mut self, extent: &Extent, bytes: i64) {
+        self.used += bytes;
         if let Source::Segment(place) = &extent.source {
-            *self.live.entry(place.segment).or_default() += bytes;
+            *self.segments.entry(place.segment).or_default() += SegmentBytes::sum(0, bytes);
         }
     }
 
+    pub(crate) fn push(&mut self, change: Change) {
+        self.batch.push(change);
+    }
+
     /// Makes a segment known to the collector, even if nothing of it is alive.
-    pub(crate) fn announce(&mut self, segment: SegmentId) {
-        self.live.entry(segment).or_default();
+    pub(crate) fn announce(&mut self, segment: SegmentId, bytes: u64) {
+        *self.segments.entry(segment).or_default() += SegmentBytes::sum(bytes, 0);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.batch.len() + self.segments.len()
     }
 
     pub(crate) fn into_batch(mut self) -> Batch {
-        for (segment, bytes) in self.live {
-            self.batch.push(Change::Add(SegmentRecord::Live.key(segment), bytes));
+        for (segment, sum) in self.segments {
+            self.batch.push(Change::Add(SegmentRecord::Live.key(segment), sum));
         }
         self.batch
     }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::control::{Broken, Rule};
 use crate::error::ObjectVolumeError;
-use crate::format::records::{Lineage, VolumeHeader};
+use crate::file::{Cut, END, Unnamed};
+use crate::format::records::{Lineage, VolumeHeader, decode_cut};
 use crate::seams::{Change, Clock, Durability, Objects, Records, Value};
 use crate::state::{Limits, State};
 
@@ -84,7 +85,22 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }
         let state = Mutex::new(State::default());
-        Ok(Self { objects, records, clock, limits, broken, header, verifier, state })
+        let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
+        volume.resume_cuts().await?;
+        Ok(volume)
+    }
+
+    /// Goes on with the cuts that the last writer began.
+    async fn resume_cuts(&self) -> Result<(), ObjectVolumeError> {
+        let cuts = self.records.scan(vec![b't'], vec![b't' + 1], Durability::Applied).await?;
+        for (key, value) in cuts {
+            let (ino, size) = decode_cut(&key, &value)?;
+            let number = self.state().take(ino, size, END, 0, Unnamed::Cut(Cut { size, is_begun: true }));
+            if !self.broken.is(Rule::ResumeCuts) {
+                self.name_all(ino, number).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The identity of the volume and the key of its handles.
@@ -116,7 +132,10 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 
     /// Waits until this writer may answer a call.
-    pub(crate) async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+    ///
+    /// # Errors
+    /// If a later writer took over, or the volume was closed.
+    pub async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
         loop {
             if self.state().is_closed {
                 return Err(ObjectVolumeError::Closed);
@@ -129,6 +148,11 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         }
     }
 
+    /// The records. Batches of names and attributes go through them.
+    pub fn records(&self) -> &R {
+        &self.records
+    }
+
     pub(crate) fn begin(&self) -> Result<MutexGuard<'_, State>, ObjectVolumeError> {
         let state = self.state();
         if state.is_closing { Err(ObjectVolumeError::Closed) } else { Ok(state) }
@@ -139,7 +163,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 }
 
-async fn get<R: Records>(records: &R, key: &[u8]) -> Result<Option<Value>, ObjectVolumeError> {
+pub(crate) async fn get<R: Records>(records: &R, key: &[u8]) -> Result<Option<Value>, ObjectVolumeError> {
     let mut after = key.to_vec();
     after.push(0);
     let found = records.scan(key.to_vec(), after, Durability::Applied).await?;

@@ -8,6 +8,7 @@ use crate::commit::range;
 use crate::device::LineCache;
 use crate::error::ObjectVolumeError;
 use crate::extents::{ExtentMap, MapChanges};
+use crate::file::END;
 use crate::format::extent::Extent;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
@@ -31,12 +32,14 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         length: u64,
     ) -> Result<Vec<u8>, ObjectVolumeError> {
         range("the length of a read", length, 0, u64::from(SEGMENT_BYTES_MAX))?;
-        range("the start of a read", start, 0, i64::MAX as u64 - length)?;
+        range("the start of a read", start, 0, END - length)?;
         drop(self.begin()?);
-        self.load(ino).await?;
         let mut missing = None;
         loop {
-            let extents = self.view(ino, start, start + length);
+            let Some(extents) = self.view(ino, start, start + length) else {
+                self.load(ino, start, start + length).await?;
+                continue;
+            };
             match self.fetch_extents(cache, &extents, start..start + length).await {
                 // The extent was replaced meanwhile, and its segment deleted. A second time means damage.
                 Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => missing = Some(segment),
@@ -53,16 +56,18 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         }
     }
 
-    fn view(&self, ino: u64, start: u64, end: u64) -> Vec<Extent> {
+    /// The extents of a range with all writes, or nothing if the map must be read.
+    fn view(&self, ino: u64, start: u64, end: u64) -> Option<Vec<Extent>> {
         let mut state = self.state();
-        let file = state.files.entry(ino).or_default();
-        let mut map = ExtentMap::default();
-        for extent in file.named.iter().flat_map(|named| named.within(start, end)) {
-            map.insert(extent);
+        let file = state.file(ino);
+        if file.map.gap(start, end).is_some() {
+            return None;
         }
-        for write in &file.writes {
-            map.replace(ino, (write.start, write.end), write.extent(), &mut MapChanges::default());
+        let mut view = ExtentMap::default();
+        file.map.within(start, end).into_iter().for_each(|extent| view.insert(extent));
+        for write in file.writes.iter().filter(|write| write.start < end && start < write.end) {
+            view.replace(ino, (write.start, write.end), write.readable(), &mut MapChanges::default());
         }
-        map.within(start, end)
+        Some(view.within(start, end))
     }
 }

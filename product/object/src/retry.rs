@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::lock::Mutex;
 
 use crate::error::ObjectVolumeError;
+use crate::format::segment::SegmentWriter;
 use crate::format::segment_id::SegmentId;
 use crate::seams::{Clock, Created, ObjectError, Objects};
 
@@ -49,6 +50,14 @@ impl Pauses {
     }
 }
 
+/// One run of a segment on its way.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) ino: u64,
+    pub(crate) start: u64,
+    pub(crate) bytes: Bytes,
+}
+
 /// A segment on its way. Any operation that needs it carries the upload on, if the first one was dropped.
 #[derive(Debug)]
 pub(crate) struct Upload {
@@ -58,15 +67,17 @@ pub(crate) struct Upload {
 
 #[derive(Debug)]
 struct Turn {
-    /// Absent after the answer.
+    runs: Vec<Run>,
+    /// The object, once it was sent.
     image: Option<Bytes>,
     /// A try had no answer, so the object may be there.
     is_maybe_there: bool,
+    is_there: bool,
 }
 
 impl Upload {
-    pub(crate) fn new(segment: SegmentId, image: Bytes) -> Arc<Self> {
-        Arc::new(Self { segment, turn: Mutex::new(Turn { image: Some(image), is_maybe_there: false }) })
+    pub(crate) fn new(segment: SegmentId, runs: Vec<Run>) -> Arc<Self> {
+        Arc::new(Self { segment, turn: Mutex::new(Turn { runs, image: None, is_maybe_there: false, is_there: false }) })
     }
 
     /// Sends the segment unless it is there.
@@ -74,12 +85,13 @@ impl Upload {
         let mut turn = self.turn.lock().await;
         let name = self.segment.name();
         let mut pauses = Pauses::default();
-        while let Some(image) = turn.image.clone() {
+        while !turn.is_there {
+            let image = turn.image(self.segment)?;
             let was_maybe_there = turn.is_maybe_there;
             turn.is_maybe_there = true;
             match objects.create(&name, image).await {
                 Ok(Created::Present) if !was_maybe_there => return Err(ObjectVolumeError::NotOurs(self.segment)),
-                Ok(Created::New | Created::Present) => turn.image = None,
+                Ok(Created::New | Created::Present) => (turn.is_there, turn.image) = (true, None),
                 Err(ObjectError::Refused(why)) => return Err(ObjectVolumeError::Refused(why)),
                 Err(error) => {
                     turn.is_maybe_there = was_maybe_there || error != ObjectError::Busy;
@@ -88,5 +100,18 @@ impl Upload {
             }
         }
         Ok(())
+    }
+}
+
+impl Turn {
+    fn image(&mut self, segment: SegmentId) -> Result<Bytes, ObjectVolumeError> {
+        if let Some(image) = &self.image {
+            return Ok(image.clone());
+        }
+        let mut writer = SegmentWriter::new(segment);
+        for run in std::mem::take(&mut self.runs) {
+            writer.push(run.ino, run.start, &run.bytes)?;
+        }
+        Ok(self.image.insert(writer.finish()).clone())
     }
 }

@@ -124,6 +124,20 @@ pub trait Records: Send + Sync {
         to: Key,
         durability: Durability,
     ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send;
+    /// The first `most` of the records that [`Self::scan`] returns. A database that can end a scan early does so.
+    fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Record>, RecordsError>> + Send {
+        async move {
+            let mut records = self.scan(from, to, durability).await?;
+            records.truncate(most);
+            Ok(records)
+        }
+    }
     /// Reads the newest manifest.
     fn manifest(&self) -> impl Future<Output = Result<Manifest, RecordsError>> + Send;
     /// At this time, or later, this writer was not yet fenced. It is the time at which the last successful log PUT or
@@ -135,8 +149,10 @@ pub trait Records: Send + Sync {
 
 /// A clock that goes on while the machine sleeps.
 pub trait Clock: Send + Sync {
-    /// The time now.
+    /// The time now, from any beginning.
     fn now_ns(&self) -> u64;
+    /// The time of day, since 1970.
+    fn wall_ns(&self) -> u64;
     /// Waits.
     fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send;
 }

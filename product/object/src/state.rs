@@ -1,21 +1,15 @@
 //! The state of an open volume in memory.
 //!
-//! Owns: writes that no batch names yet, the maps of files, segments on their way.
+//! Owns: files, the order of their writes, segments from their making to their first name, the bound of memory.
 //! Does not own: requests; this state is changed under a short lock.
-//! Invariants: the writes of a file are in the order of their calls. The named map of a file is the state after all
-//! batches given to the records.
+//! Invariants: a file with unnamed writes, inline bytes or a batch on its way stays in memory.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
-use bytes::Bytes;
-
-use crate::error::ObjectVolumeError;
-use crate::extents::{ExtentMap, MapChanges};
-use crate::format::extent::{Extent, Place, Source};
-use crate::format::segment::SegmentWriter;
+use crate::file::{Cut, END, File, Unnamed, Write};
+use crate::format::extent::Extent;
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
-use crate::retry::Upload;
+use crate::packing::OnWay;
 use crate::seams::Sequence;
 
 /// Sizes and times that tests make smaller.
@@ -27,171 +21,126 @@ pub struct Limits {
     pub inline_bytes: u64,
     /// A dead segment is kept so long at least.
     pub dead_ns: u64,
+    /// Most changes of a batch. It must be 16 at least.
+    pub batch_changes: usize,
+    /// A part of a file's map is read from the records with so many extents.
+    pub window_extents: usize,
+    /// Most extents of a file's map in memory.
+    pub map_extents: usize,
+    /// Most extents and files in memory, besides those in use.
+    pub memory_extents: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { segment_bytes: u64::from(SEGMENT_BYTES_MAX), inline_bytes: 64 << 10, dead_ns: 600_000_000_000 }
-    }
-}
-
-/// The bytes of a write that no batch names yet.
-#[derive(Clone, Debug)]
-pub(crate) enum Unnamed {
-    Hole,
-    Buffered(Bytes),
-    /// In a segment; with its bytes until the PUT is answered.
-    Segment(Place, Option<Bytes>),
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Write {
-    pub(crate) number: u64,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    pub(crate) source: Unnamed,
-}
-
-impl Write {
-    /// The extent of the write, as reads see it.
-    pub(crate) fn extent(&self) -> Option<Extent> {
-        let source = match &self.source {
-            Unnamed::Hole => return None,
-            Unnamed::Buffered(bytes) | Unnamed::Segment(_, Some(bytes)) => Source::Inline(bytes.clone()),
-            Unnamed::Segment(place, None) => Source::Segment(*place),
-        };
-        Some(Extent { start: self.start, end: self.end, source })
-    }
-
-    fn segment_on_its_way(&self) -> Option<SegmentId> {
-        match &self.source {
-            Unnamed::Segment(place, Some(_)) => Some(place.segment),
-            _ => None,
+        Self {
+            segment_bytes: u64::from(SEGMENT_BYTES_MAX),
+            inline_bytes: 64 << 10,
+            dead_ns: 600_000_000_000,
+            batch_changes: 4_096,
+            window_extents: 4_096,
+            map_extents: 16_384,
+            memory_extents: 262_144,
         }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct File {
-    /// Absent until the file's records were read.
-    pub(crate) named: Option<ExtentMap>,
-    pub(crate) writes: VecDeque<Write>,
-    /// The newest batch with records of the file.
-    pub(crate) last_batch: Sequence,
-}
-
-impl File {
-    /// The bytes up to a write that are not in a segment.
-    pub(crate) fn buffered_bytes(&self, cut: u64) -> u64 {
-        let upto = self.writes.iter().take_while(|write| write.number <= cut);
-        upto.filter(|write| matches!(write.source, Unnamed::Buffered(_))).map(|write| write.end - write.start).sum()
-    }
-
-    /// The segments on their way with writes up to `cut`.
-    pub(crate) fn on_their_way(&self, cut: u64) -> BTreeSet<SegmentId> {
-        let upto = self.writes.iter().take_while(|write| write.number <= cut);
-        upto.filter_map(Write::segment_on_its_way).collect()
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) files: BTreeMap<u64, File>,
-    pub(crate) uploads: BTreeMap<SegmentId, Arc<Upload>>,
-    /// Segments that were PUT, and have no record of live bytes.
-    pub(crate) unannounced: Vec<SegmentId>,
+    /// The files of buffered writes, by the numbers of these.
+    pub(crate) buffered: BTreeMap<u64, u64>,
+    pub(crate) uploads: BTreeMap<SegmentId, OnWay>,
+    /// Segments that were PUT, and have no record of live bytes. With the bytes of their runs.
+    pub(crate) unannounced: VecDeque<(SegmentId, u64)>,
     /// The segments that a batch names for the first time, until it is durable.
     pub(crate) naming: VecDeque<(Sequence, BTreeSet<SegmentId>)>,
     /// The time at which this process first saw each dead segment.
     pub(crate) dead_at_ns: BTreeMap<SegmentId, u64>,
     pub(crate) last_write: u64,
     pub(crate) next_segment: u64,
+    uses: u64,
+    /// Extents and files that came into memory since the last look at all.
+    grown: usize,
+    /// Counts the times at which files were forgotten.
+    forgotten: u64,
     /// No new operations begin.
     pub(crate) is_closing: bool,
     /// No operation is answered any more.
     pub(crate) is_closed: bool,
 }
 
+/// What a scan of a file's records must find unchanged at its end.
+pub(crate) type Stamp = (Sequence, u64);
+
 impl State {
-    /// Gives the chosen buffered writes their places in new segments.
-    pub(crate) fn seal(
-        &mut self,
-        epoch: u32,
-        limits: &Limits,
-        is_chosen: impl Fn(u64) -> bool,
-    ) -> Result<(), ObjectVolumeError> {
-        let mut buffered: Vec<(u64, &mut Write)> = Vec::new();
-        for (ino, file) in &mut self.files {
-            let writes = file.writes.iter_mut().filter(|write| matches!(write.source, Unnamed::Buffered(_)));
-            let writes = writes.filter(|write| is_chosen(write.number));
-            buffered.extend(writes.map(|write| (*ino, write)));
-        }
-        buffered.sort_by_key(|(_, write)| write.number);
-        let mut open: Option<(SegmentId, SegmentWriter, u64)> = None;
-        for (ino, write) in buffered {
-            let Unnamed::Buffered(bytes) = &write.source else { continue };
-            let length = bytes.len() as u64;
-            if let Some((segment, writer, _)) = open.take_if(|(_, _, used)| *used + length > limits.segment_bytes) {
-                self.uploads.insert(segment, Upload::new(segment, writer.finish()));
-            }
-            if open.is_none() {
-                let segment = SegmentId::new(epoch, self.next_segment)?;
-                self.next_segment += 1;
-                open = Some((segment, SegmentWriter::new(segment), 0));
-            }
-            let Some((segment, writer, used)) = &mut open else { continue };
-            let offset = writer.push(ino, write.start, bytes)?;
-            *used += length;
-            let place = Place { segment: *segment, offset, skipped: 0, run: length as u32 };
-            write.source = Unnamed::Segment(place, Some(bytes.clone()));
-        }
-        if let Some((segment, writer, _)) = open {
-            self.uploads.insert(segment, Upload::new(segment, writer.finish()));
-        }
-        Ok(())
+    pub(crate) fn file(&mut self, ino: u64) -> &mut File {
+        self.uses += 1;
+        let file = self.files.entry(ino).or_insert_with(|| {
+            self.grown += 1;
+            File::default()
+        });
+        file.used_at = self.uses;
+        file
     }
 
-    /// The segments on their way with bytes of these writes.
-    pub(crate) fn segments_of(&self, numbers: &BTreeSet<u64>) -> BTreeSet<SegmentId> {
-        let writes = self.files.values().flat_map(|file| &file.writes);
-        let chosen = writes.filter(|write| numbers.contains(&write.number));
-        chosen.filter_map(Write::segment_on_its_way).collect()
+    pub(crate) fn stamp(&mut self, ino: u64) -> Stamp {
+        (self.file(ino).last_batch, self.forgotten)
     }
 
-    /// Notes that the PUT of a segment was answered.
-    pub(crate) fn uploaded(&mut self, segment: SegmentId) {
-        if self.uploads.remove(&segment).is_none() {
+    /// Adds a write. Returns its number.
+    pub(crate) fn take(&mut self, ino: u64, start: u64, end: u64, at_ns: u64, content: Unnamed) -> u64 {
+        self.last_write += 1;
+        let number = self.last_write;
+        if matches!(content, Unnamed::Buffered(_)) {
+            self.buffered.insert(number, ino);
+        }
+        self.file(ino).push(Write { number, start, end, at_ns, content });
+        number
+    }
+
+    /// Drops a file's writes, and cuts it to nothing. Returns the number of the cut.
+    pub(crate) fn drop_file(&mut self, ino: u64) -> u64 {
+        let file = self.file(ino);
+        file.is_reaped = true;
+        for write in file.drop_writes() {
+            self.buffered.remove(&write.number);
+        }
+        self.take(ino, 0, END, 0, Unnamed::Cut(Cut { size: 0, is_begun: false }))
+    }
+
+    /// Takes a part of a file's map, unless the records of the file changed since the stamp.
+    pub(crate) fn learn(&mut self, ino: u64, range: (u64, u64), stamp: Stamp, extents: Vec<Extent>, limits: &Limits) {
+        if self.stamp(ino) != stamp {
             return;
         }
-        self.unannounced.push(segment);
-        for write in self.files.values_mut().flat_map(|file| &mut file.writes) {
-            match &mut write.source {
-                Unnamed::Segment(place, bytes) if place.segment == segment => *bytes = None,
-                _ => (),
-            }
+        let is_all = extents.len() < limits.window_extents;
+        self.grown += extents.len();
+        let map = &mut self.file(ino).map;
+        if map.len() + extents.len() > limits.map_extents {
+            map.forget_all_but(range.0, range.1);
         }
+        let from = map.gap(range.0, range.1).unwrap_or(range.0);
+        map.learn(from, extents, is_all);
     }
 
-    /// Moves the writes of a file up to `cut` into its named map. Returns the changes of records, and the segments that
-    /// they name for the first time.
-    pub(crate) fn name(&mut self, ino: u64, cut: u64) -> (MapChanges, BTreeSet<SegmentId>) {
-        let (mut changes, mut segments) = (MapChanges::default(), BTreeSet::new());
-        for segment in self.unannounced.drain(..) {
-            changes.announce(segment);
+    /// Forgets the files that nobody used for the longest time, if memory is full. The last used one stays.
+    pub(crate) fn trim(&mut self, limits: &Limits, durable: Sequence) {
+        if self.grown <= limits.memory_extents / 2 {
+            return;
         }
-        let file = self.files.entry(ino).or_default();
-        while let Some(write) = file.writes.pop_front_if(|write| write.number <= cut) {
-            let extent = match &write.source {
-                Unnamed::Segment(place, _) => {
-                    segments.insert(place.segment);
-                    Some(Extent { start: write.start, end: write.end, source: Source::Segment(*place) })
-                }
-                Unnamed::Hole | Unnamed::Buffered(_) => write.extent(),
-            };
-            let named = file.named.get_or_insert_default();
-            named.replace(ino, (write.start, write.end), extent, &mut changes);
+        self.grown = 0;
+        let mut all: usize = self.files.values().map(File::extents).sum();
+        let idle = self.files.iter().filter(|(_, file)| file.used_at < self.uses && file.is_idle(durable));
+        let mut idle: Vec<_> = idle.map(|(ino, file)| (file.used_at, *ino)).collect();
+        idle.sort_unstable();
+        for (_, ino) in idle {
+            if all <= limits.memory_extents / 2 {
+                break;
+            }
+            self.forgotten += 1;
+            all -= self.files.remove(&ino).map_or(0, |file| file.extents());
         }
-        (changes, segments)
     }
 
     /// The segments that a live extent may need although no durable record names them: an extent in memory waits for its
@@ -201,7 +150,7 @@ impl State {
         let naming = self.naming.iter().filter(|(sequence, _)| *sequence > durable);
         waiting.extend(naming.flat_map(|(_, segments)| segments));
         for write in self.files.values().flat_map(|file| &file.writes) {
-            if let Unnamed::Segment(place, _) = &write.source {
+            if let Unnamed::Segment(place, _) = &write.content {
                 waiting.insert(place.segment);
             }
         }

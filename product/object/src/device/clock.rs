@@ -25,6 +25,10 @@ impl<P: Platform> Clock for PlatformClock<P> {
         self.0.now().0
     }
 
+    fn wall_ns(&self) -> u64 {
+        u64::try_from(self.0.wall_clock().0).unwrap_or(0)
+    }
+
     fn sleep_until_ns(&self, at_ns: u64) -> impl Future<Output = ()> + Send {
         self.0.sleep_until(Nanos(at_ns))
     }

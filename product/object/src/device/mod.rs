@@ -3,8 +3,8 @@
 //! A request waits for the store inside the device, however long an outage lasts. So an outage or an answer 503 fails no
 //! request, and a sync waits like its file's writes. [`Device::report`] says that the store is away, and since when.
 //!
-//! Owns: the way of each request to the volume, which writes share a segment, which wait for their sync.
-//! Does not own: the volume's decisions, the cache of pages.
+//! Owns: the way of each request to the volume, which writes wait for their sync.
+//! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.
 //! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. Bytes that wait for a
 //! sync are bounded.
 
@@ -13,7 +13,7 @@ mod error;
 mod fetch;
 mod inline;
 mod line_cache;
-mod packing;
+mod put;
 #[cfg(test)]
 mod tests;
 mod watched;
@@ -27,7 +27,6 @@ pub use self::clock::PlatformClock;
 use self::error::device_error;
 use self::inline::InlineBytes;
 pub(crate) use self::line_cache::LineCache;
-use self::packing::{PackedWrite, Packing};
 pub use self::watched::WatchedObjects;
 use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
@@ -59,7 +58,6 @@ struct Core<O, R, P: Platform> {
     volume: Arc<DeviceVolume<O, R, P>>,
     platform: Arc<P>,
     lines: LineCache,
-    packing: Mutex<Packing>,
     inline: Mutex<InlineBytes>,
 }
 
@@ -80,7 +78,6 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
             volume,
             platform: Arc::clone(platform),
             lines: LineCache::default(),
-            packing: Mutex::default(),
             inline: Mutex::default(),
         };
         Arc::new(Self { limits, core: Arc::new(core) })
@@ -144,29 +141,19 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
         let length = request.memory_bytes();
         let mut bytes = vec![0; length];
         request.copy_out(0..length, &mut bytes);
-        let number = match self.core.volume.take_write(ino, offset, Bytes::from(bytes)) {
-            Ok(number) => number,
-            Err(error) => return answer(request, Err(error)),
-        };
-        if request.is_for_sync() && self.core.inline().take(ino, length as u64) {
-            return request.complete(Ok(()));
-        }
-        let (is_own, is_urgent) = (length as u64 >= OWN_SEGMENT_BYTES, request.is_for_sync());
-        let write = PackedWrite { number, bytes: length as u64, request };
-        let core = Arc::clone(&self.core);
-        if is_own {
-            self.spawn("object put", async move { core.put(vec![write]).await });
-        } else if self.core.packing().add(write, is_urgent) {
-            self.spawn("object put", async move { core.put_packed().await });
+        let is_inline = request.is_for_sync() && self.core.inline().take(ino, length as u64);
+        let taken = self.core.volume.take_write(ino, offset, Bytes::from(bytes), is_inline);
+        match taken {
+            Ok(number) if !is_inline => {
+                let core = Arc::clone(&self.core);
+                self.spawn("object put", async move { answer(request, core.volume.put(ino, number).await) });
+            }
+            taken => answer(request, taken.map(drop)),
         }
     }
 }
 
 impl<O: Objects + 'static, R: Records + 'static, P: Platform> Core<O, R, P> {
-    fn packing(&self) -> MutexGuard<'_, Packing> {
-        self.packing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn inline(&self) -> MutexGuard<'_, InlineBytes> {
         self.inline.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -184,28 +171,6 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> Core<O, R, P> {
         let committed = self.volume.commit(ino).await;
         self.inline().sync_ends(taken);
         answer(request, committed);
-    }
-
-    /// PUTs the writes as one segment.
-    async fn put(&self, writes: Vec<PackedWrite>) {
-        let numbers = writes.iter().map(|write| write.number).collect();
-        let put = self.volume.put(&numbers).await;
-        for write in writes {
-            answer(write.request, put.clone());
-        }
-    }
-
-    /// PUTs the open segment, and later ones that are ready by then.
-    async fn put_packed(&self) {
-        loop {
-            let writes = self.packing().close();
-            if !writes.is_empty() {
-                self.put(writes).await;
-            }
-            if !self.packing().put_ends() {
-                return;
-            }
-        }
     }
 }
 

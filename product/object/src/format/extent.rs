@@ -68,6 +68,13 @@ impl Extent {
         key
     }
 
+    /// All keys of a file.
+    pub(crate) fn keys(ino: u64) -> (Vec<u8>, Vec<u8>) {
+        let mut after = Self::key(ino, u64::MAX);
+        after.push(0);
+        (Self::key(ino, 0), after)
+    }
+
     pub(crate) fn value(&self) -> Vec<u8> {
         let mut value = Vec::with_capacity(IN_SEGMENT_BYTES);
         value.push(if matches!(self.source, Source::Segment(_)) { IN_SEGMENT } else { INLINE });

@@ -1,6 +1,6 @@
-//! Records of the volume and of its segments.
+//! Records of the volume, of its segments, and of a file's bytes as a whole.
 //!
-//! Owns: the header `V`, the lineage `L`, live bytes `s`, dead segments `z`.
+//! Owns: the header `V`, the lineage `L`, live bytes `s`, dead segments `z`, bodies `i…b`, begun cuts `t`.
 //! Does not own: extents (`extent`), names and attributes.
 //! Invariants: the first byte of a key is its kind. A reader refuses a header with features that it does not know.
 
@@ -16,6 +16,7 @@ const FEATURES_KNOWN: u64 = 0;
 const HEADER_BYTES: usize = 96;
 const LINEAGE_BYTES: usize = 9;
 const SEGMENT_KEY_BYTES: usize = 13;
+const BODY_BYTES: usize = 24;
 
 /// Record `V`: the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +83,76 @@ impl Lineage {
     }
 }
 
+/// Record `i` ino `b`: a file's bytes as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Body {
+    /// The end of the file.
+    pub size: u64,
+    /// Bytes that are no holes.
+    pub used: u64,
+    /// The time of day of the last change of bytes or size.
+    pub changed_ns: u64,
+}
+
+impl Body {
+    /// The key sorts right behind the inode's.
+    pub(crate) fn key(ino: u64) -> Vec<u8> {
+        let mut key = file_key(b'i', ino);
+        key.push(b'b');
+        key
+    }
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        [self.size, self.used, self.changed_ns].iter().flat_map(|number| number.to_be_bytes()).collect()
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+        exactly("a body", value, BODY_BYTES)?;
+        let mut fields = Fields(value);
+        let size = in_range("the size of a file", fields.u64(), 0, i64::MAX as u64)?;
+        let used = in_range("the used bytes of a file", fields.u64(), 0, i64::MAX as u64)?;
+        Ok(Self { size, used, changed_ns: fields.u64() })
+    }
+}
+
+/// The key of a file's only record of a kind: `i`, `o` or `t`.
+pub(crate) fn file_key(kind: u8, ino: u64) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(&ino.to_be_bytes());
+    key
+}
+
+/// Record `t`: a file that is being cut, and its new size.
+pub(crate) fn decode_cut(key: &[u8], value: &[u8]) -> Result<(u64, u64), FormatError> {
+    exactly("the key of a cut", key, 9)?;
+    exactly("a cut", value, 8)?;
+    Ok((Fields(&key[1..]).u64(), in_range("the size after a cut", Fields(value).u64(), 0, i64::MAX as u64)?))
+}
+
+/// The value of record `s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct SegmentBytes {
+    /// All bytes of its runs.
+    pub(crate) all: u64,
+    /// The bytes of extents in it.
+    pub(crate) live: u64,
+}
+
+impl SegmentBytes {
+    /// Both numbers in one sum, which batches add to. Each stays below 2^31, so neither touches the other.
+    pub(crate) fn sum(all: u64, live: i64) -> i64 {
+        ((all as i64) << 32) + live
+    }
+
+    pub(crate) fn of(sum: u64) -> Self {
+        Self { all: sum >> 32, live: sum & u64::from(u32::MAX) }
+    }
+}
+
 /// The records of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentRecord {
-    /// `s`: its live bytes.
+    /// `s`: its bytes, see [`SegmentBytes`].
     Live,
     /// `z`: it is dead; the newest manifest then.
     Dead,

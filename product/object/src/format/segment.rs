@@ -144,7 +144,7 @@ fn decode_entry(entry: &[u8], directory: usize) -> Result<DirectoryEntry, Format
 }
 
 /// Bytes of a run with its checksums.
-fn stored_bytes(run: u32) -> u64 {
+pub(crate) fn stored_bytes(run: u32) -> u64 {
     u64::from(run) + u64::from(run.div_ceil(LINE_BYTES)) * u64::from(CHECKSUM_BYTES)
 }
 

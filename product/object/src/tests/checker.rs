@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::log::{Entry, Map, apply};
 use crate::SegmentId;
 use crate::format::extent::{Extent, Source};
+use crate::format::records::SegmentBytes;
 use crate::format::segment;
 
 pub(super) const FILES: u64 = 3;
@@ -85,7 +86,8 @@ impl Checker {
         let kind = crate::format::records::SegmentRecord::Live;
         let (from, to) = kind.keys();
         let counted = self.durable.range(from..to).map(|(key, value)| kind.decode(key, value).unwrap());
-        let counted: BTreeMap<SegmentId, u64> = counted.filter(|(_, bytes)| *bytes > 0).collect();
+        let counted: BTreeMap<SegmentId, u64> =
+            counted.map(|(segment, sum)| (segment, SegmentBytes::of(sum).live)).filter(|(_, live)| *live > 0).collect();
         if counted != expected {
             self.fails(format!("live bytes are {counted:?} instead of {expected:?}"));
         }

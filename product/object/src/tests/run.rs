@@ -18,9 +18,17 @@ use super::store::{MS, Store};
 use crate::control::{Broken, Rule};
 use crate::{Checkpoint, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader};
 
-const ROUNDS: u64 = 1_200;
+const ROUNDS: u64 = 1_600;
 const WRITERS_MAX: usize = 5;
-const LIMITS: Limits = Limits { segment_bytes: 160, inline_bytes: 24, dead_ns: 2_000 * MS };
+const LIMITS: Limits = Limits {
+    segment_bytes: 160,
+    inline_bytes: 24,
+    dead_ns: 2_000 * MS,
+    batch_changes: 24,
+    window_extents: 4,
+    map_extents: 16,
+    memory_extents: 32,
+};
 
 type Volume = ObjectVolume<Store, Arc<Log>, Store>;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

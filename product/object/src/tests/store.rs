@@ -4,11 +4,11 @@
 //! Does not own: the meaning of objects.
 //! Invariants: an effect under way happens even if its writer is frozen or dead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
@@ -35,7 +35,7 @@ pub(super) struct World {
     /// No request fails any more.
     pub(super) is_calm: bool,
     effects: BTreeMap<(u64, u64), Effect>,
-    timers: BTreeSet<u64>,
+    timers: BTreeMap<u64, Vec<Waker>>,
     requests: u64,
 }
 
@@ -53,7 +53,7 @@ impl World {
             outage_until_ns: 0,
             is_calm: false,
             effects: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            timers: BTreeMap::new(),
             requests: 0,
         }
     }
@@ -61,10 +61,13 @@ impl World {
     /// Lets time pass to the next timer or effect. False if there is none.
     pub(super) fn advance(&mut self) -> bool {
         let now = self.now_ns;
-        self.timers.retain(|at| *at > now);
-        let effect = self.effects.keys().next().map(|(at, _)| *at);
-        let Some(next) = self.timers.first().copied().into_iter().chain(effect).min() else { return false };
+        self.timers.retain(|at, _| *at > now);
+        let (effect, timer) = (self.effects.keys().next().map(|(at, _)| *at), self.timers.keys().next().copied());
+        let Some(next) = timer.into_iter().chain(effect).min() else { return false };
         self.now_ns = next.max(now);
+        if let Some(first) = self.timers.first_entry().filter(|first| *first.key() <= self.now_ns) {
+            first.remove().into_iter().for_each(Waker::wake);
+        }
         while let Some(first) = self.effects.first_entry().filter(|first| first.key().0 <= self.now_ns) {
             first.remove()(self);
         }
@@ -144,9 +147,20 @@ impl Clock for Store {
         self.world().now_ns
     }
 
+    fn wall_ns(&self) -> u64 {
+        self.world().now_ns + 1
+    }
+
     async fn sleep_until_ns(&self, at_ns: u64) {
-        self.world().timers.insert(at_ns);
-        poll_fn(|_| if self.world().now_ns >= at_ns { Poll::Ready(()) } else { Poll::Pending }).await;
+        let wait = |context: &mut Context<'_>| {
+            let mut world = self.world();
+            if world.now_ns >= at_ns {
+                return Poll::Ready(());
+            }
+            world.timers.entry(at_ns).or_default().push(context.waker().clone());
+            Poll::Pending
+        };
+        poll_fn(wait).await;
     }
 }
 

@@ -15,7 +15,7 @@ fn show(here: &Inside) -> String {
 
 #[test]
 fn explore() {
-    for (r, rate) in [(30, 500), (100, 500), (150, 500), (30, 1000), (100, 1000), (150, 1000), (100, 100), (100, 10)] {
+    for (r, rate) in [(30, 500), (100, 1000), (150, 500), (100, 100), (100, 10)] {
         let store = StoreOptions { round_trip_ns: r * MILLISECOND, spread_per_mille: 200, bytes_per_second: rate * 1_000_000, ..StoreOptions::default() };
         let machine = Machine::new(&ObjectContents::default(), MachineOptions { memory: 1024 * MIB, store, ..Default::default() });
         let here = Arc::clone(&machine.here);

@@ -1,0 +1,107 @@
+//! From writes to batches.
+//!
+//! Owns: the share of a file's writes that one batch names.
+//! Does not own: the wait until a batch is durable (`commit`).
+//! Invariants: the batches of a file name its writes in the order of their calls, and each has the body that belongs to
+//! them. So a crash between two batches leaves a prefix of the writes. Only a write over more extents than one batch can
+//! change is named in parts, from its start. A cut in parts has its record `t` from the first to the last.
+
+use std::collections::BTreeSet;
+
+use crate::extents::{MapChanges, Reach};
+use crate::file::{Cut, File, Unnamed};
+use crate::format::records::{Body, file_key};
+use crate::format::segment_id::SegmentId;
+use crate::seams::{Change, Records, RecordsError, Sequence};
+use crate::state::{Limits, State};
+
+/// Changes of a batch besides those of old extents: at most a body, a cut, two rests of cut extents, a new extent and its
+/// segment; or the four records of a removed file.
+const OTHER_CHANGES: usize = 8;
+
+/// The next thing to do for a COMMIT.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// The PUT of these segments must be answered.
+    Put(BTreeSet<SegmentId>),
+    /// The map must be read from here to before there.
+    Load(u64, u64),
+    LoadBody,
+    /// A batch was given to the records.
+    Applied(Sequence),
+    /// All writes were given to the records.
+    Named(Sequence),
+}
+
+impl State {
+    /// Moves some of a file's writes up to `cut` into its map, and gives them to the records. Their segments were PUT.
+    pub(crate) fn name(
+        &mut self,
+        ino: u64,
+        cut: u64,
+        limits: &Limits,
+        records: &impl Records,
+    ) -> Result<Step, RecordsError> {
+        let announced = self.unannounced.len().min(limits.batch_changes / 4);
+        let most = limits.batch_changes - announced;
+        let Some(file) = self.files.get_mut(&ino) else { return Ok(Step::Named(Sequence::default())) };
+        if file.upto(cut).next().is_none() {
+            return Ok(Step::Named(file.last_batch));
+        }
+        if file.body.is_none() {
+            return Ok(Step::LoadBody);
+        }
+        let (mut changes, mut segments) = (MapChanges::default(), BTreeSet::new());
+        while let Some(write) = file.writes.front().filter(|write| write.number <= cut) {
+            let (start, end, number) = (write.start, write.end, write.number);
+            // A batch removes an old extent and counts its segment.
+            let room = most.saturating_sub(changes.len() + OTHER_CHANGES) / 2;
+            let to = match file.map.reach(start, end, room) {
+                _ if changes.len() > 0 && room == 0 => break,
+                Reach::Whole => end,
+                _ if changes.len() > 0 => break,
+                Reach::Part(to) => to,
+                Reach::Unknown(gap) => return Ok(Step::Load(start, gap + 1)),
+            };
+            let content = write.content.clone();
+            file.name(ino, to, &mut changes);
+            match content {
+                Unnamed::Cut(cut) if !file.is_reaped => cut_record(ino, cut, to == end, &mut changes),
+                Unnamed::Segment(place, _) => {
+                    segments.insert(place.segment);
+                }
+                Unnamed::Buffered(_) if to == end => {
+                    self.buffered.remove(&number);
+                }
+                _ => (),
+            }
+        }
+        body_record(ino, file, &mut changes);
+        for (segment, bytes) in self.unannounced.drain(..announced) {
+            changes.announce(segment, bytes);
+        }
+        // The writes left the list. If the records refuse them, no COMMIT may be answered for them.
+        let sequence = records.apply(changes.into_batch()).inspect_err(|_| self.is_closed = true)?;
+        self.naming.push_back((sequence, segments));
+        self.file(ino).last_batch = sequence;
+        Ok(Step::Applied(sequence))
+    }
+}
+
+fn body_record(ino: u64, file: &File, changes: &mut MapChanges) {
+    if file.is_reaped && file.writes.is_empty() {
+        let keys = [file_key(b'i', ino), Body::key(ino), file_key(b'o', ino), file_key(b't', ino)];
+        keys.into_iter().for_each(|key| changes.push(Change::Remove(key)));
+    } else if let Some(body) = file.body {
+        changes.push(Change::Put(Body::key(ino), body.encode()));
+    }
+}
+
+fn cut_record(ino: u64, cut: Cut, is_last: bool, changes: &mut MapChanges) {
+    let key = file_key(b't', ino);
+    match (cut.is_begun, is_last) {
+        (false, false) => changes.push(Change::Put(key, cut.size.to_be_bytes().to_vec())),
+        (true, true) => changes.push(Change::Remove(key)),
+        _ => (),
+    }
+}

@@ -1,0 +1,129 @@
+//! Segments from the first byte to the answer of their PUT.
+//!
+//! Owns: which writes share a segment, the time at which it closes.
+//! Does not own: the requests (`retry`), the records.
+//! Invariants: a number of a segment is used once. The writes of a segment are in the order of their calls.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::error::ObjectVolumeError;
+use crate::file::Unnamed;
+use crate::format::extent::Place;
+use crate::format::segment::stored_bytes;
+use crate::format::segment_id::SegmentId;
+use crate::retry::{Run, Upload};
+use crate::state::{Limits, State};
+
+/// A write of this part of a segment is a segment of its own.
+const LARGE_PART: u64 = 8;
+/// Small segments on their way that keep the open one open.
+const SMALL_ON_WAY: usize = 2;
+
+/// A segment whose PUT was not answered.
+#[derive(Debug)]
+pub(crate) struct OnWay {
+    pub(crate) upload: Arc<Upload>,
+    bytes: u64,
+    /// It closed before it was full.
+    is_small: bool,
+    /// The writes with bytes in it: file and number.
+    writes: Vec<(u64, u64)>,
+}
+
+impl State {
+    /// Closes full segments, and the open one unless enough small ones are on their way.
+    pub(crate) fn seal(&mut self, epoch: u32, limits: &Limits) -> Result<(), ObjectVolumeError> {
+        let (mut open, mut open_bytes) = (Vec::new(), 0);
+        let buffered: Vec<(u64, u64)> = self.buffered.iter().map(|(number, ino)| (*ino, *number)).collect();
+        for (ino, number) in buffered {
+            let length = self.files.get_mut(&ino).and_then(|file| file.write_mut(number)).map_or(0, |w| w.data_bytes());
+            if length >= limits.segment_bytes / LARGE_PART {
+                self.close(epoch, vec![(ino, number)], false)?;
+                continue;
+            }
+            if open_bytes + length > limits.segment_bytes {
+                self.close(epoch, std::mem::take(&mut open), false)?;
+                open_bytes = 0;
+            }
+            open.push((ino, number));
+            open_bytes += length;
+        }
+        if !open.is_empty() && self.small_on_way().count() < SMALL_ON_WAY {
+            self.close(epoch, open, true)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn small_on_way(&self) -> impl Iterator<Item = SegmentId> {
+        self.uploads.iter().filter(|(_, on_way)| on_way.is_small).map(|(segment, _)| *segment)
+    }
+
+    /// Gives buffered writes their places in a new segment.
+    fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
+        let segment = SegmentId::new(epoch, self.next_segment)?;
+        self.next_segment += 1;
+        let (mut runs, mut bytes, mut offset) = (Vec::new(), 0, 0);
+        for (ino, number) in &writes {
+            self.buffered.remove(number);
+            let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
+            let Unnamed::Buffered(run) = &write.content else { continue };
+            // A segment's runs are at most 8 MiB.
+            let place = Place { segment, offset, skipped: 0, run: run.len() as u32 };
+            offset += stored_bytes(place.run) as u32;
+            bytes += u64::from(place.run);
+            runs.push(Run { ino: *ino, start: write.start, bytes: run.clone() });
+            write.content = Unnamed::Segment(place, Some(run.clone()));
+        }
+        self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
+        Ok(())
+    }
+
+    /// Notes that the PUT of a segment was answered.
+    pub(crate) fn uploaded(&mut self, segment: SegmentId) {
+        let Some(on_way) = self.uploads.remove(&segment) else { return };
+        self.unannounced.push_back((segment, on_way.bytes));
+        for (ino, number) in on_way.writes {
+            let write = self.files.get_mut(&ino).and_then(|file| file.write_mut(number));
+            if let Some(Unnamed::Segment(_, bytes)) = write.map(|write| &mut write.content) {
+                *bytes = None;
+            }
+        }
+    }
+
+    /// Closes segments until a file's writes up to `cut` fit into a batch. Returns segments whose PUT must be answered
+    /// first.
+    pub(crate) fn unsent(
+        &mut self,
+        ino: u64,
+        cut: u64,
+        epoch: u32,
+        limits: &Limits,
+    ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
+        let (buffered, on_way) = self.file(ino).unsent(cut);
+        if buffered <= limits.inline_bytes {
+            return Ok(on_way);
+        }
+        self.release_inline(ino, cut);
+        self.seal(epoch, limits)?;
+        let (buffered, mut on_way) = self.file(ino).unsent(cut);
+        if buffered > 0 {
+            on_way.extend(self.small_on_way());
+        }
+        Ok(on_way)
+    }
+
+    /// The same for all files.
+    pub(crate) fn unsent_of_all(
+        &mut self,
+        cut: u64,
+        epoch: u32,
+        limits: &Limits,
+    ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
+        self.seal(epoch, limits)?;
+        let is_old = |on_way: &OnWay| on_way.writes.first().is_some_and(|(_, number)| *number <= cut);
+        let is_open = self.buffered.first_key_value().is_some_and(|(number, _)| *number <= cut);
+        let needed = self.uploads.iter().filter(|(_, on_way)| is_old(on_way) || (is_open && on_way.is_small));
+        Ok(needed.map(|(segment, _)| *segment).collect())
+    }
+}
