@@ -16,6 +16,9 @@
 //! The shortest recent latency is the least time of a call. The work in flight must last longer than that, or the
 //! device idles meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
 //!
+//! A device that is refused requests, because its store gets too many, has p in flight at most. A round with a refusal
+//! counts as slow.
+//!
 //! Owns: p, rounds, the latency of an unloaded device, the shortest latency.
 //! Does not own: clocks, the submission of requests.
 //! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. While nothing is held
@@ -50,6 +53,8 @@ pub struct Ended {
     pub is_large: bool,
     /// Bytes that it carried.
     pub bytes: u64,
+    /// Whether the device was refused a request because it gets too many.
+    pub is_too_many: bool,
 }
 
 /// Completions since a round began.
@@ -60,6 +65,7 @@ struct Round {
     held_back: u64,
     latency_ns: u128,
     bytes: u64,
+    is_too_many: bool,
 }
 
 impl Round {
@@ -68,6 +74,7 @@ impl Round {
         self.held_back += u64::from(ended.held_back);
         self.latency_ns += u128::from(ended.latency_ns);
         self.bytes = self.bytes.saturating_add(ended.bytes);
+        self.is_too_many |= ended.is_too_many;
     }
 
     /// The next round, if this one ends now.
@@ -128,6 +135,8 @@ pub struct Parallelism {
     /// The shortest latencies of this period and of the last one.
     shortest_ns: [u64; 2],
     period_ends_ns: u64,
+    /// Until then the device is not to be refused again: no more than p are in flight.
+    bound_until_ns: u64,
 }
 
 impl Parallelism {
@@ -147,12 +156,18 @@ impl Parallelism {
             before_ns: 0,
             shortest_ns: [u64::MAX; 2],
             period_ends_ns: 0,
+            bound_until_ns: 0,
         }
     }
 
     /// The number of requests that may be in flight now, at any cost.
     pub fn requests(&self) -> u64 {
         if self.measuring.is_some() { (self.p / 2).max(1) } else { self.p }
+    }
+
+    /// The most requests in flight, whatever they cost: p for some time after a refusal.
+    pub fn requests_max(&self, now_ns: u64) -> u64 {
+        if now_ns < self.bound_until_ns { self.p } else { self.depth }
     }
 
     /// p, whether or not it is in force at this moment.
@@ -191,6 +206,9 @@ impl Parallelism {
         self.shortest(now_ns, ended.latency_ns);
         if self.depth == 1 {
             return;
+        }
+        if ended.is_too_many {
+            self.bound_until_ns = now_ns.saturating_add(MEASURE_NS);
         }
         self.measure_at_ns.get_or_insert(now_ns.saturating_add(MEASURE_NS));
         if let Some(left) = self.measuring {
@@ -252,6 +270,11 @@ impl Parallelism {
     }
 
     fn adapt(&mut self, now_ns: u64, in_flight_ns: Cost, round: &Round) {
+        if round.is_too_many {
+            self.doubles = false;
+            self.p = (self.p * 7 / 8).max(1);
+            return;
+        }
         if !round.was_bound() {
             return;
         }

@@ -47,7 +47,7 @@ pub use devices::{DeviceId, ListedFiles};
 pub use durations::{WaitHistogram, WaitTimes};
 pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies};
 pub use error::{DeviceError, Error};
-pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
+pub use platform::{Device, DeviceReport, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
 pub use reclaim::Dropped;
 pub use recycler::{Recycler, SharedRecycler};

@@ -95,6 +95,9 @@ pub trait Platform: Send + Sync + Sized + 'static {
     fn counters(&self) -> &Counters;
 }
 
+/// A device with requests of this size takes whole runs in one.
+const STORE_REQUEST_BYTES: u32 = 8 << 20;
+
 /// The abilities of a device. Fixed for its life.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -133,10 +136,24 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Whether the device is like an object store: its calls are long and overlap.
+    pub(crate) fn is_store(&self) -> bool {
+        self.request_bytes_max >= STORE_REQUEST_BYTES
+    }
+
     /// The best size of a request: the device's preference, or its maximum.
     pub(crate) fn request_bytes_best(&self) -> u64 {
         u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
     }
+}
+
+/// A device's own word on its state, beside what its requests show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceReport {
+    /// Since when the store behind the device has given no answer. Requests wait for it inside the device.
+    pub away_since: Option<Nanos>,
+    /// How often the store has refused a request because it gets too many. The device tried these again. Never falls.
+    pub too_many: u64,
 }
 
 /// A place where file data is kept: a disk with files on it.
@@ -153,4 +170,10 @@ pub trait Device: Send + Sync + 'static {
     /// Bytes that can still be allocated to files, as far as is known without blocking. Once this gets small, the
     /// engine has writers make a real reservation.
     fn free_bytes_hint(&self) -> u64;
+
+    /// The device's own word on its state. A device over a network waits for its store inside a request: an outage fails
+    /// no request, and is reported here.
+    fn report(&self) -> DeviceReport {
+        DeviceReport::default()
+    }
 }

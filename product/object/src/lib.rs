@@ -15,6 +15,7 @@ mod collect;
 mod commit;
 mod compact;
 mod control;
+mod device;
 mod error;
 mod extents;
 mod file;
@@ -35,6 +36,7 @@ mod tests;
 mod upkeep;
 
 pub use check::{CheckReport, FileRange, check};
+pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use format::error::FormatError;
 pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};

@@ -122,6 +122,7 @@ impl State {
         if buffered == 0 || (buffered <= limits.inline_bytes && is_room) {
             return Ok(on_way);
         }
+        self.release_inline(ino, cut);
         self.seal(epoch, limits)?;
         let (buffered, mut on_way) = self.file(ino).unsent(cut);
         if buffered > 0 {

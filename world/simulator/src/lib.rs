@@ -2,7 +2,7 @@
 //!
 //! Owns: the virtual-time executor (`world`), CPU costs (`costs`), the simulated disk with its faults (`disk`,
 //! `fault_script`), the catalogue of devices (`catalogue`), links (`link`), names in memory (`directory`), machines of
-//! these (`machine`, `setup`).
+//! these (`machine`, `setup`), an object store (`object_store`).
 //! Does not own: the engine, which is the same code that runs on real disks; workloads and their figures (the crate
 //! `workloads`); the search for faults (`checker`).
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
@@ -18,6 +18,7 @@ mod document;
 mod fault_script;
 mod link;
 mod machine;
+mod object_store;
 mod random;
 mod setup;
 mod trace;
@@ -34,6 +35,7 @@ pub use disk::{
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use machine::{Memory, SimMachine};
+pub use object_store::{ObjectContents, ObjectRecords, ObjectStore, StoreFaults, StoreFigures, StoreOptions};
 pub use random::Random;
 pub use setup::{POLICY_KNOBS, Setup, SetupError, policies};
 pub use world::{

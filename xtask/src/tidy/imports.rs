@@ -50,9 +50,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "simulator",
-        ours: &["budget", "engine", "frames", "frontend", "linux-policies", "volume"],
+        ours: &["budget", "engine", "frames", "frontend", "linux-policies", "object", "volume"],
         ours_in_tests: &[],
-        others: Some(&["bytes", "bytesize", "thiserror", "toml"]),
+        others: Some(&["bytes", "bytesize", "futures-util", "thiserror", "toml"]),
     },
     Row { name: "reference", ours: &["engine", "frames"], ours_in_tests: &["simulator"], others: Some(&[]) },
     Row {
@@ -146,8 +146,8 @@ const OPTIONAL: &[Row] = &[
     },
     Row {
         name: "object",
-        ours: &[],
-        ours_in_tests: &[],
+        ours: &["engine"],
+        ours_in_tests: &["budget", "frames", "reference", "simulator"],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },
     Row { name: "object-store", ours: &["object"], ours_in_tests: &["scratch"], others: None },

@@ -7,18 +7,13 @@
 
 use afflux_engine::policy::{Completed, Direction, View};
 
-use super::Rates;
 use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
 use super::waiting_payers::WaitingPayers;
+use super::{REQUESTS_MIN, Rates, takes_whole_runs};
 use crate::prices::DirectionWork;
-use crate::{
-    Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
-};
-
-/// A request of this size carries a long run.
-const WHOLE_BYTES: u64 = 8 * MIB;
+use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot};
 
 /// The memory of a device.
 #[derive(Debug, Default)]
@@ -100,13 +95,16 @@ impl DeviceMemory {
     pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
         let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
+        if takes_whole_runs(view) {
+            return Prices { run_ns: 0, ..prices };
+        }
         Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
     /// The cost of a run where runs are short, as far as found. 0 for a device that takes whole runs in one request,
     /// like an object store: runs overlap there, and a few long ones would leave the device idle.
     pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
-        if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
+        if !takes_whole_runs(view) { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
     /// The cost of a run, as far as found: an unknown cost stretches no budget.
@@ -124,6 +122,12 @@ impl DeviceMemory {
         self.learned(view).parallelism.requests()
     }
 
+    /// The most requests in flight, whatever they cost.
+    pub(super) fn requests_max(&mut self, view: &View) -> u64 {
+        let most = u64::from(view.request_depth.max(REQUESTS_MIN));
+        self.learned(view).parallelism.requests_max(view.now.0).min(most)
+    }
+
     /// L, or the least time of a call if that is longer.
     pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
         knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
@@ -135,6 +139,9 @@ impl DeviceMemory {
     }
 
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
+        // Runs cost nothing where small calls share one: all time is the bytes'.
+        let runs = if takes_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
+        let done = &Completed { runs, ..*done };
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });
@@ -146,6 +153,7 @@ impl DeviceMemory {
                 held_back: done.held_back,
                 is_large: done.bytes >= request_bytes / 4 * 3,
                 bytes: done.bytes,
+                is_too_many: done.too_many,
             };
             self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }

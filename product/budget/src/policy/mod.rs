@@ -51,6 +51,8 @@ const SYNC_TIMES: Cost = 2;
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
+/// A device with requests of this size takes whole runs in one.
+const WHOLE_BYTES: u64 = 8 * MIB;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
 /// Slices end at multiples of this in a file: flash writes blocks of this size, and file systems align extents to it.
@@ -99,6 +101,11 @@ struct DeviceView {
     portion_bytes: Option<u64>,
 }
 
+/// Whether the device is like an object store: its calls overlap, and small ones share one.
+fn takes_whole_runs(view: &View) -> bool {
+    view.request_bytes_max >= WHOLE_BYTES
+}
+
 impl Rates {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         device.waiting.note(view.now.0, view.device().payers_waiting);
@@ -120,6 +127,10 @@ impl Rates {
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
+        if takes_whole_runs(view) {
+            // A large call delays no other.
+            return request_bytes(self.knobs.budget_ns / 2, self.alone.mib_ns, MIB, most);
+        }
         let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
         request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
     }
@@ -176,7 +187,12 @@ impl DeviceView {
     /// by the knob in bytes. The threshold never exceeds the cost that writers may dirty without a pause: they would
     /// wait for a flusher that waits for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
-        let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
+        let law_ns = match is_cold {
+            // Small calls to a store tell nothing about its bandwidth.
+            true if takes_whole_runs(view) => self.rates.prices.cost_ns(0, MIB),
+            true => 0,
+            false => self.rates.knobs.budget_ns / BACKGROUND_PART,
+        };
         let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
         match view.knobs.device_background_bytes {
             0 => in_time_ns,
@@ -258,14 +274,15 @@ impl DevicePolicy for Budget {
         let rates = Rates::of(view, device);
         let request_bytes = rates.request_bytes(view);
         Flight {
-            requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
+            requests_max: Some(device.requests_max(view) as u32),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
             cost_max: Amount(device.read_interference.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns.saturating_mul(SYNC_TIMES)),
-            idle: Some(idle::terms(&rates, request_bytes)),
+            idle: (!takes_whole_runs(view)).then(|| idle::terms(&rates, request_bytes)),
+            syncs_pass: takes_whole_runs(view),
         }
     }
 
@@ -324,6 +341,10 @@ impl DevicePolicy for Budget {
             if hot || files.dirty_since(false).is_some() {
                 return standing.first(view, files, hot);
             }
+        }
+        if takes_whole_runs(view) {
+            // One small call at a time would be a segment for each file.
+            return Next::WaitUntil(expires);
         }
         match idle::next(view, files, &standing.rates.knobs) {
             Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),

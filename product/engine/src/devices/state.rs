@@ -5,7 +5,7 @@
 //! Invariants: a device names no type of files. The lock of a part is taken after a file's, and no two parts' locks are
 //! held together.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::admission::AdmissionQueue;
@@ -52,6 +52,8 @@ pub(crate) struct DeviceState<F> {
     pub(crate) memory: DeviceMemory,
     /// Whether the policy says that the device is over its limit.
     dirty_exceeded: AtomicBool,
+    /// The refusals that the device has reported, as far as the policy knows them.
+    too_many: AtomicU64,
     /// The waiters, and how long such waits take.
     pub(crate) waits: Waits<F>,
     /// Debts of clients for new files.
@@ -69,7 +71,7 @@ impl<F> DeviceState<F> {
         memory: DeviceMemory,
         settings: DeviceSettings,
     ) -> Self {
-        let depth = u64::from(device.limits().depth.max(1));
+        let (depth, is_store) = (u64::from(device.limits().depth.max(1)), device.limits().is_store());
         Self {
             id,
             name: name.to_owned(),
@@ -80,10 +82,11 @@ impl<F> DeviceState<F> {
             requests: Requests::new(depth),
             in_flight: InFlight::new(),
             agenda: Agenda::new(),
-            figures: Figures::new(),
+            figures: Figures::new(is_store),
             failures: Failures::default(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
+            too_many: AtomicU64::new(0),
             waits: Waits::default(),
             purses: Purses::default(),
             placing: Placing::default(),
@@ -144,6 +147,17 @@ impl<F> DeviceState<F> {
         self.device.free_bytes_hint()
     }
 
+    /// Since when the store behind the device has given no answer.
+    pub(super) fn away_since(&self) -> Option<Nanos> {
+        self.device.report().away_since
+    }
+
+    /// Whether the device has been refused a request since the last call, because its store gets too many.
+    pub(crate) fn sends_too_many(&self) -> bool {
+        let reported = self.device.report().too_many;
+        self.too_many.swap(reported, Ordering::Relaxed) < reported
+    }
+
     /// Hands a request over. No lock is held: it may complete at once.
     pub(crate) fn submit(&self, request: Request) {
         self.device.submit(request);
@@ -178,12 +192,20 @@ impl<F> DeviceState<F> {
         most.max(1).min((depth - depth / 4).max(1))
     }
 
+    /// Whether one more write may be in flight now, for another reason than a sync.
+    pub(crate) fn has_room(&self, engine: &Settings) -> bool {
+        let most = self.in_flight.requests_now(self.write_depth(engine), self.charges.writeback());
+        !self.in_flight.sync_was_passed() && self.requests.writes() < u64::from(most)
+    }
+
     /// Counts one more write in flight, if another is allowed now. Fewer are allowed while the cost in flight is at its
     /// limit, and only syncs' writes while one of these was passed.
     pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
         let depth = self.write_depth(engine);
         let most = self.in_flight.requests_now(depth, self.charges.writeback());
-        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most)
+        let passes = for_sync && self.in_flight.allowed().syncs_pass;
+        let most = if passes { (most * 2).min(depth) } else { most };
+        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most, depth)
     }
 
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.

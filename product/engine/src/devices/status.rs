@@ -70,6 +70,7 @@ impl<F> DeviceState<F> {
                 .stalled_since()
                 .filter(|_| self.figures.hang.is_stalled())
                 .map(|since| now.since(since)),
+            away_ns: self.away_since().map(|since| now.since(since)),
             refuses: self.figures.hang.refuses(),
         }
     }
@@ -120,6 +121,8 @@ pub struct DeviceStatus {
     pub figures: Vec<Figure>,
     /// How long the device has completed nothing, if it counts as hung.
     pub stalled_ns: Option<u64>,
+    /// How long the store behind the device has given no answer, if it is out of reach. Requests wait for it.
+    pub away_ns: Option<u64>,
     /// Its writers and syncs are refused until it completes something.
     pub refuses: bool,
 }

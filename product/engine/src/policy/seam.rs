@@ -202,6 +202,8 @@ pub struct Flight {
     pub sync_lead: Cost,
     /// How files are written behind in idle time; `None`: never ([`Turn::Idle`]).
     pub idle: Option<Idle>,
+    /// Whether twice as many requests may be in flight for a sync: calls overlap, and small ones take no time of others.
+    pub syncs_pass: bool,
 }
 
 /// How files are written behind while a device would idle.
@@ -224,6 +226,7 @@ impl Flight {
         slice_align_bytes: 0,
         sync_lead: Cost::MAX,
         idle: None,
+        syncs_pass: false,
     };
 }
 
@@ -311,6 +314,8 @@ pub struct Completed {
     /// How long before the end was noticed nobody had looked for it: see
     /// [`Platform::unwatched_ns`](crate::Platform::unwatched_ns). Not more than its latency.
     pub unwatched_ns: u64,
+    /// Whether the device has been refused a request since the last write ended, because its store gets too many.
+    pub too_many: bool,
 }
 
 /// A policy's memory, lent for a decision.

@@ -22,6 +22,10 @@ const STEP_PAGES: u64 = 32;
 /// The most pages of a window: 128 MiB.
 const MOST_PAGES: u64 = 32_768;
 const PAGES_A_MIB: u64 = 256;
+/// A window lasts for so many calls of a store.
+const CALLS: u64 = 2;
+/// The most pages of a window of a store, 32 MiB: a stream has two ahead of it.
+const EARLY_PAGES_MAX: u64 = 8192;
 
 /// Windows on a device, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,18 +36,26 @@ pub(crate) struct WindowSizes {
     pub(crate) first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub(crate) gap: u64,
+    /// A window is requested when the reader is a window away from it. All requests of a window may end together, and
+    /// a store would idle for a round trip.
+    pub(crate) early: bool,
 }
 
 impl WindowSizes {
-    /// The law for a device with these read prices.
-    pub(crate) fn of(prices: &ReadPrices) -> Self {
+    /// The law for a device with these read prices. `call_mib`: for a store, the MiB that it delivers during a call. Its
+    /// calls overlap. A window that lasts for several calls shows whether more of them bring more, and so on up to the
+    /// store's bandwidth.
+    pub(crate) fn of(prices: &ReadPrices, call_mib: u64) -> Self {
         let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
         let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
         let time_ns = STARTS.saturating_mul(run_ns).min(STARTS_NS_MAX) + 2 * (latency_ns + NOTICE_NS);
+        let by_calls = CALLS.saturating_mul(call_mib).saturating_mul(PAGES_A_MIB).min(EARLY_PAGES_MAX);
+        let most = if call_mib > 0 { pages(time_ns).min(EARLY_PAGES_MAX).max(by_calls) } else { pages(time_ns) };
         Self {
-            most: (pages(time_ns) / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
+            most: (most / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
             first: (pages(run_ns + latency_ns) / 4).clamp(4, 64),
             gap: pages(run_ns),
+            early: call_mib > 0,
         }
     }
 }
@@ -63,14 +75,19 @@ impl SharedWindowSizes {
 
     pub(crate) fn get(&self) -> WindowSizes {
         let packed = self.0.load(Ordering::Relaxed);
-        WindowSizes { most: packed & 0xffff, first: packed >> 16 & 0xff, gap: packed >> 24 }
+        WindowSizes {
+            most: packed & 0xffff,
+            first: packed >> 16 & 0xff,
+            gap: packed >> 24 & 0xffff,
+            early: packed >> 40 > 0,
+        }
     }
 }
 
 impl WindowSizes {
     /// The law in one word: the largest window has 16 bits, the first 8.
     fn packed(self) -> u64 {
-        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24
+        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24 | u64::from(self.early) << 40
     }
 }
 

@@ -207,6 +207,7 @@ impl<P: Platform> WriteEnds<P> {
             in_flight,
             held_back,
             unwatched_ns: unwatched_ns.min(latency_ns),
+            too_many: device.sends_too_many(),
         };
         base.devices.write_ended(device, base.moment_at(now), &done);
     }

@@ -1,0 +1,174 @@
+//! A volume in an object store as a device of the engine.
+//!
+//! A request waits for the store inside the device, however long an outage lasts. So an outage or an answer 503 fails no
+//! request, and a sync waits like its file's writes. [`Device::report`] says that the store is away, and since when.
+//!
+//! Owns: the way of each request to the volume, which writes wait for their sync.
+//! Does not own: which writes share a segment and other decisions of the volume, the cache of pages.
+//! Invariants: a write is complete when its segment was PUT, or when its sync carries its bytes. Bytes that wait for a
+//! sync are bounded.
+
+mod clock;
+mod error;
+mod fetch;
+mod inline;
+mod line_cache;
+mod put;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use afflux_engine::{Backing, Device, DeviceReport, FILE_BYTES_MAX, Limits, Nanos, Operation, Platform, Request};
+use bytes::Bytes;
+
+pub use self::clock::PlatformClock;
+use self::error::device_error;
+use self::inline::InlineBytes;
+pub(crate) use self::line_cache::LineCache;
+pub use self::watched::WatchedObjects;
+use crate::error::ObjectVolumeError;
+use crate::format::segment_id::SEGMENT_BYTES_MAX;
+use crate::open::ObjectVolume;
+use crate::seams::{Objects, Records};
+
+/// The most requests in flight. The policy learns how many the store likes.
+const DEPTH: u32 = 256;
+/// A write of at least this size is a segment of its own.
+const OWN_SEGMENT_BYTES: u64 = 1 << 20;
+/// While a sync waits, the records must show within this time that the store is there.
+const SILENT_NS: u64 = 10 * Nanos::SECOND;
+
+/// The volume of an [`ObjectDevice`].
+pub type DeviceVolume<O, R, P> = ObjectVolume<WatchedObjects<O, P>, R, PlatformClock<P>>;
+
+/// The device.
+pub struct ObjectDevice<O, R, P: Platform> {
+    limits: Limits,
+    core: Arc<Core<O, R, P>>,
+}
+
+/// The device's name for a file.
+struct ObjectFile {
+    ino: u64,
+}
+
+struct Core<O, R, P: Platform> {
+    volume: Arc<DeviceVolume<O, R, P>>,
+    platform: Arc<P>,
+    lines: LineCache,
+    inline: Mutex<InlineBytes>,
+}
+
+impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R, P> {
+    /// A device over an open volume.
+    pub fn new(platform: &Arc<P>, volume: Arc<DeviceVolume<O, R, P>>) -> Arc<Self> {
+        let limits = Limits {
+            block_bytes: 4096,
+            request_bytes_max: SEGMENT_BYTES_MAX,
+            depth: DEPTH,
+            file_bytes_max: FILE_BYTES_MAX,
+            volatile_cache: true,
+            readable_before_flush: true,
+            request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
+        };
+        let core =
+            Core { volume, platform: Arc::clone(platform), lines: LineCache::default(), inline: Mutex::default() };
+        Arc::new(Self { limits, core: Arc::new(core) })
+    }
+
+    /// The file as a backing for an engine.
+    pub fn backing(ino: u64) -> Backing {
+        Backing::new(Arc::new(ObjectFile { ino }))
+    }
+}
+
+impl<O: Objects + 'static, R: Records + 'static, P: Platform> Device for ObjectDevice<O, R, P> {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn submit(&self, request: Request) {
+        let Some(ino) = request.backing().get::<ObjectFile>().map(|file| file.ino) else {
+            request.complete(Err(afflux_engine::DeviceError::Stale));
+            return;
+        };
+        let volume = &self.core.volume;
+        match request.operation() {
+            Operation::Write { offset, .. } => self.write(ino, offset, request),
+            Operation::Read { offset, len } => {
+                let core = Arc::clone(&self.core);
+                self.spawn("object read", async move { core.read(ino, offset, u64::from(len), request).await });
+            }
+            Operation::Sync => {
+                let core = Arc::clone(&self.core);
+                self.spawn("object commit", async move { core.sync(ino, request).await });
+            }
+            Operation::SetSize { size } => answer(request, volume.set_size(ino, size)),
+            Operation::Punch { len: 0, .. } => request.complete(Ok(())),
+            Operation::Punch { offset, len } => answer(request, volume.punch(ino, offset, len)),
+            // Each write takes new space, and there is always some.
+            Operation::Reserve { .. } => request.complete(Ok(())),
+        }
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn report(&self) -> DeviceReport {
+        let (objects, records) = (&self.core.volume.objects, &self.core.volume.records);
+        let now = self.core.platform.now();
+        let shown = Nanos(records.unfenced_at_ns());
+        let is_silent = self.core.inline().syncs() > 0 && now.since(shown) >= SILENT_NS;
+        let away_since = objects.away_since(now).or_else(|| is_silent.then_some(shown));
+        DeviceReport { away_since, too_many: objects.too_many() }
+    }
+}
+
+impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R, P> {
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.core.platform.spawn(name, task);
+    }
+
+    fn write(&self, ino: u64, offset: u64, request: Request) {
+        let length = request.memory_bytes();
+        let mut bytes = vec![0; length];
+        request.copy_out(0..length, &mut bytes);
+        let is_inline = request.is_for_sync() && self.core.inline().take(ino, length as u64);
+        let taken = self.core.volume.take_write(ino, offset, Bytes::from(bytes), is_inline);
+        match taken {
+            Ok(number) if !is_inline => {
+                let core = Arc::clone(&self.core);
+                self.spawn("object put", async move { answer(request, core.volume.put(ino, number).await) });
+            }
+            taken => answer(request, taken.map(drop)),
+        }
+    }
+}
+
+impl<O: Objects + 'static, R: Records + 'static, P: Platform> Core<O, R, P> {
+    fn inline(&self) -> MutexGuard<'_, InlineBytes> {
+        self.inline.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read(&self, ino: u64, offset: u64, length: u64, mut request: Request) {
+        let read = self.volume.read_with(Some(&self.lines), ino, offset, length).await;
+        if let Ok(bytes) = &read {
+            request.copy_in(0, bytes);
+        }
+        answer(request, read.map(drop));
+    }
+
+    async fn sync(&self, ino: u64, request: Request) {
+        let taken = self.inline().sync_begins(ino);
+        let committed = self.volume.commit(ino).await;
+        self.inline().sync_ends(taken);
+        answer(request, committed);
+    }
+}
+
+fn answer(request: Request, result: Result<(), ObjectVolumeError>) {
+    request.complete(result.map_err(|error| device_error(&error)));
+}

@@ -1,0 +1,74 @@
+//! Writes of the engine, each followed to its PUT.
+//!
+//! Owns: waiting for the PUT of one write.
+//! Does not own: which writes share a segment (`packing`).
+//! Invariants: bytes that wait for a COMMIT, which carries them, are in no segment until then.
+
+use bytes::Bytes;
+
+use crate::commit::range;
+use crate::error::ObjectVolumeError;
+use crate::file::{END, Unnamed};
+use crate::format::segment_id::SegmentId;
+use crate::open::ObjectVolume;
+use crate::seams::{Clock, Objects, Records};
+use crate::state::State;
+
+impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
+    /// As [`Self::write`]; returns the number of the write. `is_inline`: the next COMMIT of the file carries the bytes.
+    pub(crate) fn take_write(
+        &self,
+        ino: u64,
+        start: u64,
+        bytes: Bytes,
+        is_inline: bool,
+    ) -> Result<u64, ObjectVolumeError> {
+        let length = bytes.len() as u64;
+        range("the length of a write", length, 1, self.limits.segment_bytes)?;
+        range("the start of a write", start, 0, END - length)?;
+        let at_ns = self.clock.wall_ns();
+        let mut state = self.begin()?;
+        let number = state.take(ino, start, start + length, at_ns, Unnamed::Buffered(bytes));
+        if is_inline {
+            state.buffered.remove(&number);
+        }
+        Ok(number)
+    }
+
+    /// Waits until the bytes of a write were PUT.
+    pub(crate) async fn put(&self, ino: u64, number: u64) -> Result<(), ObjectVolumeError> {
+        loop {
+            let segment = {
+                let mut state = self.begin()?;
+                state.seal(self.records.epoch(), &self.limits)?;
+                state.before(ino, number)
+            };
+            match segment {
+                None => return Ok(()),
+                Some(segment) => self.upload(segment).await?,
+            }
+        }
+    }
+}
+
+impl State {
+    /// Lets segments have a file's bytes up to `cut` that waited for a COMMIT. They are too many for its batch.
+    pub(crate) fn release_inline(&mut self, ino: u64, cut: u64) {
+        let Some(file) = self.files.get(&ino) else { return };
+        let upto = file.writes.iter().take_while(|write| write.number <= cut);
+        let inline = upto.filter(|write| matches!(write.content, Unnamed::Buffered(_)));
+        self.buffered.extend(inline.map(|write| (write.number, ino)));
+    }
+
+    /// A segment on its way that delays the write: the write's own segment, or a small one that keeps the open segment
+    /// open.
+    fn before(&mut self, ino: u64, number: u64) -> Option<SegmentId> {
+        if self.buffered.contains_key(&number) {
+            return self.small_on_way().next();
+        }
+        match self.files.get_mut(&ino)?.write_mut(number)?.content {
+            Unnamed::Segment(place, Some(_)) => Some(place.segment),
+            _ => None,
+        }
+    }
+}

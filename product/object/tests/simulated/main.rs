@@ -1,0 +1,10 @@
+//! The device under the engine, over a simulated store.
+//!
+//! All figures here are simulated: virtual time, a store of stated latency and bandwidth.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+mod away;
+mod figures;
+mod fixture;
+mod kills;
