@@ -135,8 +135,8 @@ const OPTIONAL: &[Row] = &[
     },
     Row {
         name: "object",
-        ours: &[],
-        ours_in_tests: &[],
+        ours: &["engine", "volume"],
+        ours_in_tests: &["frames", "simulator"],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },

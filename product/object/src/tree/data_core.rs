@@ -1,0 +1,80 @@
+//! The part of the data core that the tree needs.
+//!
+//! Owns: the seam, and its implementation by a volume in an object store.
+//! Does not own: bytes, segments, the writers' fence.
+//! Invariants: those that the seam demands.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use afflux_engine::Backing;
+
+use super::holders::Held;
+use super::stand_in::Body;
+use crate::error::ObjectVolumeError;
+use crate::open::ObjectVolume;
+use crate::seams::{Clock, Objects, Records};
+
+/// The bytes below a tree of names.
+pub trait DataCore: Send + Sync + 'static {
+    /// The database that has the tree's records, too.
+    type Records: Records;
+
+    /// The open database.
+    fn records(&self) -> &Self::Records;
+
+    /// The identity of the volume.
+    fn id(&self) -> [u8; 16];
+
+    /// The time of day, since 1970.
+    fn wall_ns(&self) -> u64;
+
+    /// The newest body of a file, if it is in memory. A body that is not in memory is the one in its record, or empty
+    /// without a record.
+    fn body_in_memory(&self, ino: u64) -> Option<Body>;
+
+    /// The device's name for a file. It must keep `held` if the file may be used through it.
+    fn backing(&self, held: Arc<Held>) -> Backing {
+        Backing::new(held)
+    }
+
+    /// Removes an object that has no name and no holder: its bytes, at last its inode, its body and its mark. It may be
+    /// called again for the same object.
+    fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
+
+    /// Waits until this writer may answer a call.
+    fn may_answer(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
+}
+
+impl<O, R, C> DataCore for ObjectVolume<O, R, C>
+where
+    O: Objects + 'static,
+    R: Records + 'static,
+    C: Clock + 'static,
+{
+    type Records = R;
+
+    fn records(&self) -> &R {
+        &self.records
+    }
+
+    fn id(&self) -> [u8; 16] {
+        self.header().id
+    }
+
+    fn wall_ns(&self) -> u64 {
+        Self::wall_ns(self)
+    }
+
+    fn body_in_memory(&self, ino: u64) -> Option<Body> {
+        Self::body_in_memory(self, ino)
+    }
+
+    async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {
+        Self::reap(self, ino).await
+    }
+
+    async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+        Self::may_answer(self).await
+    }
+}
