@@ -38,4 +38,4 @@ pub use seams::{
     RecordsError, Sequence, Value,
 };
 pub use state::Limits;
-pub use tree::{Body, DataCore, Held, ObjectTree, ObjectTreeOptions};
+pub use tree::{Body, BodyInMemory, DataCore, Held, ObjectTree, ObjectTreeOptions};

@@ -15,6 +15,17 @@ use crate::error::ObjectVolumeError;
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Objects, Records};
 
+/// What memory tells of the body of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyInMemory {
+    /// This is the newest.
+    Newest(Body),
+    /// The newest is the one in the record, or empty without a record.
+    AsStored,
+    /// The record must be read first: writes change the body in it.
+    Unread,
+}
+
 /// The bytes below a tree of names.
 pub trait DataCore: Send + Sync + 'static {
     /// The database that has the tree's records, too.
@@ -29,9 +40,11 @@ pub trait DataCore: Send + Sync + 'static {
     /// The time of day, since 1970.
     fn wall_ns(&self) -> u64;
 
-    /// The newest body of a file, if it is in memory. A body that is not in memory is the one in its record, or empty
-    /// without a record.
-    fn body_in_memory(&self, ino: u64) -> Option<Body>;
+    /// What memory tells of the body of a file.
+    fn body_in_memory(&self, ino: u64) -> BodyInMemory;
+
+    /// The newest body of a file, also with writes that wait for its record to be read.
+    fn body(&self, ino: u64) -> impl Future<Output = Result<Body, ObjectVolumeError>> + Send;
 
     /// The device's name for a file. It must keep `held` if the file may be used through it.
     fn backing(&self, held: Arc<Held>) -> Backing {
@@ -66,8 +79,12 @@ where
         Self::wall_ns(self)
     }
 
-    fn body_in_memory(&self, ino: u64) -> Option<Body> {
+    fn body_in_memory(&self, ino: u64) -> BodyInMemory {
         Self::body_in_memory(self, ino)
+    }
+
+    async fn body(&self, ino: u64) -> Result<Body, ObjectVolumeError> {
+        Self::body(self, ino).await
     }
 
     async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {

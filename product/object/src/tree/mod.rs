@@ -24,7 +24,7 @@ mod rename;
 mod stand_in;
 mod state;
 
-pub use data_core::DataCore;
+pub use data_core::{BodyInMemory, DataCore};
 pub use holders::Held;
 pub use stand_in::Body;
 pub use state::{ObjectTree, ObjectTreeOptions};

@@ -12,7 +12,7 @@ use afflux_volume::{Found, Kind, Named, Node, Stat, VolumeError};
 use futures_util::future::try_join_all;
 
 use super::cache::Slot;
-use super::data_core::DataCore;
+use super::data_core::{BodyInMemory, DataCore};
 use super::failure::DAMAGED;
 use super::holders::Held;
 use super::permission::{Owned, User};
@@ -122,12 +122,37 @@ impl<D: DataCore> ObjectTree<D> {
     /// Each object, or nothing if there is none of this number.
     pub(super) async fn views(&self, numbers: &[u64]) -> Result<Vec<Option<View>>, VolumeError> {
         let before = |ino: &u64| (*ino, (self.cache.slot(*ino), self.core.body_in_memory(*ino)));
-        let slots: BTreeMap<u64, _> = numbers.iter().map(before).collect();
-        let is_unknown = |slot: &Slot, body: &Option<Body>| match slot.inode() {
-            Some(inode) => inode.kind() == Kind::Regular && body.is_none(),
+        let known: BTreeMap<u64, _> = numbers.iter().map(before).collect();
+        let stored = self.read_unknown(&known).await?;
+        let mut views = Vec::with_capacity(numbers.len());
+        for ino in numbers {
+            let (slot, before) = &known[ino];
+            let Some(inode) = slot.inode() else {
+                views.push(None);
+                continue;
+            };
+            let body = match (self.core.body_in_memory(*ino), *before) {
+                _ if inode.kind() != Kind::Regular => Body::default(),
+                // A body may leave memory meanwhile. Then it counts as it was before.
+                (BodyInMemory::Newest(body), _) | (BodyInMemory::AsStored, BodyInMemory::Newest(body)) => body,
+                (BodyInMemory::AsStored, BodyInMemory::AsStored) => stored.get(ino).copied().unwrap_or_default(),
+                _ => self.core.body(*ino).await?,
+            };
+            views.push(Some(View { inode, slot: Arc::clone(slot), body }));
+        }
+        Ok(views)
+    }
+
+    /// Reads the inodes that are not in memory into their slots. Returns the bodies that were read with them or alone.
+    async fn read_unknown(
+        &self,
+        known: &BTreeMap<u64, (Arc<Slot>, BodyInMemory)>,
+    ) -> Result<BTreeMap<u64, Body>, VolumeError> {
+        let is_unknown = |slot: &Slot, body: BodyInMemory| match slot.inode() {
+            Some(inode) => inode.kind() == Kind::Regular && body == BodyInMemory::AsStored,
             None => true,
         };
-        let unknown = slots.iter().filter(|(_, (slot, body))| is_unknown(slot, body));
+        let unknown = known.iter().filter(|(_, (slot, body))| is_unknown(slot, *body));
         let unknown: Vec<u64> = unknown.map(|(ino, _)| *ino).collect();
         let scans = runs(&unknown).map(|(first, last)| self.scan(Inode::key(first), Inode::end_key(last)));
         let mut bodies = BTreeMap::new();
@@ -135,18 +160,13 @@ impl<D: DataCore> ObjectTree<D> {
             match Row::decode(&key, &value)? {
                 // Only a slot that was there before the scan may learn from it.
                 Some((ino, Row::Inode(inode))) => {
-                    slots.get(&ino).into_iter().for_each(|(slot, _)| slot.learn(inode.clone()))
+                    known.get(&ino).into_iter().for_each(|(slot, _)| slot.learn(inode.clone()));
                 }
                 Some((ino, Row::Body(body))) => drop(bodies.insert(ino, body)),
                 None => (),
             }
         }
-        let view = |ino: &u64| {
-            let (slot, before) = &slots[ino];
-            let body = self.core.body_in_memory(*ino).or(*before).or(bodies.get(ino).copied()).unwrap_or_default();
-            Some(View { inode: slot.inode()?, slot: Arc::clone(slot), body })
-        };
-        Ok(numbers.iter().map(view).collect())
+        Ok(bodies)
     }
 
     pub(super) async fn view(&self, ino: u64) -> Result<Option<View>, VolumeError> {

@@ -50,15 +50,17 @@ impl<D: DataCore> ObjectTree<D> {
         (to, to_name): (&Used, &[u8]),
         durable: bool,
     ) -> Result<Renamed, VolumeError> {
-        // Views keep their slots in memory.
-        let mut above = Vec::new();
         loop {
             let from = self.place(from, from_name).await?;
             let to = self.place(to, to_name).await?;
-            match self.try_rename(&from, &to, durable)? {
-                Tried::Renamed(renamed) => return Ok(*renamed),
-                Tried::Changed => (),
-                Tried::Unread(ino) => above.push(self.view(ino).await?.ok_or(DAMAGED)?),
+            // Views keep their slots in memory.
+            let mut above = Vec::new();
+            loop {
+                match self.try_rename(&from, &to, durable)? {
+                    Tried::Renamed(renamed) => return Ok(*renamed),
+                    Tried::Changed => break,
+                    Tried::Unread(ino) => above.push(self.view(ino).await?.ok_or(DAMAGED)?),
+                }
             }
         }
     }
