@@ -32,7 +32,7 @@ pub(crate) fn number(epoch: u32, count: u64) -> Result<u64, FormatError> {
 pub(crate) enum Content {
     /// The bytes are elsewhere.
     Regular,
-    /// Its entries have records of their own; here is their number.
+    /// With the number of its entries, which have records of their own.
     Directory {
         parent: u64,
         entries: u64,

@@ -6,6 +6,7 @@
 
 mod checker;
 mod log;
+mod names;
 mod random;
 mod run;
 mod scenarios;

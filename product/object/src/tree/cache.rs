@@ -71,7 +71,8 @@ impl Cache {
     }
 
     /// The number of slots.
-    pub(super) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         let generations = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         generations.0.len() + generations.1.len()
     }

@@ -10,21 +10,10 @@ use std::sync::Arc;
 use afflux_engine::Backing;
 
 use super::holders::Held;
-use super::stand_in::Body;
+use super::stand_in::{Body, BodyInMemory};
 use crate::error::ObjectVolumeError;
 use crate::open::ObjectVolume;
 use crate::seams::{Clock, Objects, Records};
-
-/// What memory tells of the body of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyInMemory {
-    /// This is the newest.
-    Newest(Body),
-    /// The newest is the one in the record, or empty without a record.
-    AsStored,
-    /// The record must be read first: writes change the body in it.
-    Unread,
-}
 
 /// The bytes below a tree of names.
 pub trait DataCore: Send + Sync + 'static {
@@ -40,7 +29,7 @@ pub trait DataCore: Send + Sync + 'static {
     /// The time of day, since 1970.
     fn wall_ns(&self) -> u64;
 
-    /// What memory tells of the body of a file.
+    /// The body of a file as far as memory has it.
     fn body_in_memory(&self, ino: u64) -> BodyInMemory;
 
     /// The newest body of a file, also with writes that wait for its record to be read.
@@ -51,8 +40,8 @@ pub trait DataCore: Send + Sync + 'static {
         Backing::new(held)
     }
 
-    /// Removes an object that has no name and no holder: its bytes, at last its inode, its body and its mark. It may be
-    /// called again for the same object.
+    /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The tree
+    /// may call it twice for one object.
     fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
 
     /// Waits until this writer may answer a call.

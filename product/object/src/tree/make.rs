@@ -2,7 +2,7 @@
 //!
 //! Owns: the rules of these calls.
 //! Does not own: rights (`permission`), batches (`edit`).
-//! Invariants: entries that a call read still hold when its batch is built, or it reads them again.
+//! Invariants: a batch is built on entries that still hold. If the directory changed, the call reads them again.
 
 use afflux_volume::{
     AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Timestamp, VolumeError,

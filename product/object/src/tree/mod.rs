@@ -1,8 +1,8 @@
 //! The tree of names of a volume: directories, attributes, links.
 //!
-//! Owns: each call of a volume on names (`directory`), by reads (`read`, `entries`) and changes (`edit`, `make`,
-//! `remove`, `rename`); rights (`permission`); inodes in memory (`cache`); objects in use and their end (`holders`,
-//! `reaper`).
+//! Owns: the calls of a volume on names (`directory`). Reads are in `read` and `entries`, changes in `make`, `remove` and
+//! `rename`, batches in `edit`, rights in `permission`. Inodes in memory are in `cache`, the end of objects in `holders`
+//! and `reaper`.
 //! Does not own: bytes of files (`data_core`), the records' database.
 //! Invariants: one call is one batch, so a crash undoes whole calls, the last ones first. A call that must be durable is
 //! answered after its batch is, and every call only while this writer may answer. An object with a name or a holder is
@@ -24,7 +24,7 @@ mod rename;
 mod stand_in;
 mod state;
 
-pub use data_core::{BodyInMemory, DataCore};
+pub use data_core::DataCore;
 pub use holders::Held;
-pub use stand_in::Body;
+pub use stand_in::{Body, BodyInMemory};
 pub use state::{ObjectTree, ObjectTreeOptions};

@@ -1,4 +1,4 @@
-//! Who may do what to an object: the rules of Linux, since no host checks them.
+//! Rights on objects by the rules of Linux. No host checks them.
 //!
 //! Owns: rights by mode bits, the sticky bit, owners and modes of new objects, changes of owner, group, mode and times.
 //! Does not own: when a rule is asked; the exceptions of NFS for owners, which the volume makes.
@@ -86,7 +86,7 @@ pub(super) fn of_new(directory: Owned, user: User<'_>, kind: Kind, wanted: &Attr
     let (own_uid, own_gid) = user.map_or((0, 0), |user| (user.uid, user.gid));
     let inherits = directory.mode & SET_GROUP != 0;
     let default_gid = if inherits { directory.gid } else { own_gid };
-    // A new object belongs to its user, whatever the call requests.
+    // A new object belongs to its user. Only root may request another owner.
     let (uid, gid) = match is_root(user) {
         true => (wanted.uid.unwrap_or(own_uid), wanted.gid.unwrap_or(default_gid)),
         false => (own_uid, default_gid),

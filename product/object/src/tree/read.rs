@@ -1,9 +1,9 @@
 //! Reading objects: inodes with their bodies, by runs of neighbours.
 //!
-//! Owns: what is read from the records and what from memory.
+//! Owns: the choice between records and memory.
 //! Does not own: entries of directories (`entries`).
-//! Invariants: a view is no older than its call: a body that leaves memory while its record is read counts as it was
-//! before.
+//! Invariants: a view is no older than its call. If a body leaves memory during the read of its record, the view has the
+//! body from memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use afflux_volume::{Found, Kind, Named, Node, Stat, VolumeError};
 use futures_util::future::try_join_all;
 
 use super::cache::Slot;
-use super::data_core::{BodyInMemory, DataCore};
+use super::data_core::DataCore;
 use super::failure::DAMAGED;
 use super::holders::Held;
 use super::permission::{Owned, User};
-use super::stand_in::Body;
+use super::stand_in::{Body, BodyInMemory};
 use super::state::ObjectTree;
 use crate::format::error::FormatError;
 use crate::format::inode::{Content, Inode};

@@ -1,6 +1,6 @@
 //! The end of objects that have no name.
 //!
-//! Owns: the task that reaps them, also those that an earlier writer left.
+//! Owns: the task that reaps these objects, and the objects of an earlier writer.
 //! Does not own: the removal of their records (`DataCore::reap`).
 //! Invariants: one object at a time. An object that cannot be reaped now keeps its mark for the next opening.
 

@@ -1,10 +1,9 @@
-//! What the data core does not have yet: the body's record and the reaping of a file's bytes.
+//! Parts that the data core does not have yet: a body, its record, the reaping of an object.
 //!
 //! Owns: a body, its record.
 //! Does not own: the bytes.
 //! Invariants: the record of a body stands right behind the inode's.
 
-use super::data_core::BodyInMemory;
 use crate::error::ObjectVolumeError;
 use crate::format::error::{FormatError, exactly};
 use crate::format::fields::Fields;
@@ -21,6 +20,17 @@ pub struct Body {
     pub used: u64,
     /// The time of day of the last change of bytes or size.
     pub changed_ns: u64,
+}
+
+/// The body of a file as far as memory has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyInMemory {
+    /// This is the newest.
+    Newest(Body),
+    /// The newest is the one in the record, or empty without a record.
+    AsStored,
+    /// The record must be read first: writes change the body in it.
+    Unread,
 }
 
 impl Body {

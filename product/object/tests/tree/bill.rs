@@ -34,7 +34,7 @@ type Call = for<'a> fn(&'a Tree, &'a Nodes) -> Pin<Box<dyn Future<Output = ()> +
 macro_rules! call {
     ($tree:ident, $nodes:ident, $call:expr) => {{
         fn call<'a>($tree: &'a Tree, $nodes: &'a Nodes) -> Pin<Box<dyn Future<Output = ()> + 'a>> {
-            Box::pin(async move { drop($call.await.unwrap()) })
+            Box::pin(async move { assert!($call.await.is_ok()) })
         }
         call as Call
     }};
@@ -153,7 +153,7 @@ fn bodies_that_are_not_in_memory_are_read_with_their_inodes() {
     for _ in 0..2 {
         let all = Box::pin(async { drop(lab.tree.stat_all(nodes.files.clone()).await.unwrap()) });
         assert_eq!(calls(all), 1, "one run");
-        let one = Box::pin(async { drop(lab.tree.stat(&nodes.files[0]).await.unwrap()) });
+        let one = Box::pin(async { assert!(lab.tree.stat(&nodes.files[0]).await.is_ok()) });
         assert_eq!(calls(one), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Whether all records of a tree agree.
 //!
 //! Owns: the rules between records, read from their bytes.
-//! Does not own: the tree, whose memory it never sees.
+//! Does not own: the tree and its memory.
 //! Invariants: it reads the format by itself.
 
 use std::collections::BTreeMap;

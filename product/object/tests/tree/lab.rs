@@ -1,7 +1,7 @@
 //! A tree in a world.
 //!
 //! Owns: its parts, its openings.
-//! Does not own: what the tests do.
+//! Does not own: the tests.
 //! Invariants: the reaper runs.
 
 use std::sync::Arc;
