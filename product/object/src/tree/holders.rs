@@ -2,10 +2,11 @@
 //!
 //! Owns: the holders of each object, the queue of objects to reap.
 //! Does not own: reaping (`reaper`), names.
-//! Invariants: an object has one [`Held`] at a time. An object without a name enters the queue when its last holder
-//! goes, or at once if it has none. The queue has a bound: objects beyond it are found by their marks.
+//! Invariants: an object has one [`Held`] at a time. An object without a name is due when its last holder goes, or at
+//! once if it has none. It is due once at a time. The queue has a bound: objects beyond it are found by their marks. No
+//! lock is held while the reaper is woken.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -31,14 +32,15 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut inside = self.holders.lock();
-        // Another holder may have come since the last one went.
-        if inside.held.get(&self.ino).is_some_and(|held| held.strong_count() == 0) {
-            inside.held.remove(&self.ino);
-        }
-        if self.is_unnamed.load(Ordering::Acquire) {
-            inside.push(self.ino);
-        }
+        let reaper = {
+            let mut inside = self.holders.lock();
+            // Another holder may have come since the last one went.
+            if inside.held.get(&self.ino).is_some_and(|held| held.strong_count() == 0) {
+                inside.held.remove(&self.ino);
+            }
+            if self.is_unnamed.load(Ordering::Acquire) { inside.push(self.ino) } else { None }
+        };
+        reaper.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -46,6 +48,8 @@ impl Drop for Held {
 struct Inside {
     held: BTreeMap<u64, Weak<Held>>,
     queue: VecDeque<u64>,
+    /// The objects in the queue, and those that are being reaped.
+    due: BTreeSet<u64>,
     /// Marks have to be read: at the beginning, and after an object found no room in the queue.
     is_incomplete: bool,
     is_closed: bool,
@@ -53,15 +57,14 @@ struct Inside {
 }
 
 impl Inside {
-    fn push(&mut self, ino: u64) {
-        if self.queue.len() < QUEUE_MAX {
-            self.queue.push_back(ino);
-        } else {
+    /// Makes an object due. Returns the reaper if it waits.
+    fn push(&mut self, ino: u64) -> Option<Waker> {
+        if self.queue.len() >= QUEUE_MAX {
             self.is_incomplete = true;
+        } else if self.due.insert(ino) {
+            self.queue.push_back(ino);
         }
-        if let Some(reaper) = self.reaper.take() {
-            reaper.wake();
-        }
+        self.reaper.take()
     }
 }
 
@@ -104,22 +107,33 @@ impl Holders {
 
     /// The last name of an object is gone.
     pub(super) fn unname(&self, ino: u64) {
-        let mut inside = self.lock();
-        let held = inside.held.get(&ino).and_then(Weak::upgrade);
-        match &held {
-            Some(held) => held.is_unnamed.store(true, Ordering::Release),
-            None => inside.push(ino),
-        }
-        // If this was the last holder, its drop takes the lock.
-        drop(inside);
+        // If this is the last holder, its drop takes the lock.
+        let (_held, reaper) = {
+            let mut inside = self.lock();
+            let held = inside.held.get(&ino).and_then(Weak::upgrade);
+            let reaper = match &held {
+                Some(held) => {
+                    held.is_unnamed.store(true, Ordering::Release);
+                    None
+                }
+                None => inside.push(ino),
+            };
+            (held, reaper)
+        };
+        reaper.into_iter().for_each(Waker::wake);
     }
 
-    /// Notes the object of a mark.
+    /// Notes the object of a mark. Only the reaper calls it.
     pub(super) fn found_mark(&self, ino: u64) {
         let mut inside = self.lock();
         if !inside.held.contains_key(&ino) {
             inside.push(ino);
         }
+    }
+
+    /// An object was reaped, or cannot be.
+    pub(super) fn reaped(&self, ino: u64) {
+        self.lock().due.remove(&ino);
     }
 
     /// Waits for work of the reaper.
@@ -140,11 +154,12 @@ impl Holders {
 
     /// Ends the reaper.
     pub(super) fn close(&self) {
-        let mut inside = self.lock();
-        inside.is_closed = true;
-        if let Some(reaper) = inside.reaper.take() {
-            reaper.wake();
-        }
+        let reaper = {
+            let mut inside = self.lock();
+            inside.is_closed = true;
+            inside.reaper.take()
+        };
+        reaper.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -11,7 +11,7 @@ use afflux_engine::{Backing, Platform};
 use afflux_object::{Body, BodyInMemory, Change, DataCore, Held, ObjectVolumeError, Records};
 use afflux_simulator::{Disk, DiskFileId, SimPlatform};
 
-use crate::records::MapRecords;
+use crate::records::{MapRecords, ROUND_TRIP_NS};
 
 /// A file on the disk.
 struct OnDisk {
@@ -107,7 +107,7 @@ impl DataCore for DiskCore {
     }
 
     async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {
-        self.platform.preemption_point().await;
+        self.platform.sleep_until(self.platform.now().after(ROUND_TRIP_NS)).await;
         {
             let mut files = self.files();
             if let Some(on_disk) = files.by_number.remove(&ino) {

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use crate::check;
 use crate::clients::serve;
 use crate::lab::{Lab, Tree, bytes, kinds, make};
+use crate::records::ROUND_TRIP_NS;
 
 fn lab(seed: u64) -> Lab {
     Lab::new(seed, &ObjectTreeOptions::default())
@@ -108,6 +109,20 @@ fn an_object_without_a_name_lives_as_long_as_a_holder_or_the_process() {
     assert_eq!(lab.run(lab.tree.parent(&directory.node)).err(), Some(VolumeError::Stale));
     drop(directory);
     later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+}
+
+#[test]
+fn many_removed_objects_are_reaped_side_by_side() {
+    let lab = lab(6);
+    let root = lab.root();
+    let held: Vec<_> = (0..640).map(|number| lab.make(&root, &number.to_string(), New::Regular)).collect();
+    for number in 0..640 {
+        lab.remove(&root, &number.to_string()).unwrap();
+    }
+    assert_eq!(check::unnamed(&lab.core.records.map()), 640);
+    drop(held);
+    lab.run(lab.platform().sleep_until(lab.platform().now().after(15 * ROUND_TRIP_NS)));
     assert_eq!(check::unnamed(&lab.core.records.map()), 0);
 }
 

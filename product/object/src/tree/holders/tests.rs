@@ -37,10 +37,12 @@ fn objects_beyond_the_queue_are_found_by_their_marks() {
         assert_eq!(due(&holders), Some(Due::Object(ino)));
     }
     assert_eq!(due(&holders), Some(Due::Marks));
-    let held = holders.hold(7);
-    holders.found_mark(7);
-    holders.found_mark(8);
-    assert_eq!(due(&holders), Some(Due::Object(8)), "the other one is held");
+    let held = holders.hold(QUEUE_MAX as u64);
+    (0..=QUEUE_MAX as u64 + 1).for_each(|ino| holders.found_mark(ino));
+    assert_eq!(due(&holders), Some(Due::Object(QUEUE_MAX as u64 + 1)), "the others are being reaped, and one is held");
     assert_eq!(due(&holders), None);
+    holders.reaped(7);
+    holders.found_mark(7);
+    assert_eq!(due(&holders), Some(Due::Object(7)));
     drop(held);
 }
