@@ -282,6 +282,8 @@ fn one_seed(seed: u64) {
     assert_eq!(check::unnamed(&run.lab.core.records.map()), 0, "all is reaped");
 }
 
+// rule: in an object store a call on names is one batch, and a crash undoes whole calls, the last ones first
+// kept in: `product/object/src/tree/edit.rs`
 #[test]
 fn a_tree_is_its_model_and_a_crash_keeps_a_prefix() {
     for seed in 0..SEEDS {

@@ -207,6 +207,8 @@ async fn disturb(tree: Arc<Tree>, mut random: Random) {
     }
 }
 
+// rule: in an object store calls on names side by side leave records that agree
+// kept in: `product/object/src/tree/make.rs`, `product/object/src/tree/rename.rs`
 #[test]
 fn calls_side_by_side_leave_records_that_agree() {
     for seed in 0..100 {

@@ -18,6 +18,8 @@ fn people() -> [Credentials; 5] {
     [user(OWNER, 1, &[]), user(11, GROUP, &[]), user(12, 1, &[5, GROUP]), user(13, 1, &[5]), user(0, 0, &[])]
 }
 
+// rule: 10: a call has its caller's rights
+// kept in: `product/object/src/tree/permission.rs`
 #[test]
 fn rights_follow_the_first_class_that_a_user_is_in() {
     let table = [
