@@ -1,4 +1,5 @@
-//! Clients of a volume in virtual time, over any tree: each checks the volume against its own knowledge.
+//! Clients of a volume in virtual time, over any tree: each checks the volume against its own knowledge. The tests of
+//! `product/object` include this file, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
