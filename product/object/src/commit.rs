@@ -13,7 +13,7 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::control::Rule;
 use crate::error::ObjectVolumeError;
-use crate::file::{Cut, END, Unnamed};
+use crate::file::{BodyInMemory, Cut, END, Unnamed};
 use crate::format::records::Body;
 use crate::format::segment_id::SegmentId;
 use crate::naming::Step;
@@ -71,6 +71,17 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 Some(body) => return self.may_answer().await.map(|()| body),
                 None => self.load_body(ino).await?,
             }
+        }
+    }
+
+    /// The body of a file as far as memory has it.
+    pub(crate) fn body_in_memory(&self, ino: u64) -> BodyInMemory {
+        let state = self.state();
+        let Some(file) = state.files.get(&ino) else { return BodyInMemory::AsStored };
+        match file.newest_body() {
+            Some(body) => BodyInMemory::Newest(body),
+            None if file.writes.is_empty() => BodyInMemory::AsStored,
+            None => BodyInMemory::Unread,
         }
     }
 

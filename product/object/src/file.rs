@@ -15,6 +15,17 @@ use crate::format::records::Body;
 use crate::format::segment_id::SegmentId;
 use crate::seams::Sequence;
 
+/// The body of a file as far as memory has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyInMemory {
+    /// This is the newest.
+    Newest(Body),
+    /// The newest is the one in the record, or empty without a record.
+    AsStored,
+    /// The record must be read first: writes change the body in it.
+    Unread,
+}
+
 /// The end of all files, and of a cut.
 pub(crate) const END: u64 = i64::MAX as u64;
 

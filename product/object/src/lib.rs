@@ -3,8 +3,9 @@
 //! Bytes are kept in immutable segments, one object each. Records map each file to extents of segments. A store of
 //! records with one fenced writer holds them.
 //!
-//! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage.
-//! Does not own: the store (`Objects`), the database (`Records`), time (`Clock`), names and attributes, threads.
+//! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage, names and
+//! attributes (`tree`).
+//! Does not own: the store (`Objects`), the database (`Records`), time (`Clock`), threads.
 //! Invariants: a batch names a segment only after the PUT of the segment was answered. A COMMIT is answered only after its
 //! batch is durable. No record of any living view names a deleted segment. After a successor's first answer, an older
 //! writer gives none.
@@ -33,11 +34,13 @@ mod seams;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod upkeep;
 
 pub use check::{CheckReport, FileRange, check};
 pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
+pub use file::BodyInMemory;
 pub use format::error::FormatError;
 pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};
 pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, LINE_BYTES};
@@ -50,3 +53,4 @@ pub use seams::{
     Records, RecordsError, Sequence, Value,
 };
 pub use state::Limits;
+pub use tree::{DataCore, Held, ObjectTree, ObjectTreeOptions};

@@ -146,7 +146,7 @@ const OPTIONAL: &[Row] = &[
     },
     Row {
         name: "object",
-        ours: &["engine"],
+        ours: &["engine", "volume"],
         ours_in_tests: &["budget", "frames", "reference", "simulator"],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },

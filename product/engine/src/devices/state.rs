@@ -205,7 +205,7 @@ impl<F> DeviceState<F> {
         let most = self.in_flight.requests_now(depth, self.charges.writeback());
         let passes = for_sync && self.in_flight.allowed().syncs_pass;
         let most = if passes { (most * 2).min(depth) } else { most };
-        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most, depth)
+        (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most)
     }
 
     /// Wakes the flusher if the dirty pages not in flight have passed the policy's threshold.

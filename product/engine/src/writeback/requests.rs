@@ -57,13 +57,13 @@ impl<P: Platform> Writeback<P> {
             true => Some(true),
             false => device.has_room(settings).then_some(false),
         };
-        if !device.in_flight().allowed().syncs_pass {
+        if !device.in_flight.allowed().syncs_pass {
             return false;
         }
         if let Some(gives_way) = decided() {
             return gives_way;
         }
-        let _noted = device.in_flight().waits();
+        let _noted = device.in_flight.waits();
         device.requests().write_ended().until(decided).await
     }
 

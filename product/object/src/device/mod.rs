@@ -32,6 +32,7 @@ use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
 use crate::seams::{Objects, Records};
+use crate::tree::Held;
 
 /// The most requests in flight. The policy learns how many the store likes.
 const DEPTH: u32 = 256;
@@ -47,11 +48,6 @@ pub type DeviceVolume<O, R, P> = ObjectVolume<WatchedObjects<O, P>, R, PlatformC
 pub struct ObjectDevice<O, R, P: Platform> {
     limits: Limits,
     core: Arc<Core<O, R, P>>,
-}
-
-/// The device's name for a file.
-struct ObjectFile {
-    ino: u64,
 }
 
 struct Core<O, R, P: Platform> {
@@ -78,9 +74,9 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
         Arc::new(Self { limits, core: Arc::new(core) })
     }
 
-    /// The file as a backing for an engine.
+    /// A file of a volume without names, as a backing for an engine. A tree makes backings that keep their object.
     pub fn backing(ino: u64) -> Backing {
-        Backing::new(Arc::new(ObjectFile { ino }))
+        Backing::new(Held::without_tree(ino))
     }
 }
 
@@ -90,7 +86,7 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> Device for ObjectD
     }
 
     fn submit(&self, request: Request) {
-        let Some(ino) = request.backing().get::<ObjectFile>().map(|file| file.ino) else {
+        let Some(ino) = request.backing().get::<Held>().map(Held::ino) else {
             request.complete(Err(afflux_engine::DeviceError::Stale));
             return;
         };

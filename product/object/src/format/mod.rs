@@ -4,9 +4,11 @@
 //! Does not own: the time at which either is written.
 //! Invariants: numbers are big-endian. Each decoder accepts exactly the bytes that its encoder makes.
 
+pub(crate) mod entry;
 pub(crate) mod error;
 pub(crate) mod extent;
 pub(crate) mod fields;
+pub(crate) mod inode;
 pub(crate) mod records;
 pub(crate) mod segment;
 pub(crate) mod segment_id;

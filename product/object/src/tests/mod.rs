@@ -7,6 +7,7 @@
 mod calm;
 mod checker;
 mod log;
+mod names;
 mod random;
 mod run;
 mod scenarios;

@@ -68,6 +68,22 @@ pub struct Window {
 }
 
 impl Window {
+    /// The place of a name in the order of listings: below 2^31, the same in every run. A tree that keeps its entries in
+    /// this order reads a window as one range.
+    pub fn place(name: &[u8]) -> u64 {
+        place(name)
+    }
+
+    /// The first place with entries for this window.
+    pub fn first_place(&self) -> u64 {
+        self.after.saturating_sub(SLACK)
+    }
+
+    /// The last place with entries for this window. It moves down while the window fills.
+    pub fn last_place(&self) -> u64 {
+        self.bound.min(LAST_COOKIE)
+    }
+
     pub(crate) fn new(after: u64) -> Self {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
+mod client;
 mod clients;
 mod listing;
 mod stale_handles;

@@ -185,3 +185,30 @@ fn a_cookie_is_found_among_many_with_few_names_looked_at() {
         assert_eq!(taken(&listed, all[at].cookie, 1).0[0], all[at + 1]);
     }
 }
+
+#[test]
+fn a_tree_in_the_order_of_places_may_leave_out_the_places_beyond_the_window() {
+    let names = names(3_000);
+    let mut placed: Vec<&String> = names.iter().collect();
+    placed.sort_by_key(|name| Window::place(name.as_bytes()));
+    let (mut cookie, mut offered) = (PARENT_COOKIE, 0);
+    loop {
+        let mut window = Window::with_bound(cookie, 64);
+        let first = window.first_place();
+        for name in placed.iter().skip_while(|name| Window::place(name.as_bytes()) < first) {
+            if Window::place(name.as_bytes()) > window.last_place() {
+                break;
+            }
+            window.offer(name.as_bytes(), 1);
+            offered += 1;
+        }
+        let (some, whole) = (Listed::of(window), sealed(&names, cookie, 64));
+        assert_eq!(taken(&some, cookie, 50), taken(&whole, cookie, 50));
+        let (entries, end) = taken(&some, cookie, 50);
+        cookie = entries.last().map_or(cookie, |entry| entry.cookie);
+        if end {
+            break;
+        }
+    }
+    assert!(offered < 30_000, "{offered} of {} offers", 3_000 * 60);
+}

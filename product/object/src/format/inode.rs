@@ -1,0 +1,234 @@
+//! The record of an inode: all attributes but a file's size.
+//!
+//! Owns: its key and value, the mark of an object without a name.
+//! Does not own: size, used bytes and the time of the last write (the body's record, right behind), the meaning of
+//! modes.
+//! Invariants: a number is never used twice. A symbolic link has its target here, a directory its parent.
+
+use afflux_volume::{Kind, TARGET_BYTES_MAX, Timestamp};
+use bytes::Bytes;
+
+use super::error::{FormatError, in_range};
+use super::fields::Fields;
+use super::segment_id::EPOCH_MAX;
+
+/// The root of each volume. Numbers of epochs are larger.
+pub(crate) const ROOT: u64 = 1;
+
+const NUMBER_BITS: u32 = 40;
+const HEAD_BYTES: usize = 1 + 2 + 3 * 4 + 4 * TIME_BYTES + 8;
+const TIME_BYTES: usize = 12;
+const NANOS_MAX: u64 = 999_999_999;
+
+/// The number of the next object that an epoch makes.
+pub(crate) fn number(epoch: u32, count: u64) -> Result<u64, FormatError> {
+    in_range("the epoch of an object", u64::from(epoch), 1, u64::from(EPOCH_MAX))?;
+    in_range("the number of an object", count, 0, (1 << NUMBER_BITS) - 1)?;
+    Ok(u64::from(epoch) << NUMBER_BITS | count)
+}
+
+/// The part of an inode that differs by kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// The bytes are elsewhere.
+    Regular,
+    /// With the number of its entries, which have records of their own.
+    Directory {
+        parent: u64,
+        entries: u64,
+    },
+    Symlink(Bytes),
+    BlockDevice {
+        major: u32,
+        minor: u32,
+    },
+    CharDevice {
+        major: u32,
+        minor: u32,
+    },
+    Fifo,
+    Socket,
+}
+
+impl Content {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Regular => Kind::Regular,
+            Self::Directory { .. } => Kind::Directory,
+            Self::Symlink(_) => Kind::Symlink,
+            Self::BlockDevice { .. } => Kind::BlockDevice,
+            Self::CharDevice { .. } => Kind::CharDevice,
+            Self::Fifo => Kind::Fifo,
+            Self::Socket => Kind::Socket,
+        }
+    }
+}
+
+/// The number that stands for a kind in records.
+pub(crate) fn kind_number(kind: Kind) -> u8 {
+    match kind {
+        Kind::Regular => 1,
+        Kind::Directory => 2,
+        Kind::Symlink => 3,
+        Kind::BlockDevice => 4,
+        Kind::CharDevice => 5,
+        Kind::Fifo => 6,
+        Kind::Socket => 7,
+    }
+}
+
+/// The kind of a number in a record.
+pub(crate) fn kind_of(number: u8) -> Result<Kind, FormatError> {
+    Ok(match in_range("the kind of an object", u64::from(number), 1, 7)? {
+        1 => Kind::Regular,
+        2 => Kind::Directory,
+        3 => Kind::Symlink,
+        4 => Kind::BlockDevice,
+        5 => Kind::CharDevice,
+        6 => Kind::Fifo,
+        _ => Kind::Socket,
+    })
+}
+
+/// The attributes of an object that its calls set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Inode {
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) accessed: Timestamp,
+    pub(crate) modified: Timestamp,
+    /// When a call set `modified`. Bytes that were written later count instead.
+    pub(crate) modified_set: Timestamp,
+    pub(crate) changed: Timestamp,
+    /// Counts the changes of this record.
+    pub(crate) changes: u64,
+    pub(crate) content: Content,
+}
+
+impl Inode {
+    pub(crate) fn kind(&self) -> Kind {
+        self.content.kind()
+    }
+
+    pub(crate) fn key(ino: u64) -> Vec<u8> {
+        keyed(b'i', ino)
+    }
+
+    /// The key behind an inode and the record right behind it.
+    pub(crate) fn end_key(ino: u64) -> Vec<u8> {
+        let mut key = Self::key(ino);
+        key.push(b'c');
+        key
+    }
+
+    /// The key of the mark that an object has no name left.
+    pub(crate) fn unnamed_key(ino: u64) -> Vec<u8> {
+        keyed(b'o', ino)
+    }
+
+    /// All marks.
+    pub(crate) fn unnamed_keys() -> (Vec<u8>, Vec<u8>) {
+        (vec![b'o'], vec![b'o' + 1])
+    }
+
+    /// The object of a mark.
+    pub(crate) fn unnamed(key: &[u8]) -> Result<u64, FormatError> {
+        super::error::exactly("the key of an unnamed object", key, 9)?;
+        Ok(Fields(&key[1..]).u64())
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut value = Vec::with_capacity(HEAD_BYTES + 16);
+        value.push(kind_number(self.kind()));
+        value.extend_from_slice(&(self.mode as u16).to_be_bytes());
+        for number in [self.links, self.uid, self.gid] {
+            value.extend_from_slice(&number.to_be_bytes());
+        }
+        for time in [self.accessed, self.modified, self.modified_set, self.changed] {
+            value.extend_from_slice(&time.seconds.to_be_bytes());
+            value.extend_from_slice(&time.nanos.to_be_bytes());
+        }
+        value.extend_from_slice(&self.changes.to_be_bytes());
+        match &self.content {
+            Content::Directory { parent, entries } => {
+                value.extend_from_slice(&parent.to_be_bytes());
+                value.extend_from_slice(&entries.to_be_bytes());
+            }
+            Content::Symlink(target) => value.extend_from_slice(target),
+            Content::BlockDevice { major, minor } | Content::CharDevice { major, minor } => {
+                value.extend_from_slice(&major.to_be_bytes());
+                value.extend_from_slice(&minor.to_be_bytes());
+            }
+            Content::Regular | Content::Fifo | Content::Socket => (),
+        }
+        value
+    }
+
+    pub(crate) fn decode(value: &[u8]) -> Result<Self, FormatError> {
+        let most = HEAD_BYTES + TARGET_BYTES_MAX;
+        if value.len() < HEAD_BYTES {
+            return Err(FormatError::Length { field: "an inode", found: value.len(), least: HEAD_BYTES, most });
+        }
+        let mut fields = Fields(value);
+        let kind = kind_of(fields.u8())?;
+        let mode = u16::from_be_bytes(fields.take());
+        let mode = in_range("the mode of an inode", u64::from(mode), 0, 0o7777)? as u32;
+        let (links, uid, gid) = (fields.u32(), fields.u32(), fields.u32());
+        let (accessed, modified) = (time(&mut fields)?, time(&mut fields)?);
+        let (modified_set, changed) = (time(&mut fields)?, time(&mut fields)?);
+        let changes = fields.u64();
+        let content = content(kind, fields.rest())?;
+        Ok(Self { mode, links, uid, gid, accessed, modified, modified_set, changed, changes, content })
+    }
+}
+
+fn keyed(kind: u8, ino: u64) -> Vec<u8> {
+    let mut key = vec![kind];
+    key.extend_from_slice(&ino.to_be_bytes());
+    key
+}
+
+fn time(fields: &mut Fields<'_>) -> Result<Timestamp, FormatError> {
+    let seconds = i64::from_be_bytes(fields.take());
+    let nanos = in_range("the nanoseconds of a time", u64::from(fields.u32()), 0, NANOS_MAX)? as u32;
+    Ok(Timestamp { seconds, nanos })
+}
+
+fn content(kind: Kind, rest: &[u8]) -> Result<Content, FormatError> {
+    let exactly = |bytes| super::error::exactly("the end of an inode", rest, bytes);
+    let mut fields = Fields(rest);
+    match kind {
+        Kind::Directory => {
+            exactly(16)?;
+            let parent = in_range("the parent of a directory", fields.u64(), ROOT, u64::MAX)?;
+            return Ok(Content::Directory { parent, entries: fields.u64() });
+        }
+        Kind::Symlink => {
+            let found = rest.len();
+            if !(1..=TARGET_BYTES_MAX).contains(&found) {
+                let field = "the target of a symbolic link";
+                return Err(FormatError::Length { field, found, least: 1, most: TARGET_BYTES_MAX });
+            }
+            return Ok(Content::Symlink(Bytes::copy_from_slice(rest)));
+        }
+        Kind::BlockDevice | Kind::CharDevice => {
+            exactly(8)?;
+            let (major, minor) = (fields.u32(), fields.u32());
+            return Ok(match kind {
+                Kind::BlockDevice => Content::BlockDevice { major, minor },
+                _ => Content::CharDevice { major, minor },
+            });
+        }
+        Kind::Regular | Kind::Fifo | Kind::Socket => exactly(0)?,
+    }
+    Ok(match kind {
+        Kind::Fifo => Content::Fifo,
+        Kind::Socket => Content::Socket,
+        _ => Content::Regular,
+    })
+}
+
+#[cfg(test)]
+mod tests;

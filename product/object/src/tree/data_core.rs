@@ -1,0 +1,87 @@
+//! The part of the data core that the tree needs.
+//!
+//! Owns: the seam, and its implementation by a volume in an object store.
+//! Does not own: bytes, segments, the writers' fence.
+//! Invariants: those that the seam demands.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use afflux_engine::Backing;
+
+use super::holders::Held;
+use crate::error::ObjectVolumeError;
+use crate::file::BodyInMemory;
+use crate::format::records::Body;
+use crate::open::ObjectVolume;
+use crate::seams::{Clock, Objects, Records};
+
+/// The bytes below a tree of names.
+pub trait DataCore: Send + Sync + 'static {
+    /// The database that has the tree's records, too.
+    type Records: Records;
+
+    /// The open database.
+    fn records(&self) -> &Self::Records;
+
+    /// The identity of the volume.
+    fn id(&self) -> [u8; 16];
+
+    /// The time of day, since 1970.
+    fn wall_ns(&self) -> u64;
+
+    /// The body of a file as far as memory has it.
+    fn body_in_memory(&self, ino: u64) -> BodyInMemory;
+
+    /// The newest body of a file, also with writes that wait for its record to be read.
+    fn body(&self, ino: u64) -> impl Future<Output = Result<Body, ObjectVolumeError>> + Send;
+
+    /// The device's name for a file. It must keep `held` if the file may be used through it.
+    fn backing(&self, held: Arc<Held>) -> Backing {
+        Backing::new(held)
+    }
+
+    /// Removes an object without a name and without a holder: first its bytes, at last its inode, body and mark. The tree
+    /// may call it twice for one object.
+    fn reap(&self, ino: u64) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
+
+    /// Waits until this writer may answer a call.
+    fn may_answer(&self) -> impl Future<Output = Result<(), ObjectVolumeError>> + Send;
+}
+
+impl<O, R, C> DataCore for ObjectVolume<O, R, C>
+where
+    O: Objects + 'static,
+    R: Records + 'static,
+    C: Clock + 'static,
+{
+    type Records = R;
+
+    fn records(&self) -> &R {
+        Self::records(self)
+    }
+
+    fn id(&self) -> [u8; 16] {
+        self.header().id
+    }
+
+    fn wall_ns(&self) -> u64 {
+        self.clock.wall_ns()
+    }
+
+    fn body_in_memory(&self, ino: u64) -> BodyInMemory {
+        Self::body_in_memory(self, ino)
+    }
+
+    async fn body(&self, ino: u64) -> Result<Body, ObjectVolumeError> {
+        Self::body(self, ino).await
+    }
+
+    async fn reap(&self, ino: u64) -> Result<(), ObjectVolumeError> {
+        Self::reap(self, ino).await
+    }
+
+    async fn may_answer(&self) -> Result<(), ObjectVolumeError> {
+        Self::may_answer(self).await
+    }
+}

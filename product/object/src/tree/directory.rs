@@ -1,0 +1,188 @@
+//! The seam of a volume to its tree of names.
+//!
+//! Owns: which call is which, the answer only while this writer may answer.
+//! Does not own: the calls themselves.
+//! Invariants: every result, also an error, waits until this writer may answer.
+
+use std::future::Future;
+
+use afflux_volume::{
+    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, NAME_BYTES_MAX,
+    Named, New, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
+};
+use bytes::Bytes;
+
+use super::data_core::DataCore;
+use super::permission;
+use super::read::Used;
+use super::state::ObjectTree;
+use crate::format::entry::{FILES_END, FILES_KEY};
+use crate::format::error::exactly;
+use crate::format::fields::Fields;
+use crate::format::inode::Content;
+
+/// A store has no size: volumes report this one.
+const TOTAL_BYTES: u64 = 1 << 60;
+/// An epoch has as many numbers for objects.
+const TOTAL_FILES: u64 = 1 << 40;
+
+impl<D: DataCore> ObjectTree<D> {
+    fn answer<'a, T>(&'a self, call: impl Future<Output = Result<T, VolumeError>> + Send + 'a) -> Pending<'a, T>
+    where
+        T: Send + 'a,
+    {
+        Pending::by(async move {
+            let result = call.await;
+            self.core.may_answer().await?;
+            result
+        })
+    }
+
+    async fn space(&self) -> Result<Space, VolumeError> {
+        let found = self.scan(FILES_KEY.to_vec(), FILES_END.to_vec()).await?;
+        let files = match found.first() {
+            Some((_, value)) => {
+                exactly("the number of files", value, 8)?;
+                Fields(value).u64()
+            }
+            None => 0,
+        };
+        let free_files = TOTAL_FILES.saturating_sub(files);
+        Ok(Space {
+            total_bytes: TOTAL_BYTES,
+            free_bytes: TOTAL_BYTES,
+            available_bytes: TOTAL_BYTES,
+            total_files: TOTAL_FILES,
+            free_files,
+            available_files: free_files,
+        })
+    }
+}
+
+impl<D: DataCore> Directory for ObjectTree<D> {
+    fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn descriptors_max(&self) -> usize {
+        self.options.descriptors_max
+    }
+
+    fn opens(&self, _identity: &Identity) -> bool {
+        true
+    }
+
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        self.answer(async move { self.open_number(self.ino_of(&identity)?).await })
+    }
+
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.lookup(&directory, &name).await })
+    }
+
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.name_all(&directory, &names).await })
+    }
+
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.parent(&directory).await })
+    }
+
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.list(&directory, window).await })
+    }
+
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.identities(&directory).await })
+    }
+
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        let used = Used::of(node);
+        self.answer(async move { Ok(self.stat_of_view(&self.held(&used).await?)) })
+    }
+
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        let used: Vec<Used> = nodes.iter().map(Used::of).collect();
+        self.answer(async move { self.stats(&used).await })
+    }
+
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+        let used = Used::of(node);
+        self.answer(async move { self.set(&used, &change, durable).await })
+    }
+
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        let used = Used::of(node);
+        self.answer(async move { Ok(permission::rights(self.held(&used).await?.current().owned(), used.user())) })
+    }
+
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        let used = Used::of(node);
+        self.answer(async move {
+            match self.held(&used).await?.inode.content {
+                Content::Symlink(target) => Ok(target),
+                _ => Err(VolumeError::Invalid { what: "not a symbolic link" }),
+            }
+        })
+    }
+
+    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, Data> {
+        let used = Used::of(node);
+        self.answer(async move { self.open_data(&used).await })
+    }
+
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.create(&directory, &name, new, attributes, durable).await })
+    }
+
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+        let directory = Used::of(directory);
+        self.answer(async move { self.remove(&directory, &name, directory_wanted, durable).await })
+    }
+
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+        let (from, to) = ((Used::of(from.0), from.1), (Used::of(to.0), to.1));
+        self.answer(async move { self.rename((&from.0, &from.1), (&to.0, &to.1), durable).await })
+    }
+
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+        let (used, directory) = (Used::of(node), Used::of(directory));
+        self.answer(async move { self.link(&used, &directory, name, durable).await })
+    }
+
+    fn sync(&self, _node: &Node) -> Pending<'_, ()> {
+        self.answer(self.sync())
+    }
+
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.answer(self.sync())
+    }
+
+    fn space(&self, _node: &Node) -> Pending<'_, Space> {
+        self.answer(self.space())
+    }
+
+    fn path_limits(&self, _node: &Node) -> Pending<'_, PathLimits> {
+        let limits = PathLimits {
+            links_max: u32::MAX,
+            name_max: NAME_BYTES_MAX as u32,
+            no_trunc: true,
+            case_insensitive: false,
+            case_preserving: true,
+        };
+        Pending::now(Ok(limits))
+    }
+}

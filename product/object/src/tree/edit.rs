@@ -1,0 +1,114 @@
+//! One call's changes: the batch, and the inodes in memory that follow it.
+//!
+//! Owns: the records of a change, times of changed objects, the answer's durability.
+//! Does not own: the rules of a call.
+//! Invariants: memory changes after the records have taken the batch, under the same lock. The change time of an object
+//! only grows.
+
+use std::sync::Arc;
+
+use afflux_volume::{Pending, Stable, Timestamp, VolumeError};
+
+use super::cache::Slot;
+use super::data_core::DataCore;
+use super::read::View;
+use super::state::{ObjectTree, Order, written};
+use crate::format::entry::{Entry, FILES_KEY};
+use crate::format::inode::{Content, Inode};
+use crate::format::records::Body;
+use crate::seams::{Batch, Change, Records, Sequence};
+
+/// The changes of one call.
+#[derive(Default)]
+pub(super) struct Edit {
+    batch: Batch,
+    inodes: Vec<(Arc<Slot>, Inode)>,
+    unnamed: Vec<u64>,
+}
+
+impl Edit {
+    pub(super) fn inode(&mut self, slot: &Arc<Slot>, inode: Inode) {
+        self.batch.push(Change::Put(Inode::key(slot.ino), inode.encode()));
+        self.inodes.push((Arc::clone(slot), inode));
+    }
+
+    pub(super) fn name(&mut self, directory: u64, name: &[u8], ino: u64, inode: &Inode) {
+        self.batch.push(Change::Put(Entry::key(directory, name), Entry::value(ino, inode.kind())));
+    }
+
+    pub(super) fn remove_name(&mut self, directory: u64, name: &[u8]) {
+        self.batch.push(Change::Remove(Entry::key(directory, name)));
+    }
+
+    pub(super) fn count_files(&mut self, by: i64) {
+        self.batch.push(Change::Add(FILES_KEY.to_vec(), by));
+    }
+
+    /// Takes one name from an object; with the last name, marks it.
+    pub(super) fn unlink(&mut self, view: &View, mut inode: Inode, now: Timestamp) -> Inode {
+        inode.links = match inode.content {
+            Content::Directory { .. } => 0,
+            _ => inode.links.saturating_sub(1),
+        };
+        inode.touch(now, &view.body);
+        if inode.links == 0 {
+            self.batch.push(Change::Put(Inode::unnamed_key(view.slot.ino), Vec::new()));
+            self.count_files(-1);
+            self.unnamed.push(view.slot.ino);
+        }
+        self.inode(&view.slot, inode.clone());
+        inode
+    }
+}
+
+impl Inode {
+    /// Moves the change time on; returns it.
+    pub(super) fn touch(&mut self, now: Timestamp, body: &Body) -> Timestamp {
+        self.changed = now.moved_past(self.changed.max(written(body)));
+        self.changes += 1;
+        self.changed
+    }
+
+    /// A directory has more entries, or fewer.
+    pub(super) fn entries_changed(&mut self, now: Timestamp, by: i64) {
+        let now = self.touch(now, &Body::default());
+        (self.modified, self.modified_set) = (now, now);
+        if let Content::Directory { entries, .. } = &mut self.content {
+            *entries = entries.saturating_add_signed(by);
+        }
+    }
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    /// Gives a call's batch to the records.
+    pub(super) fn apply(&self, order: &mut Order, edit: Edit) -> Result<Sequence, VolumeError> {
+        order.last = self.core.records().apply(edit.batch)?;
+        for (slot, inode) in edit.inodes {
+            slot.set(inode);
+        }
+        for ino in edit.unnamed {
+            self.holders.unname(ino);
+        }
+        Ok(order.last)
+    }
+
+    /// The end of a call that may have to be durable.
+    pub(super) fn stable(&self, sequence: Sequence, durable: bool) -> Stable {
+        if !durable {
+            return Stable::not_begun();
+        }
+        let (core, waits) = (Arc::clone(&self.core), !self.options.async_metadata);
+        Stable::begun(Pending::by(async move {
+            if waits {
+                core.records().durable(sequence).await?;
+            }
+            Ok(core.may_answer().await?)
+        }))
+    }
+
+    /// Makes all earlier changes of the tree durable.
+    pub(super) async fn sync(&self) -> Result<(), VolumeError> {
+        let last = self.order().last;
+        Ok(self.core.records().durable(last).await?)
+    }
+}

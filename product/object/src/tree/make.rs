@@ -1,0 +1,211 @@
+//! Making objects, giving them further names, setting attributes.
+//!
+//! Owns: the rules of these calls.
+//! Does not own: rights (`permission`), batches (`edit`).
+//! Invariants: a batch is built on entries that still hold. If the directory changed, the call reads them again.
+
+use afflux_volume::{
+    AttributeChange, Change, Changed, Created, Data, Kind, Linked, New, SetTime, SpecialKind, Timestamp, VolumeError,
+};
+use bytes::Bytes;
+
+use super::data_core::DataCore;
+use super::edit::Edit;
+use super::permission;
+use super::read::{Used, View};
+use super::state::ObjectTree;
+use crate::format::inode::{Content, Inode};
+use crate::format::records::Body;
+
+const SIZE_GIVEN: VolumeError = VolumeError::Invalid { what: "a size: the engine sets sizes" };
+
+fn content_of(new: New, parent: u64) -> Content {
+    match new {
+        New::Regular => Content::Regular,
+        New::Directory => Content::Directory { parent, entries: 0 },
+        New::Symlink { target } => Content::Symlink(target),
+        New::Special(SpecialKind::Fifo) => Content::Fifo,
+        New::Special(SpecialKind::Socket) => Content::Socket,
+        New::Special(SpecialKind::CharDevice { major, minor }) => Content::CharDevice { major, minor },
+        New::Special(SpecialKind::BlockDevice { major, minor }) => Content::BlockDevice { major, minor },
+    }
+}
+
+/// The time after a change.
+fn time_of(change: SetTime, now: Timestamp, old: Timestamp) -> Timestamp {
+    match change {
+        SetTime::Keep => old,
+        SetTime::ServerNow => now,
+        SetTime::To(time) => time,
+    }
+}
+
+fn new_inode(
+    parent: &Inode,
+    parent_ino: u64,
+    by: permission::User<'_>,
+    new: New,
+    wanted: &AttributeChange,
+    now: Timestamp,
+) -> Inode {
+    let content = content_of(new, parent_ino);
+    let owned = permission::of_new(parent.owned(), by, content.kind(), wanted);
+    Inode {
+        mode: owned.mode,
+        links: 1,
+        uid: owned.uid,
+        gid: owned.gid,
+        accessed: time_of(wanted.atime, now, now),
+        modified: time_of(wanted.mtime, now, now),
+        modified_set: now,
+        changed: now,
+        changes: 0,
+        content,
+    }
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    pub(super) async fn create(
+        &self,
+        directory: &Used,
+        name: &[u8],
+        new: New,
+        wanted: AttributeChange,
+        durable: bool,
+    ) -> Result<Created, VolumeError> {
+        if wanted.size.is_some() {
+            return Err(SIZE_GIVEN);
+        }
+        loop {
+            let (parent, _) = self.directory(directory).await?;
+            if self.entry(directory.ino(), name).await?.is_some() {
+                return Err(VolumeError::Exists);
+            }
+            if let Some(created) = self.create_now(directory, &parent, name, &new, &wanted, durable)? {
+                return Ok(created);
+            }
+        }
+    }
+
+    /// Makes an object, unless the directory changed since it was read.
+    fn create_now(
+        &self,
+        directory: &Used,
+        view: &View,
+        name: &[u8],
+        new: &New,
+        wanted: &AttributeChange,
+        durable: bool,
+    ) -> Result<Option<Created>, VolumeError> {
+        let mut order = self.order();
+        let Some(mut parent) = view.unchanged() else { return Ok(None) };
+        permission::may_change_entries(parent.owned(), directory.user())?;
+        let (now, parent_ino) = (self.now(), directory.ino());
+        let inode = new_inode(&parent, parent_ino, directory.user(), new.clone(), wanted, now);
+        let ino = self.next_number(&mut order)?;
+        let before = self.stat_of(parent_ino, &parent, Body::default());
+        parent.entries_changed(now, 1);
+        let after = self.stat_of(parent_ino, &parent, Body::default());
+        let mut edit = Edit::default();
+        edit.inode(&self.cache.slot(ino), inode.clone());
+        edit.name(parent_ino, name, ino, &inode);
+        edit.inode(&view.slot, parent);
+        edit.count_files(1);
+        let sequence = self.apply(&mut order, edit)?;
+        let held = self.holders.hold(ino);
+        drop(order);
+        let data = (inode.kind() == Kind::Regular).then(|| self.core.backing(held.clone()));
+        let found = self.found(held, &inode, Body::default());
+        let data = data.map(|backing| Data { backing, stat: found.stat, writable: true });
+        let stable = self.stable(sequence, durable);
+        Ok(Some(Created { found, data, parent: Change { before, after }, stable }))
+    }
+
+    pub(super) async fn open_data(&self, used: &Used) -> Result<Data, VolumeError> {
+        let view = self.held(used).await?;
+        match view.inode.kind() {
+            Kind::Regular => {
+                let backing = self.core.backing(used.held.clone());
+                Ok(Data { backing, stat: self.stat_of_view(&view), writable: true })
+            }
+            Kind::Directory => Err(VolumeError::IsDirectory),
+            Kind::Symlink => Err(VolumeError::Symlink),
+            _ => Err(VolumeError::Invalid { what: "not a regular file" }),
+        }
+    }
+
+    pub(super) async fn link(
+        &self,
+        used: &Used,
+        directory: &Used,
+        name: Bytes,
+        durable: bool,
+    ) -> Result<Linked, VolumeError> {
+        loop {
+            let (view, (parent, _)) = (self.held(used).await?, self.directory(directory).await?);
+            if self.entry(directory.ino(), &name).await?.is_some() {
+                return Err(VolumeError::Exists);
+            }
+            if let Some(linked) = self.link_now(&view, directory, &parent, &name, durable)? {
+                return Ok(linked);
+            }
+        }
+    }
+
+    fn link_now(
+        &self,
+        view: &View,
+        directory: &Used,
+        parent_view: &View,
+        name: &[u8],
+        durable: bool,
+    ) -> Result<Option<Linked>, VolumeError> {
+        let mut order = self.order();
+        let (mut inode, Some(mut parent)) = (view.current(), parent_view.unchanged()) else { return Ok(None) };
+        permission::may_change_entries(parent.owned(), directory.user())?;
+        match inode.links {
+            _ if inode.kind() == Kind::Directory => return Err(VolumeError::NotPermitted),
+            0 => return Err(VolumeError::Stale),
+            u32::MAX => return Err(VolumeError::TooManyLinks),
+            links => inode.links = links + 1,
+        }
+        let (now, parent_ino) = (self.now(), directory.ino());
+        inode.touch(now, &view.body);
+        let before = self.stat_of(parent_ino, &parent, Body::default());
+        parent.entries_changed(now, 1);
+        let after = self.stat_of(parent_ino, &parent, Body::default());
+        let stat = self.stat_of(view.slot.ino, &inode, view.body);
+        let mut edit = Edit::default();
+        edit.name(parent_ino, name, view.slot.ino, &inode);
+        edit.inode(&view.slot, inode);
+        edit.inode(&parent_view.slot, parent);
+        let sequence = self.apply(&mut order, edit)?;
+        Ok(Some(Linked { stat, parent: Change { before, after }, stable: self.stable(sequence, durable) }))
+    }
+
+    pub(super) async fn set(
+        &self,
+        used: &Used,
+        change: &AttributeChange,
+        durable: bool,
+    ) -> Result<Changed, VolumeError> {
+        if change.size.is_some() {
+            return Err(SIZE_GIVEN);
+        }
+        let view = self.held(used).await?;
+        let mut order = self.order();
+        let mut inode = view.current();
+        let owned = permission::changed(inode.owned(), used.user(), change)?;
+        (inode.mode, inode.uid, inode.gid) = (owned.mode, owned.uid, owned.gid);
+        let now = inode.touch(self.now(), &view.body);
+        inode.accessed = time_of(change.atime, now, inode.accessed);
+        if change.mtime != SetTime::Keep {
+            (inode.modified, inode.modified_set) = (time_of(change.mtime, now, now), now);
+        }
+        let stat = self.stat_of(used.ino(), &inode, view.body);
+        let mut edit = Edit::default();
+        edit.inode(&view.slot, inode);
+        let sequence = self.apply(&mut order, edit)?;
+        Ok(Changed { stat, stable: self.stable(sequence, durable) })
+    }
+}

@@ -1,0 +1,189 @@
+use afflux_volume::Timestamp;
+
+use super::*;
+
+const OWNER: u32 = 10;
+const GROUP: u32 = 20;
+
+fn user(uid: u32, gid: u32, groups: &[u32]) -> Credentials {
+    Credentials { uid, gid, groups: groups.into() }
+}
+
+fn object(kind: Kind, mode: u32) -> Owned {
+    Owned { kind, mode, uid: OWNER, gid: GROUP }
+}
+
+/// The owner, a member by the first group, one by a further group, another user, root.
+fn people() -> [Credentials; 5] {
+    [user(OWNER, 1, &[]), user(11, GROUP, &[]), user(12, 1, &[5, GROUP]), user(13, 1, &[5]), user(0, 0, &[])]
+}
+
+// rule: 10: a call has its caller's rights
+// kept in: `product/object/src/tree/permission.rs`
+#[test]
+fn rights_follow_the_first_class_that_a_user_is_in() {
+    let table = [
+        (Kind::Regular, 0o000, [0, 0, 0, 0, 3]),
+        (Kind::Regular, 0o751, [7, 5, 5, 4, 7]),
+        (Kind::Regular, 0o640, [3, 1, 1, 0, 3]),
+        (Kind::Regular, 0o001, [0, 0, 0, 4, 7]),
+        // The owner is no member of the group for this, and a member no other.
+        (Kind::Regular, 0o077, [0, 7, 7, 7, 7]),
+        (Kind::Regular, 0o707, [7, 0, 0, 7, 7]),
+        (Kind::Directory, 0o000, [0, 0, 0, 0, 7]),
+        (Kind::Directory, 0o1730, [7, 6, 6, 0, 7]),
+        (Kind::Symlink, 0o000, [7, 7, 7, 7, 7]),
+    ];
+    for (kind, mode, expected) in table {
+        for (who, expected) in people().iter().zip(expected) {
+            assert_eq!(rights(object(kind, mode), Some(who)), expected, "{kind:?} {mode:o} {who:?}");
+        }
+        assert_eq!(rights(object(kind, mode), None), expected[4], "the server is root: {kind:?} {mode:o}");
+    }
+}
+
+#[test]
+fn names_are_taken_from_a_sticky_directory_by_the_owners_only() {
+    const OK: Result<(), VolumeError> = Ok(());
+    const DENIED: Result<(), VolumeError> = Err(VolumeError::Denied);
+    const STUCK: Result<(), VolumeError> = Err(VolumeError::NotPermitted);
+    // The object is the last user's but one.
+    let table = [
+        (0o777, [OK, OK, OK, OK, OK]),
+        (0o775, [OK, OK, OK, DENIED, OK]),
+        (0o755, [OK, DENIED, DENIED, DENIED, OK]),
+        (0o766, [OK, DENIED, DENIED, DENIED, OK]),
+        (0o1777, [OK, STUCK, STUCK, OK, OK]),
+        (0o1775, [OK, STUCK, STUCK, DENIED, OK]),
+    ];
+    for (mode, expected) in table {
+        let (directory, theirs) = (object(Kind::Directory, mode), Owned { uid: 13, ..object(Kind::Regular, 0) });
+        for (who, expected) in people().iter().zip(expected) {
+            assert_eq!(may_unname(directory, theirs, Some(who)), expected, "{mode:o} {who:?}");
+            let enters = may_change_entries(directory, Some(who));
+            assert_eq!(enters.is_ok(), expected != DENIED, "{mode:o} {who:?}");
+        }
+    }
+    assert_eq!(may_change_parent(object(Kind::Regular, 0), Some(&people()[3])), OK);
+    assert_eq!(may_change_parent(object(Kind::Directory, 0o755), Some(&people()[3])), DENIED);
+    assert_eq!(may_change_parent(object(Kind::Directory, 0o755), Some(&people()[0])), OK);
+}
+
+#[test]
+fn new_objects_belong_to_their_users_and_to_the_group_of_a_setgid_directory() {
+    let (plain, setgid) = (object(Kind::Directory, 0o777), object(Kind::Directory, 0o2777));
+    let wanted =
+        |mode, uid, gid| AttributeChange { mode: Some(mode), uid: Some(uid), gid: Some(gid), ..Default::default() };
+    let nothing = AttributeChange::default();
+    let other = user(13, 1, &[5]);
+    let member = user(12, 1, &[5, GROUP]);
+    let root = user(0, 0, &[]);
+    let table = [
+        (plain, &other, Kind::Regular, nothing, (13, 1, 0o644)),
+        (plain, &other, Kind::Directory, nothing, (13, 1, 0o755)),
+        (plain, &other, Kind::Symlink, wanted(0o600, 9, 9), (13, 1, 0o777)),
+        // Nobody but root gives objects away.
+        (plain, &other, Kind::Regular, wanted(0o4755, 9, 9), (13, 1, 0o4755)),
+        (plain, &root, Kind::Regular, wanted(0o6755, 9, 8), (9, 8, 0o6755)),
+        (setgid, &other, Kind::Regular, wanted(0o2755, 13, 1), (13, GROUP, 0o755)),
+        (setgid, &member, Kind::Regular, wanted(0o2755, 12, 1), (12, GROUP, 0o2755)),
+        // A directory inherits the bit, too.
+        (setgid, &other, Kind::Directory, wanted(0o700, 13, 1), (13, GROUP, 0o2700)),
+        (setgid, &root, Kind::Regular, nothing, (0, GROUP, 0o644)),
+        (setgid, &root, Kind::Regular, wanted(0o600, 9, 8), (9, 8, 0o600)),
+        (plain, &member, Kind::Directory, wanted(0o2755, 0, 0), (12, 1, 0o2755)),
+    ];
+    for (directory, who, kind, wanted, (uid, gid, mode)) in table {
+        let made = of_new(directory, Some(who), kind, &wanted);
+        assert_eq!(made, Owned { kind, mode, uid, gid }, "{directory:?} {who:?} {wanted:?}");
+    }
+    let by_server = of_new(setgid, None, Kind::Regular, &wanted(0o2640, 9, 8));
+    assert_eq!(by_server, Owned { kind: Kind::Regular, mode: 0o2640, uid: 9, gid: 8 });
+}
+
+fn owner_and_group(uid: Option<u32>, gid: Option<u32>) -> AttributeChange {
+    AttributeChange { uid, gid, ..Default::default() }
+}
+
+#[test]
+fn owners_change_the_group_and_root_the_owner_and_both_take_privileges_away() {
+    const REFUSED: Result<u32, VolumeError> = Err(VolumeError::NotPermitted);
+    let [_, _, _, other, root] = people();
+    let owner = user(OWNER, 1, &[5]);
+    let (file, plain, directory) = (Kind::Regular, 0o644, Kind::Directory);
+    let table = [
+        (file, plain, &owner, owner_and_group(Some(11), None), REFUSED),
+        (file, plain, &owner, owner_and_group(Some(OWNER), None), Ok(plain)),
+        (file, plain, &other, owner_and_group(Some(OWNER), None), REFUSED),
+        (file, plain, &root, owner_and_group(Some(11), Some(99)), Ok(plain)),
+        (file, plain, &owner, owner_and_group(None, Some(5)), Ok(plain)),
+        (file, plain, &owner, owner_and_group(None, Some(GROUP)), Ok(plain)),
+        (file, plain, &owner, owner_and_group(None, Some(99)), REFUSED),
+        (file, plain, &other, owner_and_group(None, Some(5)), REFUSED),
+        // The bits go, also for root, but a directory's.
+        (file, 0o6755, &owner, owner_and_group(None, Some(5)), Ok(0o755)),
+        (file, 0o6755, &root, owner_and_group(Some(11), None), Ok(0o755)),
+        (file, 0o6745, &root, owner_and_group(Some(11), None), Ok(0o2745)),
+        (file, 0o6745, &owner, owner_and_group(None, Some(5)), Ok(0o745)),
+        (directory, 0o6755, &root, owner_and_group(Some(11), None), Ok(0o6755)),
+    ];
+    for (kind, mode, who, change, expected) in table {
+        let after = changed(object(kind, mode), Some(who), &change);
+        assert_eq!(after.clone().map(|after| after.mode), expected, "{mode:o} {who:?} {change:?}");
+        if let Ok(after) = after {
+            let (uid, gid) = (change.uid.unwrap_or(OWNER), change.gid.unwrap_or(GROUP));
+            assert_eq!((after.uid, after.gid), (uid, gid), "{change:?}");
+        }
+    }
+    // A mode in the same call counts after the owner.
+    let both = AttributeChange { mode: Some(0o4755), ..owner_and_group(Some(11), None) };
+    assert_eq!(changed(object(file, 0o644), Some(&root), &both).unwrap().mode, 0o4755);
+}
+
+#[test]
+fn owners_set_the_mode_and_the_setgid_bit_for_their_groups_only() {
+    const REFUSED: Result<u32, VolumeError> = Err(VolumeError::NotPermitted);
+    let [owner, member, further, other, root] = people();
+    let owner_in_group = user(OWNER, GROUP, &[]);
+    let table = [
+        (&owner, Kind::Regular, 0o7755, Ok(0o5755)),
+        (&owner_in_group, Kind::Regular, 0o7755, Ok(0o7755)),
+        (&owner, Kind::Directory, 0o2755, Ok(0o755)),
+        (&root, Kind::Directory, 0o2755, Ok(0o2755)),
+        (&member, Kind::Regular, 0o644, REFUSED),
+        (&further, Kind::Regular, 0o644, REFUSED),
+        (&other, Kind::Regular, 0o644, REFUSED),
+        // No error, and no effect.
+        (&other, Kind::Symlink, 0o644, Ok(0o600)),
+    ];
+    for (who, kind, mode, expected) in table {
+        let change = AttributeChange { mode: Some(mode), ..Default::default() };
+        let after = changed(object(kind, 0o600), Some(who), &change);
+        assert_eq!(after.map(|after| after.mode), expected, "{who:?} {kind:?} {mode:o}");
+    }
+    // The bit is for the new group.
+    let change = AttributeChange { mode: Some(0o2755), ..owner_and_group(None, Some(1)) };
+    assert_eq!(changed(object(Kind::Regular, 0o600), Some(&owner), &change).unwrap().mode, 0o2755);
+}
+
+#[test]
+fn owners_set_any_times_and_writers_the_current_one() {
+    let [owner, member, further, other, root] = people();
+    let file = object(Kind::Regular, 0o464);
+    let (now, to, keep) = (SetTime::ServerNow, SetTime::To(Timestamp::default()), SetTime::Keep);
+    let (ok, refused, denied) = (Ok(file), Err(VolumeError::NotPermitted), Err(VolumeError::Denied));
+    let table = [
+        (now, now, [&ok, &ok, &ok, &denied, &ok]),
+        (keep, now, [&ok, &ok, &ok, &denied, &ok]),
+        (now, keep, [&ok, &ok, &ok, &denied, &ok]),
+        (keep, to, [&ok, &refused, &refused, &refused, &ok]),
+        (to, now, [&ok, &refused, &refused, &refused, &ok]),
+        (keep, keep, [&ok; 5]),
+    ];
+    for (atime, mtime, expected) in table {
+        for (who, expected) in [&owner, &member, &further, &other, &root].into_iter().zip(expected) {
+            let change = AttributeChange { atime, mtime, ..Default::default() };
+            assert_eq!(&changed(file, Some(who), &change), expected, "{atime:?} {mtime:?} {who:?}");
+        }
+    }
+}

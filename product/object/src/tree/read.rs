@@ -1,0 +1,248 @@
+//! Reading objects: inodes with their bodies, by runs of neighbours.
+//!
+//! Owns: the choice between records and memory.
+//! Does not own: entries of directories (`entries`).
+//! Invariants: a view is no older than its call. If a body leaves memory during the read of its record, the view has the
+//! body from memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use afflux_volume::{Found, Kind, Named, Node, Stat, VolumeError};
+use futures_util::future::try_join_all;
+
+use super::cache::Slot;
+use super::data_core::DataCore;
+use super::failure::DAMAGED;
+use super::holders::Held;
+use super::permission::{Owned, User};
+use super::state::ObjectTree;
+use crate::file::BodyInMemory;
+use crate::format::error::FormatError;
+use crate::format::inode::{Content, Inode};
+use crate::format::records::Body;
+
+/// Objects whose numbers differ by no more are read together. Files made together have neighbouring numbers.
+const GAP: u64 = 32;
+/// The most numbers that one scan spans.
+const RUN: u64 = 1_024;
+
+/// An object for a call, and the user of the call.
+#[derive(Clone)]
+pub(super) struct Used {
+    pub(super) held: Arc<Held>,
+    node: Node,
+}
+
+impl Used {
+    /// # Panics
+    /// If the node belongs to another tree.
+    pub(super) fn of(node: &Node) -> Self {
+        let Some(held) = node.share() else { panic!("a node of another tree") };
+        Self { held, node: node.clone() }
+    }
+
+    pub(super) fn ino(&self) -> u64 {
+        self.held.ino()
+    }
+
+    pub(super) fn user(&self) -> User<'_> {
+        self.node.user().map(|user| &**user)
+    }
+}
+
+/// An object as a call read it. It keeps the object's slot.
+pub(super) struct View {
+    pub(super) slot: Arc<Slot>,
+    pub(super) inode: Inode,
+    pub(super) body: Body,
+}
+
+impl View {
+    /// The object now.
+    pub(super) fn current(&self) -> Inode {
+        self.slot.inode().unwrap_or_else(|| self.inode.clone())
+    }
+
+    /// The object now, unless it was changed since it was read.
+    pub(super) fn unchanged(&self) -> Option<Inode> {
+        Some(self.current()).filter(|inode| inode.changes == self.inode.changes)
+    }
+}
+
+impl Inode {
+    pub(super) fn owned(&self) -> Owned {
+        Owned { kind: self.kind(), mode: self.mode, uid: self.uid, gid: self.gid }
+    }
+
+    /// The parent and the number of entries of a directory that has a name.
+    pub(super) fn as_directory(&self) -> Result<(u64, u64), VolumeError> {
+        match self.content {
+            Content::Directory { .. } if self.links == 0 => Err(VolumeError::Stale),
+            Content::Directory { parent, entries } => Ok((parent, entries)),
+            _ => Err(VolumeError::NotDirectory),
+        }
+    }
+}
+
+/// The records of an object.
+enum Row {
+    Inode(Inode),
+    Body(Body),
+}
+
+impl Row {
+    fn decode(key: &[u8], value: &[u8]) -> Result<Option<(u64, Self)>, FormatError> {
+        let Some((ino, rest)) = key.get(1..).and_then(|key| key.split_first_chunk()) else { return Ok(None) };
+        let row = match rest {
+            b"" => Self::Inode(Inode::decode(value)?),
+            b"b" => Self::Body(Body::decode(value)?),
+            _ => return Ok(None),
+        };
+        Ok(Some((u64::from_be_bytes(*ino), row)))
+    }
+}
+
+/// Ascending numbers, in runs that are read together.
+fn runs(numbers: &[u64]) -> impl Iterator<Item = (u64, u64)> {
+    let mut rest = numbers;
+    std::iter::from_fn(move || {
+        let first = *rest.first()?;
+        let mut last = first;
+        let is_near = |last: u64, next: u64| next - last <= GAP && next - first < RUN;
+        while let [next, after @ ..] = rest
+            && is_near(last, *next)
+        {
+            (last, rest) = (*next, after);
+        }
+        Some((first, last))
+    })
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    /// Each object, or nothing if there is none of this number.
+    pub(super) async fn views(&self, numbers: &[u64]) -> Result<Vec<Option<View>>, VolumeError> {
+        let before = |ino: &u64| (*ino, (self.cache.slot(*ino), self.core.body_in_memory(*ino)));
+        let known: BTreeMap<u64, _> = numbers.iter().map(before).collect();
+        let stored = self.read_unknown(&known).await?;
+        let mut views = Vec::with_capacity(numbers.len());
+        for ino in numbers {
+            let (slot, before) = &known[ino];
+            let Some(inode) = slot.inode() else {
+                views.push(None);
+                continue;
+            };
+            let body = match (self.core.body_in_memory(*ino), *before) {
+                _ if inode.kind() != Kind::Regular => Body::default(),
+                // A body may leave memory meanwhile. Then it counts as it was before.
+                (BodyInMemory::Newest(body), _) | (BodyInMemory::AsStored, BodyInMemory::Newest(body)) => body,
+                (BodyInMemory::AsStored, BodyInMemory::AsStored) => stored.get(ino).copied().unwrap_or_default(),
+                _ => self.core.body(*ino).await?,
+            };
+            views.push(Some(View { inode, slot: Arc::clone(slot), body }));
+        }
+        Ok(views)
+    }
+
+    /// Reads the inodes that are not in memory into their slots. Returns the bodies that were read with them or alone.
+    async fn read_unknown(
+        &self,
+        known: &BTreeMap<u64, (Arc<Slot>, BodyInMemory)>,
+    ) -> Result<BTreeMap<u64, Body>, VolumeError> {
+        let is_unknown = |slot: &Slot, body: BodyInMemory| match slot.inode() {
+            Some(inode) => inode.kind() == Kind::Regular && body == BodyInMemory::AsStored,
+            None => true,
+        };
+        let unknown = known.iter().filter(|(_, (slot, body))| is_unknown(slot, *body));
+        let unknown: Vec<u64> = unknown.map(|(ino, _)| *ino).collect();
+        let scans = runs(&unknown).map(|(first, last)| self.scan(Inode::key(first), Inode::end_key(last)));
+        let mut bodies = BTreeMap::new();
+        for (key, value) in try_join_all(scans).await?.into_iter().flatten() {
+            match Row::decode(&key, &value)? {
+                // Only a slot that was there before the scan may learn from it.
+                Some((ino, Row::Inode(inode))) => {
+                    known.get(&ino).into_iter().for_each(|(slot, _)| slot.learn(inode.clone()));
+                }
+                Some((ino, Row::Body(body))) => drop(bodies.insert(ino, body)),
+                None => (),
+            }
+        }
+        Ok(bodies)
+    }
+
+    pub(super) async fn view(&self, ino: u64) -> Result<Option<View>, VolumeError> {
+        Ok(self.views(&[ino]).await?.pop().flatten())
+    }
+
+    /// An object that a node holds.
+    pub(super) async fn held(&self, used: &Used) -> Result<View, VolumeError> {
+        self.view(used.ino()).await?.ok_or(VolumeError::Stale)
+    }
+
+    /// A directory that a node holds and that has a name.
+    pub(super) async fn directory(&self, used: &Used) -> Result<(View, u64), VolumeError> {
+        let view = self.held(used).await?;
+        let (_, entries) = view.inode.as_directory()?;
+        Ok((view, entries))
+    }
+
+    pub(super) fn stat_of_view(&self, view: &View) -> Stat {
+        self.stat_of(view.slot.ino, &view.current(), view.body)
+    }
+
+    /// Holds an object, unless its last name is gone.
+    fn hold(&self, view: &View) -> Option<Found> {
+        let held = {
+            let _order = self.order();
+            let inode = view.current();
+            (inode.links > 0).then(|| (self.holders.hold(view.slot.ino), inode))
+        };
+        held.map(|(held, inode)| self.found(held, &inode, view.body))
+    }
+
+    pub(super) async fn open_number(&self, ino: u64) -> Result<Found, VolumeError> {
+        let view = self.view(ino).await?.ok_or(VolumeError::Stale)?;
+        self.hold(&view).ok_or(VolumeError::Stale)
+    }
+
+    pub(super) async fn lookup(&self, directory: &Used, name: &[u8]) -> Result<Found, VolumeError> {
+        loop {
+            let (parent, _) = self.directory(directory).await?;
+            let entry = self.entry(directory.ino(), name).await?.ok_or(VolumeError::NotFound)?;
+            let view = self.view(entry.ino).await?;
+            if let Some(found) = view.as_ref().and_then(|view| self.hold(view)) {
+                return Ok(found);
+            }
+            // The name was removed meanwhile, or it never led to an object.
+            if parent.unchanged().is_some() {
+                return Err(DAMAGED);
+            }
+        }
+    }
+
+    pub(super) async fn parent(&self, directory: &Used) -> Result<Found, VolumeError> {
+        let (view, _) = self.directory(directory).await?;
+        let (parent, _) = view.inode.as_directory()?;
+        self.open_number(parent).await
+    }
+
+    pub(super) async fn stats(&self, used: &[Used]) -> Result<Vec<Option<Stat>>, VolumeError> {
+        let numbers: Vec<u64> = used.iter().map(Used::ino).collect();
+        let views = self.views(&numbers).await?;
+        Ok(views.iter().map(|view| view.as_ref().map(|view| self.stat_of_view(view))).collect())
+    }
+
+    /// The objects of numbers, without holding them.
+    pub(super) async fn named(&self, numbers: &[u64]) -> Result<BTreeMap<u64, Named>, VolumeError> {
+        let views = self.views(numbers).await?;
+        let living = views.iter().flatten().filter(|view| view.current().links > 0);
+        let named = living.map(|view| {
+            let ino = view.slot.ino;
+            (ino, Named { identity: self.identity(ino), stat: self.stat_of_view(view) })
+        });
+        Ok(named.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Renaming.
+//!
+//! Owns: the rules of a rename; the way up from a directory.
+//! Does not own: the end of a replaced object (`holders`, `reaper`).
+//! Invariants: no directory is below itself. The way up is looked at under the order lock, which all renames take.
+
+use afflux_volume::{Change, Kind, Renamed, Timestamp, VolumeError};
+
+use super::data_core::DataCore;
+use super::edit::Edit;
+use super::failure::DAMAGED;
+use super::permission;
+use super::read::{Used, View};
+use super::remove::check_kind;
+use super::state::{ObjectTree, Order};
+use crate::format::inode::{Content, Inode, ROOT};
+use crate::format::records::Body;
+
+/// Most directories above each other that the way up passes. More are a circle in damaged records.
+const DEPTH_MAX: usize = 1 << 20;
+
+/// A name in a directory that a call read.
+struct Place<'a> {
+    directory: &'a Used,
+    name: &'a [u8],
+    parent: View,
+    /// The object of the name.
+    object: Option<View>,
+}
+
+impl Place<'_> {
+    fn is_object(&self, other: &View) -> bool {
+        self.object.as_ref().is_some_and(|view| view.slot.ino == other.slot.ino)
+    }
+}
+
+/// The outcome of a try.
+enum Tried {
+    Renamed(Box<Renamed>),
+    /// A directory changed since it was read.
+    Changed,
+    /// This directory is on the way up and was not read.
+    Unread(u64),
+}
+
+impl<D: DataCore> ObjectTree<D> {
+    pub(super) async fn rename(
+        &self,
+        (from, from_name): (&Used, &[u8]),
+        (to, to_name): (&Used, &[u8]),
+        durable: bool,
+    ) -> Result<Renamed, VolumeError> {
+        loop {
+            let from = self.place(from, from_name).await?;
+            let to = self.place(to, to_name).await?;
+            // Views keep their slots in memory.
+            let mut above = Vec::new();
+            loop {
+                match self.try_rename(&from, &to, durable)? {
+                    Tried::Renamed(renamed) => return Ok(*renamed),
+                    Tried::Changed => break,
+                    Tried::Unread(ino) => above.push(self.view(ino).await?.ok_or(DAMAGED)?),
+                }
+            }
+        }
+    }
+
+    async fn place<'a>(&self, directory: &'a Used, name: &'a [u8]) -> Result<Place<'a>, VolumeError> {
+        loop {
+            let (parent, _) = self.directory(directory).await?;
+            let Some(entry) = self.entry(directory.ino(), name).await? else {
+                return Ok(Place { directory, name, parent, object: None });
+            };
+            let object = self.view(entry.ino).await?;
+            if object.is_some() {
+                return Ok(Place { directory, name, parent, object });
+            }
+            if parent.unchanged().is_some() {
+                return Err(DAMAGED);
+            }
+        }
+    }
+
+    fn try_rename(&self, from: &Place<'_>, to: &Place<'_>, durable: bool) -> Result<Tried, VolumeError> {
+        let mut order = self.order();
+        let (Some(from_inode), Some(to_inode)) = (from.parent.unchanged(), to.parent.unchanged()) else {
+            return Ok(Tried::Changed);
+        };
+        let moved_view = from.object.as_ref().ok_or(VolumeError::NotFound)?;
+        let (moved, user) = (moved_view.current(), from.directory.user());
+        let is_one = from.directory.ino() == to.directory.ino();
+        if moved.kind() == Kind::Directory && !is_one {
+            match self.is_above(moved_view.slot.ino, to.directory.ino())? {
+                Ok(true) => {
+                    return Err(VolumeError::Invalid { what: "a directory cannot be moved into itself" });
+                }
+                Ok(false) => (),
+                Err(unread) => return Ok(Tried::Unread(unread)),
+            }
+        }
+        if to.is_object(moved_view) {
+            return Ok(Tried::Renamed(Box::new(self.unmoved(&mut order, from, to, moved_view, durable))));
+        }
+        permission::may_unname(from_inode.owned(), moved.owned(), user)?;
+        match &to.object {
+            Some(replaced) => {
+                let replaced = replaced.current();
+                permission::may_unname(to_inode.owned(), replaced.owned(), user)?;
+                check_kind(&replaced, moved.kind() == Kind::Directory)?;
+            }
+            None => permission::may_change_entries(to_inode.owned(), user)?,
+        }
+        if !is_one {
+            permission::may_change_parent(moved.owned(), user)?;
+        }
+        let renamed = self.move_now(&mut order, from, to, moved_view, durable)?;
+        Ok(Tried::Renamed(Box::new(renamed)))
+    }
+
+    /// Whether a directory is another one or above it; or a directory on the way up that was not read.
+    fn is_above(&self, ino: u64, below: u64) -> Result<Result<bool, u64>, VolumeError> {
+        let mut at = below;
+        for _ in 0..DEPTH_MAX {
+            if at == ino || at == ROOT {
+                return Ok(Ok(at == ino));
+            }
+            match self.cache.slot(at).inode().map(|inode| inode.content) {
+                Some(Content::Directory { parent, .. }) => at = parent,
+                Some(_) => return Err(DAMAGED),
+                None => return Ok(Err(at)),
+            }
+        }
+        Err(DAMAGED)
+    }
+
+    /// Both names are of one object: both stay.
+    fn unmoved(&self, order: &mut Order, from: &Place<'_>, to: &Place<'_>, view: &View, durable: bool) -> Renamed {
+        let same = |place: &Place<'_>| {
+            let stat = self.stat_of_view(&place.parent);
+            Change { before: stat, after: stat }
+        };
+        let moved = (self.identity(view.slot.ino), self.stat_of_view(view));
+        let stable = self.stable(order.last, durable);
+        Renamed { moved, replaced: None, from: same(from), to: same(to), stable }
+    }
+
+    fn move_now(
+        &self,
+        order: &mut Order,
+        from: &Place<'_>,
+        to: &Place<'_>,
+        moved_view: &View,
+        durable: bool,
+    ) -> Result<Renamed, VolumeError> {
+        let (now, ino, mut edit) = (self.now(), moved_view.slot.ino, Edit::default());
+        let mut moved = moved_view.current();
+        moved.touch(now, &moved_view.body);
+        if let Content::Directory { parent, .. } = &mut moved.content {
+            *parent = to.directory.ino();
+        }
+        edit.remove_name(from.directory.ino(), from.name);
+        edit.name(to.directory.ino(), to.name, ino, &moved);
+        let replaced = to.object.as_ref().map(|view| {
+            let inode = edit.unlink(view, view.current(), now);
+            (self.identity(view.slot.ino), self.stat_of(view.slot.ino, &inode, view.body))
+        });
+        let (from_change, to_change) = self.both_changed(&mut edit, from, to, now);
+        let moved_stat = self.stat_of(ino, &moved, moved_view.body);
+        edit.inode(&moved_view.slot, moved);
+        let sequence = self.apply(order, edit)?;
+        let stable = self.stable(sequence, durable);
+        let moved = (self.identity(ino), moved_stat);
+        Ok(Renamed { moved, replaced, from: from_change, to: to_change, stable })
+    }
+
+    /// Changes the directories of a rename.
+    fn both_changed(&self, edit: &mut Edit, from: &Place<'_>, to: &Place<'_>, now: Timestamp) -> (Change, Change) {
+        let mut change = |place: &Place<'_>, by: i64| {
+            let (mut inode, ino): (Inode, u64) = (place.parent.current(), place.directory.ino());
+            let before = self.stat_of(ino, &inode, Body::default());
+            inode.entries_changed(now, by);
+            let after = self.stat_of(ino, &inode, Body::default());
+            edit.inode(&place.parent.slot, inode);
+            Change { before, after }
+        };
+        let gained = if to.object.is_some() { 0 } else { 1 };
+        if from.directory.ino() == to.directory.ino() {
+            let change = change(from, gained - 1);
+            return (change, change);
+        }
+        (change(from, -1), change(to, gained))
+    }
+}

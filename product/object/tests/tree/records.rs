@@ -1,0 +1,181 @@
+//! Records as an ordered map in virtual time.
+//!
+//! Owns: the log of batches, the time at which they are durable, the count of calls.
+//! Does not own: fences, which the crate's own tests have.
+//! Invariants: batches become durable in their order. A scan sees one state, at some moment of its time.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use afflux_engine::{Nanos, Platform};
+use afflux_object::{Batch, Change, Durability, Key, Manifest, Record, Records, RecordsError, Sequence, Value};
+use afflux_simulator::SimPlatform;
+
+pub(crate) type Map = BTreeMap<Key, Value>;
+
+pub(crate) const ROUND_TRIP_NS: u64 = 30 * Nanos::MILLISECOND;
+
+/// Calls of the records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) scans: u64,
+    pub(crate) batches: u64,
+}
+
+#[derive(Default)]
+struct State {
+    applied: Map,
+    log: Vec<Batch>,
+    durable: usize,
+    waiting: Vec<Waker>,
+    is_flushing: bool,
+    calls: Calls,
+    is_fenced: bool,
+}
+
+#[derive(Clone)]
+pub(crate) struct MapRecords {
+    platform: Arc<SimPlatform>,
+    epoch: u32,
+    state: Arc<Mutex<State>>,
+}
+
+fn apply(map: &mut Map, batch: &Batch) {
+    for change in batch {
+        match change {
+            Change::Put(key, value) => drop(map.insert(key.clone(), value.clone())),
+            Change::Remove(key) => drop(map.remove(key)),
+            Change::Add(key, by) => {
+                let value = map.entry(key.clone()).or_insert_with(|| vec![0; 8]);
+                let sum = i64::from_be_bytes(value.as_slice().try_into().unwrap()) + by;
+                *value = sum.to_be_bytes().to_vec();
+            }
+        }
+    }
+}
+
+impl MapRecords {
+    pub(crate) fn new(platform: &Arc<SimPlatform>) -> Self {
+        Self { platform: Arc::clone(platform), epoch: 1, state: Arc::default() }
+    }
+
+    /// The next opening, after a crash that kept so many batches.
+    pub(crate) fn after_crash(&self, kept: usize) -> Self {
+        let mut state = State { log: self.state().log[..kept].to_vec(), durable: kept, ..State::default() };
+        let State { applied, log, .. } = &mut state;
+        log.iter().for_each(|batch| apply(applied, batch));
+        Self { platform: Arc::clone(&self.platform), epoch: self.epoch + 1, state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    pub(crate) fn batches(&self) -> usize {
+        self.state().log.len()
+    }
+
+    pub(crate) fn durable_batches(&self) -> usize {
+        self.state().durable
+    }
+
+    /// The calls among the first batches. The reaper's batches only remove.
+    pub(crate) fn calls_within(&self, batches: usize) -> usize {
+        let is_call = |batch: &&Batch| batch.iter().any(|change| matches!(change, Change::Put(..)));
+        self.state().log[..batches].iter().filter(is_call).count()
+    }
+
+    pub(crate) fn map(&self) -> Map {
+        self.state().applied.clone()
+    }
+
+    /// The calls since the last look.
+    pub(crate) fn take_calls(&self) -> Calls {
+        std::mem::take(&mut self.state().calls)
+    }
+
+    /// Another writer takes over.
+    pub(crate) fn fence(&self) {
+        self.state().is_fenced = true;
+    }
+
+    /// Makes the batches so far durable one round trip later. Batches that come meanwhile share the next one.
+    fn flush(&self, state: &mut State) {
+        if std::mem::replace(&mut state.is_flushing, true) {
+            return;
+        }
+        let (records, upto) = (self.clone(), state.log.len());
+        self.platform.call_at(self.platform.now().after(ROUND_TRIP_NS), move || {
+            let mut state = records.state();
+            (state.durable, state.is_flushing) = (upto, false);
+            state.waiting.drain(..).for_each(Waker::wake);
+            if state.log.len() > upto {
+                records.flush(&mut state);
+            }
+        });
+    }
+
+    async fn pause(&self) {
+        let ns = self.platform.random_u64() % ROUND_TRIP_NS;
+        self.platform.sleep_until(self.platform.now().after(ns)).await;
+    }
+}
+
+impl Records for MapRecords {
+    fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    fn apply(&self, batch: Batch) -> Result<Sequence, RecordsError> {
+        let mut state = self.state();
+        if state.is_fenced {
+            return Err(RecordsError::Fenced);
+        }
+        apply(&mut state.applied, &batch);
+        state.log.push(batch);
+        state.calls.batches += 1;
+        self.flush(&mut state);
+        Ok(Sequence(state.log.len() as u64))
+    }
+
+    fn durable_through(&self) -> Sequence {
+        Sequence(self.durable_batches() as u64)
+    }
+
+    async fn durable(&self, sequence: Sequence) -> Result<(), RecordsError> {
+        let poll = |cx: &mut std::task::Context<'_>| {
+            let mut state = self.state();
+            if state.durable as u64 >= sequence.0 {
+                return Poll::Ready(Ok(()));
+            }
+            state.waiting.push(cx.waker().clone());
+            Poll::Pending
+        };
+        poll_fn(poll).await
+    }
+
+    async fn scan(&self, from: Key, to: Key, _durability: Durability) -> Result<Vec<Record>, RecordsError> {
+        self.pause().await;
+        let records = {
+            let mut state = self.state();
+            state.calls.scans += 1;
+            state.applied.range(from..to).map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        self.pause().await;
+        Ok(records)
+    }
+
+    async fn manifest(&self) -> Result<Manifest, RecordsError> {
+        Ok(Manifest { number: 1, checkpoints: Vec::new() })
+    }
+
+    fn unfenced_at_ns(&self) -> u64 {
+        self.platform.now().0
+    }
+
+    async fn prove(&self) -> Result<(), RecordsError> {
+        if self.state().is_fenced { Err(RecordsError::Fenced) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,233 @@
+//! Rules of the tree that need more than one call.
+//!
+//! Owns: these runs.
+//! Does not own: the costs (`bill`), random calls (`model`).
+//! Invariants: none of its own.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use afflux_engine::{Nanos, Platform};
+use afflux_object::ObjectTreeOptions;
+use afflux_simulator::Random;
+use afflux_volume::{AttributeChange, Directory, Kind, New, SetTime, Timestamp, VolumeError};
+use bytes::Bytes;
+
+use crate::check;
+use crate::clients::serve;
+use crate::lab::{Lab, Tree, bytes, kinds, make};
+use crate::records::ROUND_TRIP_NS;
+
+fn lab(seed: u64) -> Lab {
+    Lab::new(seed, &ObjectTreeOptions::default())
+}
+
+#[test]
+fn objects_of_each_kind_are_what_they_were_made_as_also_after_an_opening() {
+    let mut lab = lab(1);
+    let root = lab.root();
+    let names: Vec<Bytes> = [&[1, 255, b'\\', b' '][..], &[b'n'; 255], b"a", b"\xc3\x28", b"-", b"~"]
+        .into_iter()
+        .map(Bytes::copy_from_slice)
+        .collect();
+    let made: Vec<_> = names
+        .iter()
+        .zip(kinds())
+        .map(|(name, new)| {
+            let created = lab.tree.create(&root, name.clone(), new, AttributeChange::default(), true);
+            lab.run(created).unwrap().found
+        })
+        .collect();
+    lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
+    let root = lab.root();
+    for (name, made) in names.iter().zip(&made) {
+        let found = lab.run(lab.tree.lookup(&root, name.clone())).unwrap();
+        assert_eq!((found.identity, found.stat), (made.identity, made.stat));
+        let target = lab.run(lab.tree.read_link(&found.node));
+        assert_eq!(target.is_ok(), found.stat.kind == Kind::Symlink);
+        let data = lab.run(lab.tree.open_data(&found.node, true));
+        assert_eq!(data.is_ok(), found.stat.kind == Kind::Regular);
+    }
+    let named = lab.run(lab.tree.name_all(&root, names)).unwrap();
+    assert!(named.iter().zip(&made).all(|(named, made)| named.unwrap().stat == made.stat));
+}
+
+#[test]
+fn a_large_directory_is_listed_once_each_and_its_parts_are_ranges() {
+    const NAMES: u64 = 100_000;
+    let lab = lab(1);
+    let root = lab.root();
+    lab.run(async {
+        for number in 0..NAMES {
+            make(&*lab.tree, &root, &format!("name {number}"), New::Special(afflux_volume::SpecialKind::Fifo))
+                .await
+                .unwrap();
+        }
+    });
+    let volume = serve(&lab);
+    let directory = lab.run(volume.mount(b"/")).unwrap();
+    lab.core.records.take_calls();
+    let (mut cookie, mut names) = (0, BTreeSet::new());
+    loop {
+        let listing = lab.run(volume.list(&directory, cookie, 8_000, false)).unwrap();
+        names.extend(listing.entries.iter().map(|entry| entry.name.clone()));
+        cookie = listing.entries.last().map_or(cookie, |last| last.cookie);
+        if listing.end {
+            break;
+        }
+    }
+    assert_eq!(names.len() as u64, NAMES + 2, "and the two dots");
+    let scans = lab.core.records.take_calls().scans;
+    assert!((7..=20).contains(&scans), "{scans} scans");
+    let space = lab.run(lab.tree.space(&root)).unwrap();
+    assert_eq!(space.total_files - space.free_files, NAMES);
+}
+
+#[test]
+fn an_object_without_a_name_lives_as_long_as_a_holder_or_the_process() {
+    let mut lab = lab(2);
+    let root = lab.root();
+    let file = lab.make(&root, "file", New::Regular);
+    let removed = lab.remove(&root, "file").unwrap();
+    assert_eq!(removed.stat.links, 0);
+    let later = |lab: &Lab| lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
+    later(&lab);
+    assert_eq!(lab.stat(&file.node).unwrap().links, 0);
+    assert_eq!(lab.run(lab.tree.open_identity(file.identity)).err(), Some(VolumeError::Stale));
+    let again = lab.run(lab.tree.link(&file.node, &root, bytes("again"), true));
+    assert_eq!(again.err(), Some(VolumeError::Stale));
+    assert_eq!(check::unnamed(&lab.core.records.map()), 1);
+    // The holder is still there when the process dies.
+    lab.crash(lab.core.records.batches(), &ObjectTreeOptions::default());
+    later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+    let root = lab.root();
+    let directory = lab.make(&root, "directory", New::Directory);
+    lab.run(lab.tree.remove(&root, bytes("directory"), true, true)).unwrap();
+    let inside = lab.run(make(&*lab.tree, &directory.node, "file", New::Regular));
+    assert_eq!(inside.err(), Some(VolumeError::Stale), "nothing is made in a removed directory");
+    assert_eq!(lab.run(lab.tree.parent(&directory.node)).err(), Some(VolumeError::Stale));
+    drop(directory);
+    later(&lab);
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+}
+
+#[test]
+fn many_removed_objects_are_reaped_side_by_side() {
+    let lab = lab(6);
+    let root = lab.root();
+    let held: Vec<_> = (0..640).map(|number| lab.make(&root, &number.to_string(), New::Regular)).collect();
+    for number in 0..640 {
+        lab.remove(&root, &number.to_string()).unwrap();
+    }
+    assert_eq!(check::unnamed(&lab.core.records.map()), 640);
+    drop(held);
+    lab.run(lab.platform().sleep_until(lab.platform().now().after(15 * ROUND_TRIP_NS)));
+    assert_eq!(check::unnamed(&lab.core.records.map()), 0);
+}
+
+#[test]
+fn times_move_forward_and_a_later_write_counts_more_than_a_set_time() {
+    let lab = lab(3);
+    let root = lab.root();
+    let made = lab.make(&root, "file", New::Regular);
+    let set = |mtime| AttributeChange { mtime, ..AttributeChange::default() };
+    let old = Timestamp { seconds: -5, nanos: 7 };
+    let first = lab.run(lab.tree.set(&made.node, set(SetTime::To(old)), true)).unwrap().stat;
+    assert_eq!(first.mtime, old);
+    let second = lab.run(lab.tree.set(&made.node, set(SetTime::Keep), true)).unwrap().stat;
+    assert!(made.stat.ctime < first.ctime && first.ctime < second.ctime);
+    let before = lab.stat(&root).unwrap();
+    let linked = lab.run(lab.tree.link(&made.node, &root, bytes("second"), true)).unwrap();
+    assert!(linked.parent.before.mtime == before.mtime && linked.parent.after.mtime > before.mtime);
+    assert_eq!((linked.stat.links, linked.stat.mtime), (2, old));
+    // The core sees a write.
+    lab.run(lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)));
+    let file = lab.core.file_of(made.stat.fileid);
+    lab.disk.change_behind(file, 6, 0, b"theirs");
+    let written = lab.stat(&made.node).unwrap();
+    assert!(written.size == 6 && written.mtime > linked.stat.ctime && written.ctime == written.mtime, "{written:?}");
+    let third = lab.run(lab.tree.set(&made.node, set(SetTime::To(old)), true)).unwrap().stat;
+    assert!(third.mtime == old && third.ctime > written.ctime);
+}
+
+#[test]
+fn a_body_with_writes_that_nobody_read_is_asked_for() {
+    let lab = lab(5);
+    let root = lab.root();
+    let file = lab.make(&root, "file", New::Regular);
+    lab.disk.change_behind(lab.core.file_of(file.stat.fileid), 6, 0, b"theirs");
+    lab.core.files().unread.insert(file.stat.fileid);
+    assert_eq!(lab.stat(&file.node).unwrap().size, 6);
+    assert!(lab.core.files().unread.is_empty(), "the core was asked");
+}
+
+#[test]
+fn a_writer_that_lost_the_volume_answers_nothing() {
+    let lab = lab(4);
+    let root = lab.root();
+    lab.make(&root, "file", New::Regular);
+    lab.core.records.fence();
+    let lost = Some(VolumeError::Io { errno: 5 });
+    assert_eq!(lab.stat(&root).err(), lost);
+    assert_eq!(lab.lookup(&root, "file").err(), lost);
+    assert_eq!(lab.lookup(&root, "none").err(), lost, "that is no answer about a name");
+    assert_eq!(lab.remove(&root, "file").err(), lost);
+    assert_eq!(lab.run(lab.tree.sync(&root)).err(), lost);
+}
+
+/// Random calls on shared names. Only unexpected errors count.
+async fn disturb(tree: Arc<Tree>, mut random: Random) {
+    let root = tree.exports()[0].root.node.clone();
+    for _ in 0..60 {
+        let mut at = root.clone();
+        for _ in 0..random.below(3) {
+            at = match tree.lookup(&at, bytes(&format!("s{}", random.below(3)))).await {
+                Ok(found) if found.stat.kind == Kind::Directory => found.node,
+                _ => break,
+            };
+        }
+        let names = [format!("s{}", random.below(3)), format!("s{}", random.below(3))];
+        let [name, other] = names.each_ref().map(|name| bytes(name));
+        let result = match random.below(8) {
+            0 | 1 => make(&*tree, &at, &names[0], New::Directory).await.map(drop),
+            2 => make(&*tree, &at, &names[0], New::Regular).await.map(drop),
+            3 => tree.remove(&at, name, false, true).await.map(drop),
+            4 => tree.remove(&at, name, true, true).await.map(drop),
+            5 => tree.rename((&at, name), (&root, other), true).await.map(drop),
+            6 => tree.rename((&root, name), (&at, other), true).await.map(drop),
+            _ => match tree.lookup(&root, name).await {
+                Ok(found) => tree.link(&found.node, &at, other, true).await.map(drop),
+                Err(error) => Err(error),
+            },
+        };
+        if let Err(error @ VolumeError::Io { .. }) = result {
+            panic!("{error:?}");
+        }
+    }
+}
+
+// rule: in an object store calls on names side by side leave records that agree
+// kept in: `product/object/src/tree/make.rs`, `product/object/src/tree/rename.rs`
+#[test]
+fn calls_side_by_side_leave_records_that_agree() {
+    for seed in 0..100 {
+        let inodes_max = if seed % 2 == 0 { 0 } else { 65_536 };
+        let lab = Lab::new(seed, &ObjectTreeOptions { inodes_max, ..ObjectTreeOptions::default() });
+        let ended = Arc::new(Mutex::new(0));
+        for number in 0..4 {
+            let (tree, random, ended) = (Arc::clone(&lab.tree), Random::new(seed).fork(number), Arc::clone(&ended));
+            lab.world.spawn("disturb", async move {
+                disturb(tree, random).await;
+                *ended.lock().unwrap() += 1;
+            });
+        }
+        lab.run(async {
+            while *ended.lock().unwrap() < 4 {
+                lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)).await;
+            }
+            lab.platform().sleep_until(lab.platform().now().after(Nanos::SECOND)).await;
+        });
+        assert_eq!(check::unnamed(&lab.core.records.map()), 0, "seed {seed}");
+    }
+}
