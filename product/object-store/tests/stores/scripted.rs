@@ -157,7 +157,16 @@ fn a_store_that_breaks_a_promise_is_read_only() {
         (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"second")], "has its bytes"),
         (vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), Tag("\"2\""), Tag("\"3\"")], "stale tag"),
         (
-            vec![Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), CONFLICT, CONFLICT, Body(b"first")],
+            vec![
+                Tag("\"1\""),
+                CONFLICT,
+                Tag("\"1\""),
+                Body(b"first"),
+                CONFLICT,
+                Body(b"first"),
+                CONFLICT,
+                Body(b"first"),
+            ],
             "refuses an update",
         ),
     ] {
@@ -172,13 +181,23 @@ fn a_store_that_breaks_a_promise_is_read_only() {
 
 #[test]
 fn tags_lose_their_quotes_where_the_store_wants_that() {
-    let script =
-        [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first"), CONFLICT, Tag("\"2\""), CONFLICT, Status(204, "")];
-    let (server, store) = open(script);
+    let first = [Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
+    let updates = [CONFLICT, Body(b"first"), Tag("\"2\""), CONFLICT, Status(204, "")];
+    let (server, store) = open(first.into_iter().chain(updates));
     assert_eq!(store.unwrap().access(), &Access::ReadWrite);
-    let updates: Vec<_> =
-        server.heard().into_iter().skip(4).take(3).map(|request| request.condition.unwrap()).collect();
-    assert_eq!(updates, ["\"1\"", "1", "1"]);
+    let conditions = server.heard().into_iter().filter_map(|request| request.condition);
+    assert_eq!(conditions.collect::<Vec<_>>(), ["*", "*", "\"1\"", "1", "1"]);
+}
+
+/// A request whose answer was lost is repeated, and finds its own effect.
+#[test]
+fn a_lost_answer_changes_no_result() {
+    let created = [HangUp, CONFLICT, Tag("\"1\""), Tag("\"1\""), CONFLICT, Tag("\"1\""), Body(b"first")];
+    let updated = [HangUp, CONFLICT, Body(b"third"), CONFLICT, Status(204, "")];
+    let (server, store) = open(created.into_iter().chain(updated));
+    assert_eq!(store.unwrap().access(), &Access::ReadWrite);
+    let conditions = server.heard().into_iter().filter_map(|request| request.condition);
+    assert_eq!(conditions.collect::<Vec<_>>(), ["*", "*", "*", "\"1\"", "\"1\"", "\"1\""]);
 }
 
 #[test]
