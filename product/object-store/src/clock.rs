@@ -20,16 +20,13 @@ pub struct StoreClock {
     pub(crate) threads: Threads,
 }
 
-impl StoreClock {
-    /// The time of day, since 1970.
-    pub fn wall_ns(&self) -> u64 {
-        read_ns(ClockId::Realtime)
-    }
-}
-
 impl Clock for StoreClock {
     fn now_ns(&self) -> u64 {
         now_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        read_ns(ClockId::Realtime)
     }
 
     async fn sleep_until_ns(&self, at_ns: u64) {

@@ -17,6 +17,10 @@ impl Clock for Impatient {
         self.0.now_ns()
     }
 
+    fn wall_ns(&self) -> u64 {
+        self.0.wall_ns()
+    }
+
     async fn sleep_until_ns(&self, _: u64) {}
 }
 
