@@ -112,7 +112,7 @@ pub(crate) struct Fractions<'a> {
     pub(crate) dirties: &'a mut Local,
 }
 
-/// What a decision may change.
+/// The marks that a decision may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The device is over its share: its writers call after 8 pages.
@@ -299,7 +299,7 @@ impl Balance {
         }
     }
 
-    /// The next step of a call. `ratelimit` is what a CPU's writers may dirty between calls without the flag.
+    /// The next step of a call. `ratelimit` is the number of pages of a CPU's writers between calls without the flag.
     pub(crate) fn step(
         &self,
         view: &View,
