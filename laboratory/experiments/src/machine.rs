@@ -76,7 +76,6 @@ impl Deref for ExperimentMachine {
 pub(crate) struct Progress {
     ended: AtomicBool,
     ended_ns: AtomicU64,
-    failed: AtomicBool,
 }
 
 impl Progress {
@@ -93,11 +92,6 @@ impl Progress {
     /// The instant of the end; 0 before.
     pub(crate) fn ended_ns(&self) -> u64 {
         self.ended_ns.load(Ordering::Relaxed)
-    }
-
-    /// Whether a write failed, which no disk here has a reason for.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -251,13 +245,6 @@ impl ExperimentMachine {
         (self.engine.open(self.devices[disk], inner.backing(id), 0), id)
     }
 
-    /// Drops the pages of a clean file from memory, and opens the file anew.
-    pub(crate) fn reopen(&self, disk: usize, (file, id): &(File, DiskFileId)) -> File {
-        let size = file.size();
-        self.engine.discard(file);
-        self.engine.open(self.devices[disk], self.disks[disk].disk.backing(*id), size)
-    }
-
     /// All counts so far.
     pub(crate) fn tally(&self) -> Tally {
         let counts = COUNTERS.iter().zip(self.platform.counters().sum()).map(|(info, count)| (info.name, count));
@@ -275,7 +262,6 @@ impl ExperimentMachine {
             while at < bytes {
                 let len = call_bytes.min(bytes - at);
                 if engine.write(&file, at, &piece[..len as usize]).await.is_err() {
-                    own.failed.store(true, Ordering::Relaxed);
                     break;
                 }
                 at += len;

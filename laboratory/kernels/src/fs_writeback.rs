@@ -18,7 +18,7 @@ use crate::wait::Place;
 /// Pages of one slice (`MAX_WRITEBACK_PAGES`).
 pub(crate) const MAX_WRITEBACK_PAGES: u64 = 1024;
 
-/// What a walk is to write, and how it went (`struct writeback_control`).
+/// The order for a walk, and its course (`struct writeback_control`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WritebackControl {
     /// Only this device.

@@ -25,7 +25,7 @@ pub struct QueueOptions {
     pub batch: u64,
 }
 
-/// What a task remembers of its batches (`struct io_context`).
+/// A task's memory of its batches (`struct io_context`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IoContext {
     nr_batch_requests: u64,

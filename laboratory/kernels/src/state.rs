@@ -59,7 +59,6 @@ impl State {
             vm: self.vm,
             bdi: bdi.map_or_else(BdiStat::default, |bdi| bdi.stat),
             writeback_in_progress: bdi.is_some_and(|bdi| bdi.has_pdflush || !bdi.work.is_empty()),
-            memory_pages: self.memory_pages,
             sysctl: self.sysctl,
             ..View::default()
         }

@@ -1,11 +1,9 @@
-//! The knobs of the kernel, dirtyable memory and the dirty limits of all devices.
+//! The knobs of the kernel, and the dirty limits of all devices.
 //!
 //! Owns: the knobs with their initial values, the formulas (`get_dirty_limits` without its device).
 //! Does not own: the shares of devices (`balance`).
 //! Invariants: background is below the limit whatever the knobs say, since the kernel silently takes half of the limit
 //! instead.
-
-use crate::vmstat::{Item, View};
 
 /// Bytes of a page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -73,16 +71,6 @@ impl Limits {
     pub(crate) fn midpoint(self) -> u64 {
         (self.dirty + self.background) / 2
     }
-}
-
-/// `determine_dirtyable_memory`: free, anonymous and file pages, plus 1: five reads.
-pub(crate) fn dirtyable(view: &View) -> u64 {
-    view.global_page_state(Item::FreePages)
-        + view.global_page_state(Item::ActiveAnon)
-        + view.global_page_state(Item::InactiveAnon)
-        + view.global_page_state(Item::ActiveFile)
-        + view.global_page_state(Item::InactiveFile)
-        + 1
 }
 
 /// The limits for so much dirtyable memory. The ratio is at least 5; products come before quotients.

@@ -9,7 +9,7 @@ use crate::sysctl::Sysctl;
 
 /// Names a counter of the machine (`enum zone_stat_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item {
+pub(crate) enum Item {
     /// `NR_FREE_PAGES`.
     FreePages,
     /// `NR_ACTIVE_ANON`: none here.
@@ -52,11 +52,11 @@ pub struct VmStat {
 
 /// A device's counts (`bdi_stat`), in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BdiStat {
+pub(crate) struct BdiStat {
     /// `BDI_RECLAIMABLE`: dirty pages, without pages under writeback.
-    pub reclaimable: u64,
+    pub(crate) reclaimable: u64,
     /// `BDI_WRITEBACK`.
-    pub writeback: u64,
+    pub(crate) writeback: u64,
 }
 
 /// A law's reads of counters.
@@ -89,7 +89,6 @@ pub(crate) struct View {
     pub(crate) bdi: BdiStat,
     /// Whether a thread of the kernel writes the device back (`writeback_in_progress`).
     pub(crate) writeback_in_progress: bool,
-    pub(crate) memory_pages: u64,
     pub(crate) sysctl: Sysctl,
     pub(crate) reads: Cell<Reads>,
 }
@@ -109,6 +108,16 @@ impl View {
         value
     }
 
+    /// `determine_dirtyable_memory`: free, anonymous and file pages, plus 1: five reads.
+    pub(crate) fn dirtyable(&self) -> u64 {
+        self.global_page_state(Item::FreePages)
+            + self.global_page_state(Item::ActiveAnon)
+            + self.global_page_state(Item::InactiveAnon)
+            + self.global_page_state(Item::ActiveFile)
+            + self.global_page_state(Item::InactiveFile)
+            + 1
+    }
+
     pub(crate) fn bdi_reclaimable(&self) -> u64 {
         self.tally(Reads { device: 1, ..Reads::default() });
         self.bdi.reclaimable
@@ -125,3 +134,6 @@ impl View {
         self.reads.set(reads);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! The page caches of the old kernels against figures derived by hand, at parameters that no thread mentions.
 
+#![allow(clippy::unwrap_used, reason = "a test crate, also outside its test functions")]
+
 use std::sync::Arc;
 
 use afflux_engine::{Device, Nanos, Platform};

@@ -4,7 +4,7 @@
 //! Does not own: the hardware (`machine`), the kernels (`kernels`), the engine's policies, the cases.
 //! Invariants: two variants of kernels differ in their release and in the end of its waits alone.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use afflux_engine::counters::Counter;
@@ -58,6 +58,8 @@ impl Variant {
 
 /// The write cache inside each disk: half of a 16 MB buffer, as in the built-in disks.
 pub(super) const DISK_CACHE_KIB: u64 = 8192;
+/// Memory of the engine that reads files back.
+const READER_BYTES: u64 = 4 << 30;
 /// Nanoseconds to find, copy and dirty a page of 2009: assumed.
 const DIRTY_PAGE_NS: u64 = 1500;
 
@@ -234,26 +236,26 @@ impl Machine {
         }
     }
 
-    /// An engine without any page in memory, to read files of the first disk: their layout shows in its reads.
-    pub(super) fn reader(
-        &self,
-        memory_bytes: u64,
-    ) -> Result<impl Fn(&OwnFile, u64, u64, u64) -> Result<(), LabError> + '_, LabError> {
-        let frames = Frames::new_stamped(memory_bytes).map_err(|error| LabError::Failed(error.to_string()))?;
+    /// Reads a part of each file from the first disk, one after the other, through an engine that has none of their pages
+    /// in memory. Their layout shows in its reads. Returns the tallies before and after.
+    pub(super) fn read(&self, files: &[OwnFile], part: Range<u64>, call_bytes: u64) -> Result<[Tally; 2], LabError> {
+        let frames = Frames::new_stamped(READER_BYTES).map_err(|error| LabError::Failed(error.to_string()))?;
         let engine = Engine::with_policies(Arc::clone(&self.platform), Settings::new(), frames, Policies::default());
         let disk = &self.disks[0];
         let device = engine.add_device("disk", Arc::clone(disk) as Arc<dyn Device>);
-        Ok(move |file: &OwnFile, first: u64, bytes: u64, call_bytes: u64| {
+        let from = self.hardware_tally();
+        for file in files {
             let open = engine.open(device, disk.disk.backing(file.id), disk.disk.size(file.id));
             let reading = async {
                 let mut piece = vec![0; call_bytes as usize];
-                for at in (first..first + bytes).step_by(call_bytes as usize) {
+                for at in part.clone().step_by(call_bytes as usize) {
                     engine.read(&open, at, &mut piece).await?;
                 }
                 Ok::<(), afflux_engine::Error>(())
             };
-            self.run(reading)?.map_err(|error| LabError::Failed(error.to_string()))
-        })
+            self.run(reading)?.map_err(|error| LabError::Failed(error.to_string()))?;
+        }
+        Ok([from, self.hardware_tally()])
     }
 
     /// All counts so far.
@@ -265,7 +267,7 @@ impl Machine {
     }
 
     /// The counts of the hardware alone.
-    pub(super) fn hardware_tally(&self) -> Tally {
+    fn hardware_tally(&self) -> Tally {
         Hardware::tally(self, std::collections::BTreeMap::new(), Value::Null)
     }
 }

@@ -115,17 +115,11 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
     Ok(Ran { row, samples, offsets })
 }
 
-/// Reads a part of each file that was written in the counted time, one file after the other and from the disks alone.
-/// This shows the cost of their layout for a reader. Returns the tallies before and after.
+/// Reads a part of each file that was written in the counted time. This shows the cost of their layout for a reader.
 fn read_back(machine: &Machine, files: &[OwnFile], file_bytes: u64) -> Result<[Tally; 2], LabError> {
     machine.write_all()?;
-    let read = machine.reader(MEMORY_BYTES)?;
-    let from = machine.hardware_tally();
-    for written in files {
-        let first = file_bytes / 4 / CALL_BYTES * CALL_BYTES;
-        read(written, first, READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)?;
-    }
-    Ok([from, machine.hardware_tally()])
+    let first = file_bytes / 4 / CALL_BYTES * CALL_BYTES;
+    machine.read(files, first..first + READ_BYTES_MAX.min(file_bytes / 2), CALL_BYTES)
 }
 
 /// The case, for the experiment; also returns the runs at 2048 requests of 64 KB for plots.

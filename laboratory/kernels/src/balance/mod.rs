@@ -45,7 +45,7 @@
 mod parts;
 
 use crate::proportions::{self as prop, Global, Local, shift_for};
-use crate::sysctl::{HZ, JIFFY_NS, Limits, dirtyable, limits};
+use crate::sysctl::{HZ, JIFFY_NS, Limits, Sysctl, limits};
 use crate::vmstat::{Item, View};
 
 pub use parts::Part;
@@ -112,7 +112,7 @@ pub(crate) struct Fractions<'a> {
     pub(crate) dirties: &'a mut Local,
 }
 
-/// What a decision may change.
+/// The marks that a decision may change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// The device is over its share: its writers call after 8 pages.
@@ -189,7 +189,7 @@ impl Balance {
     }
 
     fn limits_now(view: &View) -> Limits {
-        limits(dirtyable(view), &view.sysctl)
+        limits(view.dirtyable(), &view.sysctl)
     }
 
     fn shares(&self, view: &View, limits: Limits, of: &mut Fractions<'_>) -> u64 {
@@ -299,7 +299,7 @@ impl Balance {
         }
     }
 
-    /// The next step of a call. `ratelimit` is what a CPU's writers may dirty between calls without the flag.
+    /// The next step of a call. `ratelimit` is the number of pages of a CPU's writers between calls without the flag.
     pub(crate) fn step(
         &self,
         view: &View,
@@ -343,12 +343,12 @@ impl Balance {
 }
 
 /// The period of the fractions, as a power of two: of all memory's limit.
-pub(crate) fn period_shift(view_memory_pages: u64, sysctl: &crate::sysctl::Sysctl) -> u32 {
-    shift_for(limits(view_memory_pages, sysctl).dirty)
+pub(crate) fn period_shift(memory_pages: u64, sysctl: &Sysctl) -> u32 {
+    shift_for(limits(memory_pages, sysctl).dirty)
 }
 
 /// The largest fraction of completions that a device may have, in parts of [`prop::WHOLE`].
-pub(crate) fn largest_fraction(sysctl: &crate::sysctl::Sysctl) -> u64 {
+pub(crate) fn largest_fraction(sysctl: &Sysctl) -> u64 {
     prop::WHOLE * sysctl.max_ratio / 100
 }
 

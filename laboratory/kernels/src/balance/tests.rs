@@ -1,5 +1,4 @@
 use super::*;
-use crate::sysctl::Sysctl;
 use crate::vmstat::{BdiStat, Reads, VmStat};
 
 fn reads(global: u64, dirty: u64, device: u64) -> Reads {
@@ -46,7 +45,6 @@ impl Kept {
         View {
             vm: VmStat { free: 0, inactive_file: 99_999, dirty, writeback },
             bdi: BdiStat { reclaimable: dirty, writeback },
-            memory_pages: 100_000,
             sysctl: Sysctl { max_ratio: self.max_ratio, ..Sysctl::default() },
             ..View::default()
         }
@@ -238,7 +236,7 @@ fn a_writer_that_dirtied_everything_has_an_eighth_less() {
     for _ in 0..200 {
         kept.vm_dirties.add(&mut kept.dirties, 1000, prop::WHOLE, shift_for(20_000));
     }
-    let mut share_of_task = |kept: &mut Kept| Balance::share_of_task(16_000, 20_000, &mut kept.fractions().1);
+    let share_of_task = |kept: &mut Kept| Balance::share_of_task(16_000, 20_000, &mut kept.fractions().1);
     let share = share_of_task(&mut kept);
     assert!((14_000..=14_100).contains(&share), "{share}");
     kept.dirties = Local::default();

@@ -1,5 +1,4 @@
 use super::*;
-use crate::vmstat::{Reads, VmStat};
 
 #[test]
 fn limits_by_table() {
@@ -12,11 +11,4 @@ fn limits_by_table() {
     assert_eq!(of(1, 2, 0), (50_000, 20_000), "the ratio is at least 5");
     assert_eq!(of(20, 30, 0), (200_000, 100_000), "half of the limit instead");
     assert_eq!(of(20, 10, 4097), (200_000, 2));
-}
-
-#[test]
-fn dirtyable_memory_takes_five_reads() {
-    let view = View { vm: VmStat { free: 1000, inactive_file: 900, ..VmStat::default() }, ..View::default() };
-    assert_eq!(dirtyable(&view), 1901);
-    assert_eq!(view.reads.get(), Reads { global: 5, dirty: 0, device: 0, absent: 2 });
 }

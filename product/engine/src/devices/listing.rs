@@ -53,12 +53,6 @@ impl FileInner {
         state.marks.place = grown.unwrap_or(state.marks.place);
     }
 
-    /// Lists a file behind the files that have had no turn, as one that became dirty at `dirtied_at`.
-    pub(crate) fn queue_dirty(self: &Arc<Self>, state: &mut FileState, dirtied_at: Nanos) {
-        state.marks.dirtied_at = dirtied_at;
-        state.marks.place = self.device.agenda.list_dirty(self.entry(state));
-    }
-
     /// Lists a file that had its turn and has more.
     pub(crate) fn queue_more(self: &Arc<Self>, state: &mut FileState) {
         state.marks.place = self.device.agenda.list_more(self.entry(state));

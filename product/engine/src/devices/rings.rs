@@ -71,10 +71,6 @@ impl Rings {
         self.number(self.links[list as usize].after)
     }
 
-    pub(super) fn last(&self, list: u32) -> Option<u32> {
-        self.number(self.links[list as usize].before)
-    }
-
     /// A list's numbers, from the first.
     pub(super) fn iter(&self, list: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(self.first(list), |number| self.number(self.links[(self.heads + number) as usize].after))

@@ -23,7 +23,6 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, DecisionTiming, Dirtied, MachineSize, PayerCounts};
 use crate::units::Pages;
-use crate::writeback::Writeback;
 
 /// The most pages written between two questions to the policy, regardless of its allowance.
 const PIECE_PAGES_MAX: u64 = 64;
@@ -47,12 +46,11 @@ pub(crate) enum NextStep {
 
 pub(crate) struct Throttle<P: Platform> {
     pub(crate) base: Base<P>,
-    pub(crate) writeback: Arc<Writeback<P>>,
 }
 
 impl<P: Platform> Throttle<P> {
-    pub(crate) fn new(base: Base<P>, writeback: Arc<Writeback<P>>) -> Self {
-        Self { base, writeback }
+    pub(crate) fn new(base: Base<P>) -> Self {
+        Self { base }
     }
 
     pub(crate) fn machine_size(&self) -> MachineSize {

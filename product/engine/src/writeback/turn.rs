@@ -13,7 +13,7 @@ use super::requests::Batch;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
-use crate::devices::{DeviceId, DeviceState, Size};
+use crate::devices::{DeviceState, Size};
 use crate::platform::{Nanos, Platform};
 use crate::policy::Turn;
 use crate::rare::Rare;

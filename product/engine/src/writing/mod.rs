@@ -112,7 +112,7 @@ impl<P: Platform> Writing<P> {
         reading: Arc<Readings<P>>,
         writeback: Arc<Writeback<P>>,
     ) -> Arc<Self> {
-        let throttle = Throttle::new(base.clone(), Arc::clone(&writeback));
+        let throttle = Throttle::new(base.clone());
         Arc::new(Self { base, reclaim, reading, writeback, throttle })
     }
 

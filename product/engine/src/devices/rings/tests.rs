@@ -5,7 +5,6 @@ use super::*;
 fn all(rings: &Rings, list: u32) -> Vec<u32> {
     let numbers: Vec<u32> = rings.iter(list).collect();
     assert_eq!(rings.first(list), numbers.first().copied());
-    assert_eq!(rings.last(list), numbers.last().copied());
     numbers
 }
 
