@@ -1,13 +1,13 @@
-//! `Objects` over a store.
+//! `Objects` and `DatedObjects` over a store.
 //!
-//! Owns: the four requests.
+//! Owns: the requests.
 //! Does not own: their repetition, which is the core's.
 //! Invariants: a request that was begun goes on when its future is dropped.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use afflux_object::{Created, ObjectError, Objects};
+use afflux_object::{Created, DatedObjects, ObjectError, Objects};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
@@ -81,6 +81,23 @@ impl Objects for StoreObjects {
                 Err(Error::NotFound { .. }) => Ok(()),
                 answer => answer,
             }
+        })
+        .await
+    }
+}
+
+impl DatedObjects for StoreObjects {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move { wire.put(&path, bytes.into()).await.map(drop) }).await
+    }
+
+    async fn dated(&self, name: &str) -> Result<(Bytes, u64), ObjectError> {
+        let (wire, path) = (Arc::clone(&self.site.wire), self.site.address.path(name));
+        self.run(async move {
+            let found = wire.get_opts(&path, GetOptions::default()).await?;
+            let modified_ns = found.meta.last_modified.timestamp_nanos_opt().unwrap_or_default();
+            Ok((found.bytes().await?, u64::try_from(modified_ns).unwrap_or_default()))
         })
         .await
     }

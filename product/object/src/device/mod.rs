@@ -31,7 +31,7 @@ pub use self::watched::WatchedObjects;
 use crate::error::ObjectVolumeError;
 use crate::format::segment_id::SEGMENT_BYTES_MAX;
 use crate::open::ObjectVolume;
-use crate::seams::{Objects, Records};
+use crate::seams::{Clock, Objects, Records};
 use crate::tree::Held;
 
 /// The most requests in flight. The policy learns how many the store likes.
@@ -42,24 +42,24 @@ const OWN_SEGMENT_BYTES: u64 = 1 << 20;
 const SILENT_NS: u64 = 10 * Nanos::SECOND;
 
 /// The volume of an [`ObjectDevice`].
-pub type DeviceVolume<O, R, P> = ObjectVolume<WatchedObjects<O, P>, R, PlatformClock<P>>;
+pub type DeviceVolume<O, R, C, P> = ObjectVolume<WatchedObjects<O, P>, R, C>;
 
 /// The device.
-pub struct ObjectDevice<O, R, P: Platform> {
+pub struct ObjectDevice<O, R, C, P: Platform> {
     limits: Limits,
-    core: Arc<Core<O, R, P>>,
+    core: Arc<Core<O, R, C, P>>,
 }
 
-struct Core<O, R, P: Platform> {
-    volume: Arc<DeviceVolume<O, R, P>>,
+struct Core<O, R, C, P: Platform> {
+    volume: Arc<DeviceVolume<O, R, C, P>>,
     platform: Arc<P>,
     lines: LineCache,
     inline: Mutex<InlineBytes>,
 }
 
-impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R, P> {
+impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
     /// A device over an open volume.
-    pub fn new(platform: &Arc<P>, volume: Arc<DeviceVolume<O, R, P>>) -> Arc<Self> {
+    pub fn new(platform: &Arc<P>, volume: Arc<DeviceVolume<O, R, C, P>>) -> Arc<Self> {
         let limits = Limits {
             block_bytes: 4096,
             request_bytes_max: SEGMENT_BYTES_MAX,
@@ -80,7 +80,7 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, P: Platform> Device for ObjectDevice<O, R, P> {
+impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> Device for ObjectDevice<O, R, C, P> {
     fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -116,14 +116,16 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> Device for ObjectD
     fn report(&self) -> DeviceReport {
         let (objects, records) = (&self.core.volume.objects, &self.core.volume.records);
         let now = self.core.platform.now();
-        let shown = Nanos(records.unfenced_at_ns());
-        let is_silent = self.core.inline().syncs() > 0 && now.since(shown) >= SILENT_NS;
+        // The clock of the records goes on while the machine sleeps, and may have another beginning.
+        let silent_ns = self.core.volume.clock.now_ns().saturating_sub(records.unfenced_at_ns());
+        let is_silent = self.core.inline().syncs() > 0 && silent_ns >= SILENT_NS;
+        let shown = Nanos(now.0.saturating_sub(silent_ns));
         let away_since = objects.away_since(now).or_else(|| is_silent.then_some(shown));
         DeviceReport { away_since, too_many: objects.too_many() }
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R, P> {
+impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> ObjectDevice<O, R, C, P> {
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.core.platform.spawn(name, task);
     }
@@ -144,7 +146,7 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
     }
 }
 
-impl<O: Objects + 'static, R: Records + 'static, P: Platform> Core<O, R, P> {
+impl<O: Objects + 'static, R: Records + 'static, C: Clock + 'static, P: Platform> Core<O, R, C, P> {
     fn inline(&self) -> MutexGuard<'_, InlineBytes> {
         self.inline.lock().unwrap_or_else(PoisonError::into_inner)
     }

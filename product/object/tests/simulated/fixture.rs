@@ -18,7 +18,7 @@ pub(crate) const SECOND: u64 = Nanos::SECOND;
 pub(crate) const KIB: usize = 1 << 10;
 pub(crate) const MIB: usize = 1 << 20;
 
-pub(crate) type SimVolume = DeviceVolume<ObjectStore, ObjectRecords, SimPlatform>;
+pub(crate) type SimVolume = DeviceVolume<ObjectStore, ObjectRecords, PlatformClock<SimPlatform>, SimPlatform>;
 
 /// A machine with a cache over a volume.
 pub(crate) struct Machine {
@@ -84,7 +84,7 @@ async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, dead_ns: u64) ->
 
 impl Inside {
     pub(crate) fn open(&self, ino: u64, size: u64) -> File {
-        let backing = ObjectDevice::<ObjectStore, ObjectRecords, SimPlatform>::backing(ino);
+        let backing = ObjectDevice::<ObjectStore, ObjectRecords, PlatformClock<SimPlatform>, SimPlatform>::backing(ino);
         self.engine.open(self.device, backing, size)
     }
 
