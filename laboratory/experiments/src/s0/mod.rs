@@ -132,9 +132,9 @@ impl Experiment for S0 {
     }
 
     fn fitted(&self) -> &'static str {
-        "put in: CPUs, queue, page sizes, the kernels' laws; chosen to match: what a page costs (400 MB), the memory \
-         (600 MB before the patch), the disk's rate (700 to 900 MB before it), and of sixteen changes the one that \
-         gives the patched column; predicted: 500 MB, each posted form, the reads; hold-out: none"
+        "fitted: a page's cost (to 400 MB), the memory (to 600 MB before the patch), the disk's rate (to 700 to 900 MB \
+         before it), and the one change of sixteen that gives the patched column; predicted: 500 MB, each posted form, \
+         the reads; hold-out: none; put in: CPUs, queue, laws"
     }
 
     fn thread(&self) -> &'static str {

@@ -31,8 +31,8 @@ impl Experiment for S1 {
     }
 
     fn fitted(&self) -> &'static str {
-        "put in: machines, request sizes, places of files, CPU time; chosen to match: in twelve-disks the disks' 60 MB/s \
-         and requests of 64 KB; predicted: differences between kernels; hold-out: none"
+        "fitted: in twelve-disks the disks' 60 MB/s and requests of 64 KB; predicted: differences between kernels; \
+         hold-out: none; put in: machines, request sizes, places of files, CPU time"
     }
 
     fn thread(&self) -> &'static str {
