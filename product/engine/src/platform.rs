@@ -95,6 +95,9 @@ pub trait Platform: Send + Sync + Sized + 'static {
     fn counters(&self) -> &Counters;
 }
 
+/// A device with requests of this size takes whole runs in one.
+const STORE_REQUEST_BYTES: u32 = 8 << 20;
+
 /// The abilities of a device. Fixed for its life.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -133,6 +136,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Whether the device is like an object store: its calls are long and overlap.
+    pub(crate) fn is_store(&self) -> bool {
+        self.request_bytes_max >= STORE_REQUEST_BYTES
+    }
+
     /// The best size of a request: the device's preference, or its maximum.
     pub(crate) fn request_bytes_best(&self) -> u64 {
         u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))

@@ -7,7 +7,7 @@
 
 use afflux_engine::policy::{Completed, Direction, View};
 
-use super::{REQUESTS_MIN, Rates, WHOLE_BYTES};
+use super::{REQUESTS_MIN, Rates, takes_whole_runs};
 use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
@@ -97,13 +97,16 @@ impl DeviceMemory {
     pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
         let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
+        if takes_whole_runs(view) {
+            return Prices { run_ns: 0, ..prices };
+        }
         Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
     /// The cost of a run where runs are short, as far as found. 0 for a device that takes whole runs in one request,
     /// like an object store: runs overlap there, and a few long ones would leave the device idle.
     pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
-        if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
+        if !takes_whole_runs(view) { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
     /// The cost of a run, as far as found: an unknown cost stretches no budget.
@@ -138,6 +141,9 @@ impl DeviceMemory {
     }
 
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
+        // Runs cost nothing where small calls share one: all time is the bytes'.
+        let runs = if takes_whole_runs(view) && done.direction == Direction::Write { 0 } else { done.runs };
+        let done = &Completed { runs, ..*done };
         if done.direction == Direction::Write {
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(DirectionWork { runs: done.runs, bytes: done.bytes });

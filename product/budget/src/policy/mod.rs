@@ -48,7 +48,7 @@ const SYNC_TIMES: Cost = 2;
 const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 /// Fewest bytes of a request where the device has no preference.
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
-/// A device with requests of this size takes whole runs in one, like an object store: its calls overlap.
+/// A device with requests of this size takes whole runs in one.
 const WHOLE_BYTES: u64 = 8 * MIB;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
@@ -98,6 +98,11 @@ struct DeviceView {
     portion_bytes: Option<u64>,
 }
 
+/// Whether the device is like an object store: its calls overlap, and small ones share one.
+fn takes_whole_runs(view: &View) -> bool {
+    view.request_bytes_max >= WHOLE_BYTES
+}
+
 impl Rates {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         device.waiting.note(view.now.0, view.device().payers_waiting);
@@ -119,7 +124,7 @@ impl Rates {
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
-        if most >= WHOLE_BYTES {
+        if takes_whole_runs(view) {
             // A large call delays no other.
             return request_bytes(self.knobs.budget_ns / 2, self.alone.mib_ns, MIB, most);
         }
@@ -179,7 +184,12 @@ impl DeviceView {
     /// by the knob in bytes. The threshold never exceeds the cost that writers may dirty without a pause: they would
     /// wait for a flusher that waits for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
-        let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
+        let law_ns = match is_cold {
+            // Small calls to a store tell nothing about its bandwidth.
+            true if takes_whole_runs(view) => self.rates.prices.cost_ns(0, MIB),
+            true => 0,
+            false => self.rates.knobs.budget_ns / BACKGROUND_PART,
+        };
         let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
         match view.knobs.device_background_bytes {
             0 => in_time_ns,
@@ -268,7 +278,8 @@ impl DevicePolicy for Budget {
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns.saturating_mul(SYNC_TIMES)),
-            idle: Some(idle::terms(&rates, request_bytes)),
+            idle: (!takes_whole_runs(view)).then(|| idle::terms(&rates, request_bytes)),
+            syncs_pass: takes_whole_runs(view),
         }
     }
 
@@ -327,6 +338,10 @@ impl DevicePolicy for Budget {
             if hot || files.dirty_since(false).is_some() {
                 return standing.first(view, files, hot);
             }
+        }
+        if takes_whole_runs(view) {
+            // One small call at a time would be a segment for each file.
+            return Next::WaitUntil(expires);
         }
         match idle::next(view, files, &standing.rates.knobs) {
             Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),

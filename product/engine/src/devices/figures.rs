@@ -22,9 +22,10 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn new() -> Self {
-        let read_windows = SharedWindowSizes::new(Usage::default().window_sizes());
-        Self { usage: OwnLines::default(), read_windows, hang: HangState::new() }
+    pub(super) fn new(is_store: bool) -> Self {
+        let usage = Usage::new(is_store);
+        let read_windows = SharedWindowSizes::new(usage.window_sizes());
+        Self { usage: OwnLines(Mutex::new(usage)), read_windows, hang: HangState::new() }
     }
 
     pub(super) fn usage(&self) -> MutexGuard<'_, Usage> {

@@ -69,7 +69,7 @@ impl<F> DeviceState<F> {
         memory: DeviceMemory,
         settings: DeviceSettings,
     ) -> Self {
-        let depth = u64::from(device.limits().depth.max(1));
+        let (depth, is_store) = (u64::from(device.limits().depth.max(1)), device.limits().is_store());
         Self {
             id,
             name: name.to_owned(),
@@ -80,7 +80,7 @@ impl<F> DeviceState<F> {
             requests: Requests::new(depth),
             in_flight: InFlight::new(),
             agenda: Agenda::new(),
-            figures: Figures::new(),
+            figures: Figures::new(is_store),
             failures: Failures::default(),
             memory,
             dirty_exceeded: AtomicBool::new(false),
@@ -235,11 +235,19 @@ impl<F> DeviceState<F> {
         most.max(1).min((depth - depth / 4).max(1))
     }
 
+    /// Whether one more write may be in flight now, for another reason than a sync.
+    pub(crate) fn has_room(&self, engine: &Settings) -> bool {
+        let most = self.in_flight.requests_now(self.write_depth(engine), self.charges.writeback());
+        !self.in_flight.sync_was_passed() && self.requests.writes() < u64::from(most)
+    }
+
     /// Counts one more write in flight, if another is allowed now. Fewer are allowed while the cost in flight is at its
     /// limit, and only syncs' writes while one of these was passed.
     pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
         let depth = self.write_depth(engine);
         let most = self.in_flight.requests_now(depth, self.charges.writeback());
+        let passes = for_sync && self.in_flight.allowed().syncs_pass;
+        let most = if passes { (most * 2).min(depth) } else { most };
         (for_sync || !self.in_flight.sync_was_passed()) && self.requests.try_count_write(most, depth)
     }
 

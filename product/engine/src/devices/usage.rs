@@ -9,6 +9,9 @@ use crate::platform::Nanos;
 use crate::readahead::prices::Learner;
 use crate::readahead::window_sizes::WindowSizes;
 
+/// A call of this size takes as long as those of a stream.
+const LARGE_CALL_BYTES: u64 = 1 << 20;
+
 /// The end of a file's bytes on the device: the file's slot, and a page.
 pub(crate) type FilePosition = (u32, u64);
 
@@ -31,9 +34,15 @@ pub(super) struct Usage {
     write_end: Option<FilePosition>,
     pub(super) written_bytes: u64,
     pub(super) bandwidth: Bandwidth,
+    /// Whether the device's calls are long and overlap.
+    is_store: bool,
 }
 
 impl Usage {
+    pub(super) fn new(is_store: bool) -> Self {
+        Self { is_store, ..Self::default() }
+    }
+
     pub(super) fn begins(&mut self, kind: Kind, bytes: u64, now: Nanos) {
         self.clocks.begins(kind, now);
         if kind == Kind::Write {
@@ -63,12 +72,16 @@ impl Usage {
         let left = self.clocks.reads_in_flight();
         let beside = (left, left == self.clocks.in_flight());
         let reads_ns = self.clocks.times(now).reads_ns;
-        self.reading.ends((runs, bytes), beside, reads_ns).then(|| WindowSizes::of(self.reading.prices()))
+        if self.is_store && bytes >= LARGE_CALL_BYTES {
+            self.reading.note_call(now.since(submitted));
+        }
+        self.reading.ends((runs, bytes), beside, reads_ns).then(|| self.window_sizes())
     }
 
     /// How far to read ahead.
     pub(super) fn window_sizes(&self) -> WindowSizes {
-        WindowSizes::of(self.reading.prices())
+        let call_mib = if self.is_store { self.reading.call_mib() } else { 0 };
+        WindowSizes::of(self.reading.prices(), call_mib)
     }
 
     /// A write from `first` up to `end` of a file is submitted; returns whether the write before it ended at `first`.

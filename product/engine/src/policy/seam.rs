@@ -202,6 +202,8 @@ pub struct Flight {
     pub sync_lead: Cost,
     /// How files are written behind in idle time; `None`: never ([`Turn::Idle`]).
     pub idle: Option<Idle>,
+    /// Whether twice as many requests may be in flight for a sync: calls overlap, and small ones take no time of others.
+    pub syncs_pass: bool,
 }
 
 /// How files are written behind while a device would idle.
@@ -224,6 +226,7 @@ impl Flight {
         slice_align_bytes: 0,
         sync_lead: Cost::MAX,
         idle: None,
+        syncs_pass: false,
     };
 }
 

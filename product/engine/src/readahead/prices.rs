@@ -25,6 +25,10 @@ const YOUNG_WINDOWS: u32 = 8;
 /// Reads of a window: if they leave the device idle, and if it is never idle.
 const READS: u64 = 8;
 const READS_BUSY: u64 = 128;
+/// Reads of this size on average: a few of them are a window.
+const READ_BYTES_LARGE: u64 = 2 << 20;
+/// The shortest call is forgotten after so many reads, or twice as many.
+const SHORTEST_READS: u32 = 256;
 /// Bytes for each start from an idle device above which a window shows the cost of bytes.
 const BYTES_A_START: u64 = 1 << 20;
 /// The error of a window beyond which a second one must confirm it.
@@ -61,18 +65,49 @@ pub(crate) struct Learner {
     spoiled: bool,
     windows: u32,
     last_ratio: u64,
+    /// The shortest calls of this period and of the last one.
+    shortest_ns: [u64; 2],
+    period_reads: u32,
+    /// The time of a MiB in the last window, whatever it was spent on.
+    last_mib_ns: u64,
 }
 
 impl Default for Learner {
     fn default() -> Self {
         let (work, began_ns) = (ReadWork::default(), 0);
-        Self { prices: PRIOR, work, began_ns, spoiled: false, windows: 0, last_ratio: ONE }
+        Self {
+            prices: PRIOR,
+            work,
+            began_ns,
+            spoiled: false,
+            windows: 0,
+            last_ratio: ONE,
+            shortest_ns: [u64::MAX; 2],
+            period_reads: 0,
+            last_mib_ns: u64::MAX,
+        }
     }
 }
 
 impl Learner {
     pub(crate) fn prices(&self) -> &ReadPrices {
         &self.prices
+    }
+
+    /// A read took so long.
+    pub(crate) fn note_call(&mut self, ns: u64) {
+        self.period_reads += 1;
+        if self.period_reads > SHORTEST_READS {
+            (self.shortest_ns, self.period_reads) = ([u64::MAX, self.shortest_ns[0]], 1);
+        }
+        self.shortest_ns[0] = self.shortest_ns[0].min(ns);
+    }
+
+    /// MiB that are read in the time of a call, as fast as in the last window; 0 if that is not known.
+    pub(crate) fn call_mib(&self) -> u64 {
+        let [now, last] = self.shortest_ns;
+        let call_ns = Some(now.min(last)).filter(|ns| *ns < u64::MAX).unwrap_or(0);
+        call_ns.div_ceil(self.last_mib_ns.max(1))
     }
 
     /// A read begins, beside `reads_in_flight` others; `alone` if only reads are in flight.
@@ -89,11 +124,14 @@ impl Learner {
         self.work.bytes += bytes;
         self.work.reads += 1;
         let enough = if self.windows < YOUNG_WINDOWS { 1 } else { READS };
-        if !(left == 0 && self.work.reads >= enough || self.work.reads >= READS_BUSY) {
+        let ReadWork { reads, bytes: all, .. } = self.work;
+        let is_large = reads >= READS && all >= reads * READ_BYTES_LARGE;
+        if !(left == 0 && reads >= enough || reads >= READS_BUSY || is_large) {
             return false;
         }
         let (work, took_ns) = (std::mem::take(&mut self.work), reads_ns.saturating_sub(self.began_ns));
         self.began_ns = reads_ns;
+        self.last_mib_ns = (u128::from(took_ns) * MIB / u128::from(work.bytes.max(1))) as u64;
         let learns = !std::mem::take(&mut self.spoiled) && took_ns > 0;
         if learns {
             self.learn(work, took_ns);

@@ -22,6 +22,8 @@ const STEP_PAGES: u64 = 32;
 /// The most pages of a window: 128 MiB.
 const MOST_PAGES: u64 = 32_768;
 const PAGES_A_MIB: u64 = 256;
+/// A window lasts for so many calls of a store.
+const CALLS: u64 = 3;
 
 /// Windows on a device, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,13 +37,16 @@ pub(crate) struct WindowSizes {
 }
 
 impl WindowSizes {
-    /// The law for a device with these read prices.
-    pub(crate) fn of(prices: &ReadPrices) -> Self {
+    /// The law for a device with these read prices. `call_mib`: for a store, the MiB that it delivers during a call. Its
+    /// calls overlap. A window that lasts for several calls shows whether more of them bring more, and so on up to the
+    /// store's bandwidth.
+    pub(crate) fn of(prices: &ReadPrices, call_mib: u64) -> Self {
         let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
         let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
         let time_ns = STARTS.saturating_mul(run_ns).min(STARTS_NS_MAX) + 2 * (latency_ns + NOTICE_NS);
+        let most = pages(time_ns).max(CALLS.saturating_mul(call_mib).saturating_mul(PAGES_A_MIB));
         Self {
-            most: (pages(time_ns) / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
+            most: (most / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
             first: (pages(run_ns + latency_ns) / 4).clamp(4, 64),
             gap: pages(run_ns),
         }

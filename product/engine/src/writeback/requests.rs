@@ -49,6 +49,24 @@ impl<P: Platform> Writeback<P> {
         waits
     }
 
+    /// Waits until there is room for a request, on a device whose calls overlap. True as soon as a sync waits that goes
+    /// ahead: the flusher has to see to it.
+    pub(super) async fn gives_way_to_sync(&self, device: &DeviceState) -> bool {
+        let settings = self.base.settings();
+        let decided = || match device.sync_goes_first() {
+            true => Some(true),
+            false => device.has_room(settings).then_some(false),
+        };
+        if !device.in_flight().allowed().syncs_pass {
+            return false;
+        }
+        if let Some(gives_way) = decided() {
+            return gives_way;
+        }
+        let _noted = device.in_flight().waits();
+        device.requests().write_ended().until(decided).await
+    }
+
     /// Gives a request back that has ended, or was not needed.
     pub(super) fn release_request(&self, device: &DeviceState) {
         device.slots().give_back(1);

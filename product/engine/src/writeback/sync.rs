@@ -101,6 +101,9 @@ impl<P: Platform> Writeback<P> {
             }
             self.base.pass().await;
         };
+        if file.device.in_flight().allowed().syncs_pass {
+            file.device.requests().write_ended().wake_all();
+        }
         file.queue
             .until(|| {
                 let state = lock(&file.state);

@@ -225,6 +225,10 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut FileTurn, bytes_max: u64) -> Option<Wrote> {
         let file = taken.file()?;
         let (device, for_sync) = (&file.device, taken.is_for_sync());
+        if !for_sync && self.gives_way_to_sync(device).await {
+            taken.left = Left::More;
+            return None;
+        }
         let waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
         while self.base.cache.rare.is_forced(Rare::SlotTaken) {
             self.release_request(device);

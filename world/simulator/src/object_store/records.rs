@@ -6,7 +6,9 @@
 //! follows the fence.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_object::{
@@ -14,7 +16,6 @@ use afflux_object::{
     Value,
 };
 use futures_util::future::try_join_all;
-use futures_util::lock;
 
 use super::entry::Entry;
 use super::store::ObjectStore;
@@ -57,6 +58,10 @@ struct State {
     durable_through: Sequence,
     unfenced_at_ns: u64,
     is_fenced: bool,
+    /// The number of the next entry.
+    next_entry: u64,
+    /// The task that makes entries, and tasks that wait for batches.
+    wakers: Vec<Waker>,
 }
 
 struct Log {
@@ -65,8 +70,6 @@ struct Log {
     epoch: u32,
     writer: u64,
     state: Mutex<State>,
-    /// The next number. Its holder makes an entry.
-    turn: lock::Mutex<u64>,
 }
 
 /// Open records. A clone is the same database.
@@ -151,7 +154,7 @@ impl ObjectRecords {
             if !reader.make(number, &Entry { epoch, writer, last: None, batches: Vec::new() }).await? {
                 continue;
             }
-            let mut state = State { unfenced_at_ns: at_ns, ..State::default() };
+            let mut state = State { unfenced_at_ns: at_ns, next_entry: number + 1, ..State::default() };
             entries.iter().flat_map(|entry| &entry.batches).for_each(|batch| apply(&mut state.durable, batch));
             state.applied = state.durable.clone();
             let log = Log {
@@ -160,10 +163,10 @@ impl ObjectRecords {
                 epoch,
                 writer,
                 state: Mutex::new(state),
-                turn: lock::Mutex::new(number + 1),
             };
             let records = Self(Arc::new(log));
             platform.spawn("fence poll", records.clone().poll());
+            platform.spawn("log", records.clone().write_all());
             return Ok(records);
         }
     }
@@ -186,29 +189,63 @@ impl ObjectRecords {
         LogReader { platform: &self.0.platform, store: &self.0.store }
     }
 
+    fn wake_all(&self) {
+        let wakers = std::mem::take(&mut self.state().wakers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
     fn fenced(&self) -> RecordsError {
         self.state().is_fenced = true;
+        self.wake_all();
         RecordsError::Fenced
     }
 
+    /// Waits until the state answers.
+    async fn until<T>(&self, mut answer: impl FnMut(&State) -> Option<T>) -> T {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            match answer(&state) {
+                Some(answer) => Poll::Ready(answer),
+                None => {
+                    state.wakers.push(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Makes entries of the batches, until another writer has made one.
+    async fn write_all(self) {
+        loop {
+            self.until(|state| (!state.queue.is_empty()).then_some(())).await;
+            if self.write().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Makes an entry of all batches that wait.
-    async fn write(&self, number: &mut u64) -> Result<(), RecordsError> {
+    async fn write(&self) -> Result<(), RecordsError> {
         let log = &self.0;
         log.platform.sleep_until(log.platform.now().after(FLUSH_INTERVAL_NS)).await;
-        let (batches, last) = {
+        let (batches, last, number) = {
             let mut state = self.state();
-            (std::mem::take(&mut state.queue), state.last)
+            (std::mem::take(&mut state.queue), state.last, state.next_entry)
         };
         let sent_ns = log.platform.now().0;
         let entry = Entry { epoch: log.epoch, writer: log.writer, last: Some(last.0), batches };
-        if !self.reader().make(*number, &entry).await? {
+        if !self.reader().make(number, &entry).await? {
             return Err(self.fenced());
         }
-        *number += 1;
-        let mut state = self.state();
-        state.unfenced_at_ns = state.unfenced_at_ns.max(sent_ns);
-        entry.batches.iter().for_each(|batch| apply(&mut state.durable, batch));
-        state.durable_through = last;
+        {
+            let mut state = self.state();
+            state.next_entry += 1;
+            state.unfenced_at_ns = state.unfenced_at_ns.max(sent_ns);
+            entry.batches.iter().for_each(|batch| apply(&mut state.durable, batch));
+            state.durable_through = last;
+        }
+        self.wake_all();
         Ok(())
     }
 }
@@ -226,7 +263,10 @@ impl Records for ObjectRecords {
         apply(&mut state.applied, &batch);
         state.queue.push(batch);
         state.last.0 += 1;
-        Ok(state.last)
+        let last = state.last;
+        drop(state);
+        self.wake_all();
+        Ok(last)
     }
 
     fn durable_through(&self) -> Sequence {
@@ -234,16 +274,12 @@ impl Records for ObjectRecords {
     }
 
     async fn durable(&self, sequence: Sequence) -> Result<(), RecordsError> {
-        while self.durable_through() < sequence {
-            let mut number = self.0.turn.lock().await;
-            if self.state().is_fenced {
-                return Err(RecordsError::Fenced);
-            }
-            if self.durable_through() < sequence {
-                self.write(&mut number).await?;
-            }
-        }
-        Ok(())
+        self.until(|state| match () {
+            () if state.durable_through >= sequence => Some(Ok(())),
+            () if state.is_fenced => Some(Err(RecordsError::Fenced)),
+            () => None,
+        })
+        .await
     }
 
     async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
@@ -263,7 +299,7 @@ impl Records for ObjectRecords {
 
     /// Looks whether another writer made the next entry.
     async fn prove(&self) -> Result<(), RecordsError> {
-        let number = *self.0.turn.lock().await;
+        let number = self.state().next_entry;
         let sent_ns = self.0.platform.now().0;
         let (reader, name) = (self.reader(), name(number));
         match reader.again(|| self.0.store.get(&name, 0..u64::MAX)).await {

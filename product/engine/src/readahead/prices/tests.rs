@@ -45,7 +45,7 @@ impl Device {
     }
 
     fn window_sizes(&self) -> super::super::window_sizes::WindowSizes {
-        super::super::window_sizes::WindowSizes::of(self.learner.prices())
+        super::super::window_sizes::WindowSizes::of(self.learner.prices(), 0)
     }
 }
 

@@ -3,7 +3,7 @@ use super::*;
 /// A device's law, given the time of a run and the latency in microseconds, and bytes a second.
 fn window_sizes(run_us: u64, latency_us: u64, bytes_per_s: u64) -> WindowSizes {
     let mib_ns = (1 << 20) * 1_000_000_000 / bytes_per_s;
-    WindowSizes::of(&ReadPrices { run_ns: run_us * 1000, latency_ns: latency_us * 1000, mib_ns })
+    WindowSizes::of(&ReadPrices { run_ns: run_us * 1000, latency_ns: latency_us * 1000, mib_ns }, 0)
 }
 
 #[test]
@@ -29,6 +29,6 @@ fn gaps_that_a_disk_reads_through() {
 
 #[test]
 fn no_price_is_out_of_bounds() {
-    let window_sizes = WindowSizes::of(&ReadPrices { run_ns: u64::MAX / 2, latency_ns: u64::MAX / 4, mib_ns: 0 });
+    let window_sizes = WindowSizes::of(&ReadPrices { run_ns: u64::MAX / 2, latency_ns: u64::MAX / 4, mib_ns: 0 }, 0);
     assert_eq!((window_sizes.most, window_sizes.first), (32_768, 64));
 }
