@@ -269,6 +269,9 @@ impl Window {
             // Too little for a request; the reader is looked at again when it misses.
             return Ahead::NONE;
         }
+        if terms.window_sizes.early {
+            self.mark = from.saturating_sub(size).max(self.next);
+        }
         self.issued = self.issued.max(from);
         (self.end, self.size) = (from + size, size);
         Ahead::one(from..self.end)

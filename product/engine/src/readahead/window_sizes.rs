@@ -23,7 +23,9 @@ const STEP_PAGES: u64 = 32;
 const MOST_PAGES: u64 = 32_768;
 const PAGES_A_MIB: u64 = 256;
 /// A window lasts for so many calls of a store.
-const CALLS: u64 = 3;
+const CALLS: u64 = 2;
+/// The most pages of a window of a store, 32 MiB: a stream has two ahead of it.
+const EARLY_PAGES_MAX: u64 = 8192;
 
 /// Windows on a device, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,9 @@ pub(crate) struct WindowSizes {
     pub(crate) first: u64,
     /// A gap that is cheaper to read than to leap over.
     pub(crate) gap: u64,
+    /// A window is requested when the reader is a window away from it. All requests of a window may end together, and
+    /// a store would idle for a round trip.
+    pub(crate) early: bool,
 }
 
 impl WindowSizes {
@@ -44,11 +49,13 @@ impl WindowSizes {
         let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
         let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
         let time_ns = STARTS.saturating_mul(run_ns).min(STARTS_NS_MAX) + 2 * (latency_ns + NOTICE_NS);
-        let most = pages(time_ns).max(CALLS.saturating_mul(call_mib).saturating_mul(PAGES_A_MIB));
+        let by_calls = CALLS.saturating_mul(call_mib).saturating_mul(PAGES_A_MIB).min(EARLY_PAGES_MAX);
+        let most = if call_mib > 0 { pages(time_ns).min(EARLY_PAGES_MAX).max(by_calls) } else { pages(time_ns) };
         Self {
             most: (most / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
             first: (pages(run_ns + latency_ns) / 4).clamp(4, 64),
             gap: pages(run_ns),
+            early: call_mib > 0,
         }
     }
 }
@@ -68,14 +75,14 @@ impl SharedWindowSizes {
 
     pub(crate) fn get(&self) -> WindowSizes {
         let packed = self.0.load(Ordering::Relaxed);
-        WindowSizes { most: packed & 0xffff, first: packed >> 16 & 0xff, gap: packed >> 24 }
+        WindowSizes { most: packed & 0xffff, first: packed >> 16 & 0xff, gap: packed >> 24 & 0xffff, early: packed >> 40 > 0 }
     }
 }
 
 impl WindowSizes {
     /// The law in one word: the largest window has 16 bits, the first 8.
     fn packed(self) -> u64 {
-        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24
+        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24 | u64::from(self.early) << 40
     }
 }
 

@@ -27,7 +27,7 @@ impl Cached for BTreeSet<u64> {
 }
 
 fn terms(most: u64) -> Terms<'static> {
-    let window_sizes = WindowSizes { most: 32, first: 4, gap: 0 };
+    let window_sizes = WindowSizes { most: 32, first: 4, gap: 0, early: false };
     Terms { file_pages: 1 << 20, most: 1 << 20, linux_most: most, request_pages: 256, window_sizes, left: &|| 1 << 20 }
 }
 

@@ -20,9 +20,9 @@ struct File {
     read: u64,
 }
 
-const A: WindowSizes = WindowSizes { most: 288, first: 4, gap: 6 };
-const HDD: WindowSizes = WindowSizes { most: 1856, first: 58, gap: 234 };
-const NVME: WindowSizes = WindowSizes { most: 256, first: 15, gap: 0 };
+const A: WindowSizes = WindowSizes { most: 288, first: 4, gap: 6, early: false };
+const HDD: WindowSizes = WindowSizes { most: 1856, first: 58, gap: 234, early: false };
+const NVME: WindowSizes = WindowSizes { most: 256, first: 15, gap: 0, early: false };
 
 impl File {
     fn new(window_sizes: WindowSizes) -> Self {
@@ -106,7 +106,7 @@ fn reads_in_order() {
         ],
     );
     File::in_order(NVME, 32, &[(0, 64), (64, 64), (128, 96), (224, 160), (384, 256), (640, 256)]);
-    let small = WindowSizes { most: 32, first: 4, gap: 0 };
+    let small = WindowSizes { most: 32, first: 4, gap: 0, early: false };
     File::in_order(small, 1, &[(0, 4), (4, 4), (8, 5), (13, 9), (22, 14), (36, 23), (59, 32), (91, 32)]);
 }
 
@@ -120,7 +120,7 @@ fn reads_elsewhere_then_in_order() {
 
 #[test]
 fn streams_share_what_may_be_unread() {
-    let (budget, window_sizes) = (65_536, WindowSizes { most: 32_768, first: 4, gap: 0 });
+    let (budget, window_sizes) = (65_536, WindowSizes { most: 32_768, first: 4, gap: 0, early: false });
     let next = 1 << 30;
     for (streams, settles) in [(1, 16_384), (8, 3640), (64, 504), (1000, 32)] {
         // One stream's window if each stream has two windows of `pages` pages.
