@@ -1,19 +1,21 @@
 //! The collection of segments that nobody needs.
 //!
 //! Owns: the rule that a segment is dead, the rule that a dead one may go, the sweep of orphans.
-//! Does not own: when these run; compaction.
+//! Does not own: when these run (`upkeep`), the rescue of live bytes (`compact`).
 //! Invariants: a dead segment is never named again. It goes after all checkpoints that may show it alive have ended. A
-//! sweep removes only segments of earlier epochs: they were never named, and no batch of those epochs will be durable.
+//! sweep removes segments of earlier epochs that were never named, and no batch of those epochs will be durable. Of the own
+//! epoch it removes only segments that this process gave up.
 
 use std::collections::BTreeSet;
 
 use crate::control::Rule;
 use crate::error::ObjectVolumeError;
+use crate::format::error::FormatError;
 use crate::format::records::{SegmentBytes, SegmentRecord};
 use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::until_answered;
-use crate::seams::{Change, Clock, Durability, ObjectError, Objects, Records};
+use crate::seams::{Batch, Change, Clock, Durability, Key, ObjectError, Objects, Record, Records};
 
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// Finds dead segments, and records the newest manifest with each.
@@ -21,27 +23,51 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// If a later writer took over, or the records are damaged.
     pub async fn mark_dead(&self) -> Result<usize, ObjectVolumeError> {
-        // A waiting extent may be named, and its batch durable, during the scan. The scan may miss that batch, so
-        // the extents that wait before it count.
-        let waiting = self.waiting();
-        let live = self.segments(SegmentRecord::Live).await?;
-        let marked: BTreeSet<_> = self.segments(SegmentRecord::Dead).await?.into_iter().map(|(id, _)| id).collect();
-        let waiting = if self.broken.is(Rule::WaitingBeforeScan) { self.waiting() } else { waiting };
-        let idle = |segment: &SegmentId| self.broken.is(Rule::WaitingIsAlive) || !waiting.contains(segment);
-        let empty =
-            live.into_iter().filter(|(_, bytes)| SegmentBytes::of(*bytes).live == 0).map(|(segment, _)| segment);
-        let dead: Vec<_> = empty.filter(|segment| idle(segment) && !marked.contains(segment)).collect();
+        let announced = self.state().announce_all();
+        self.apply_all(announced).await?;
+        let (mut from, end) = SegmentRecord::Live.keys();
+        let mut count = 0;
+        while from < end {
+            // A waiting extent may be named, and its batch durable, during the scan. The scan may miss that batch, so
+            // the extents that wait before it count.
+            let waiting = self.waiting();
+            let (live, next) = self.segments(SegmentRecord::Live, from).await?;
+            let waiting = if self.broken.is(Rule::WaitingBeforeScan) { self.waiting() } else { waiting };
+            let idle = |segment: &SegmentId| self.broken.is(Rule::WaitingIsAlive) || !waiting.contains(segment);
+            let empty = live.into_iter().filter(|(_, sum)| SegmentBytes::of(*sum).live == 0);
+            let mut dead: BTreeSet<_> = empty.map(|(segment, _)| segment).filter(idle).collect();
+            for marked in self.marked(&dead).await? {
+                dead.remove(&marked);
+            }
+            count += dead.len();
+            self.mark(dead).await?;
+            from = next;
+        }
+        Ok(count)
+    }
+
+    async fn mark(&self, dead: BTreeSet<SegmentId>) -> Result<(), ObjectVolumeError> {
         if dead.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         let newest = self.records.manifest().await?.number.to_be_bytes();
         let put = |segment: &SegmentId| Change::Put(SegmentRecord::Dead.key(*segment), newest.to_vec());
-        let sequence = self.records.apply(dead.iter().map(put).collect())?;
-        self.records.durable(sequence).await?;
+        self.apply_all(dead.iter().map(put).collect()).await?;
         let now_ns = self.clock.now_ns();
-        let mut state = self.state();
-        state.dead_at_ns.extend(dead.iter().map(|segment| (*segment, now_ns)));
-        Ok(dead.len())
+        self.state().dead_at_ns.extend(dead.iter().map(|segment| (*segment, now_ns)));
+        Ok(())
+    }
+
+    /// The marks from the first to the last of these segments.
+    async fn marked(&self, segments: &BTreeSet<SegmentId>) -> Result<Vec<SegmentId>, ObjectVolumeError> {
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return Ok(Vec::new()) };
+        let mut after = SegmentRecord::Dead.key(*last);
+        after.push(0);
+        let found = self.records.scan(SegmentRecord::Dead.key(*first), after, Durability::Applied).await?;
+        Ok(found
+            .iter()
+            .map(|(key, value)| Ok(SegmentRecord::Dead.decode(key, value)?.0))
+            .collect::<Result<_, FormatError>>()?)
     }
 
     /// Deletes the dead segments that no checkpoint shows alive.
@@ -49,60 +75,90 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// # Errors
     /// As [`Self::mark_dead`], or if the store refuses.
     pub async fn delete_dead(&self) -> Result<usize, ObjectVolumeError> {
-        let marked = self.segments(SegmentRecord::Dead).await?;
-        let oldest = self.records.manifest().await?.checkpoints.iter().map(|checkpoint| checkpoint.manifest).min();
-        let now_ns = self.clock.now_ns();
-        let mut deleted = Vec::new();
-        for (segment, manifest) in marked {
-            let since_ns = *self.state().dead_at_ns.entry(segment).or_insert(now_ns);
-            let is_seen = oldest.is_some_and(|oldest| oldest <= manifest);
-            let may_go = !is_seen && now_ns >= since_ns.saturating_add(self.limits.dead_ns);
-            if may_go || self.broken.is(Rule::DeleteAfterCheckpoints) {
-                self.delete(segment).await?;
-                deleted.push(segment);
+        let (mut from, end) = SegmentRecord::Dead.keys();
+        let mut count = 0;
+        while from < end {
+            let (marked, next) = self.segments(SegmentRecord::Dead, from).await?;
+            let oldest = self.records.manifest().await?.checkpoints.iter().map(|checkpoint| checkpoint.manifest).min();
+            let mut batch = Vec::new();
+            for (segment, manifest) in marked {
+                if self.may_go(segment, manifest, oldest) {
+                    self.delete(segment).await?;
+                    batch.push(Change::Remove(SegmentRecord::Live.key(segment)));
+                    batch.push(Change::Remove(SegmentRecord::Dead.key(segment)));
+                    self.state().dead_at_ns.remove(&segment);
+                    count += 1;
+                }
             }
+            self.apply_all(batch).await?;
+            from = next;
         }
-        let mut batch = Vec::new();
-        for segment in &deleted {
-            batch.push(Change::Remove(SegmentRecord::Live.key(*segment)));
-            batch.push(Change::Remove(SegmentRecord::Dead.key(*segment)));
-        }
-        if !batch.is_empty() {
-            self.records.durable(self.records.apply(batch)?).await?;
-            self.state().dead_at_ns.retain(|segment, _| !deleted.contains(segment));
-        }
-        Ok(deleted.len())
+        Ok(count)
     }
 
-    /// Deletes segments that earlier writers PUT and never named.
+    fn may_go(&self, segment: SegmentId, manifest: u64, oldest: Option<u64>) -> bool {
+        let now_ns = self.clock.now_ns();
+        let since_ns = *self.state().dead_at_ns.entry(segment).or_insert(now_ns);
+        let is_seen = oldest.is_some_and(|oldest| oldest <= manifest);
+        let is_old = now_ns >= since_ns.saturating_add(self.limits.dead_ns);
+        (!is_seen || self.broken.is(Rule::DeleteAfterCheckpoints)) && (is_old || self.broken.is(Rule::DeleteAfterPause))
+    }
+
+    /// Deletes segments that were PUT and never named, as far as no writer can name them any more.
     ///
     /// # Errors
     /// As [`Self::delete_dead`].
     pub async fn sweep_orphans(&self) -> Result<usize, ObjectVolumeError> {
         let names = until_answered(&self.clock, || self.objects.list(SegmentId::FOLDER)).await.map_err(refused)?;
-        let known = self.segments(SegmentRecord::Live).await?;
-        let known: BTreeSet<SegmentId> = known.into_iter().map(|(segment, _)| segment).collect();
-        let mut swept = 0;
         // Objects of other names are not this volume's, and stay.
-        for segment in names.iter().filter_map(|name| SegmentId::parse(name).ok()) {
-            let is_later = segment.epoch > self.records.epoch() && self.broken.is(Rule::SweepEarlierEpochs);
-            if !known.contains(&segment) && (segment.epoch < self.records.epoch() || is_later) {
-                self.delete(segment).await?;
-                swept += 1;
+        let segments = names.iter().filter_map(|name| SegmentId::parse(name).ok());
+        let mut orphans: BTreeSet<SegmentId> = segments.filter(|segment| self.is_nobodys(segment)).collect();
+        let (mut from, end) = SegmentRecord::Live.keys();
+        while from < end && !orphans.is_empty() {
+            let (known, next) = self.segments(SegmentRecord::Live, from).await?;
+            for (segment, _) in known {
+                orphans.remove(&segment);
             }
+            from = next;
         }
-        Ok(swept)
+        for segment in &orphans {
+            self.delete(*segment).await?;
+        }
+        Ok(orphans.len())
     }
 
-    fn waiting(&self) -> BTreeSet<SegmentId> {
+    /// No writer will name this segment if no durable record knows it.
+    fn is_nobodys(&self, segment: &SegmentId) -> bool {
+        let own = self.records.epoch();
+        let is_later = segment.epoch > own && self.broken.is(Rule::SweepEarlierEpochs);
+        let is_own = segment.epoch == own && self.broken.is(Rule::SweepGivenUp);
+        segment.epoch < own || self.state().given_up.contains(segment) || is_later || is_own
+    }
+
+    pub(crate) fn waiting(&self) -> BTreeSet<SegmentId> {
         let durable = self.records.durable_through();
         self.state().waiting(durable)
     }
 
-    async fn segments(&self, kind: SegmentRecord) -> Result<Vec<(SegmentId, u64)>, ObjectVolumeError> {
-        let (from, to) = kind.keys();
-        let found = self.records.scan(from, to, Durability::Remote).await?;
-        Ok(found.iter().map(|(key, value)| kind.decode(key, value)).collect::<Result<_, _>>()?)
+    /// Some durable records of a kind, and the key to go on with.
+    pub(crate) async fn segments(
+        &self,
+        kind: SegmentRecord,
+        from: Key,
+    ) -> Result<(Vec<(SegmentId, u64)>, Key), ObjectVolumeError> {
+        let (end, most) = (kind.keys().1, self.limits.window_extents);
+        let found = self.records.scan_first(from, end.clone(), Durability::Remote, most).await?;
+        let next = next_page(&found, most, &end);
+        let found = found.iter().map(|(key, value)| kind.decode(key, value));
+        Ok((found.collect::<Result<_, _>>()?, next))
+    }
+
+    /// Makes changes durable that may become so apart, but for neighbours of two.
+    async fn apply_all(&self, changes: Batch) -> Result<(), ObjectVolumeError> {
+        for batch in changes.chunks(self.limits.batch_changes / 2 * 2) {
+            self.records.durable(self.records.apply(batch.to_vec())?).await?;
+        }
+        Ok(())
     }
 
     async fn delete(&self, segment: SegmentId) -> Result<(), ObjectVolumeError> {
@@ -114,7 +170,15 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     }
 }
 
-fn refused(error: ObjectError) -> ObjectVolumeError {
+/// The key to go on with after a scan for so many records.
+pub(crate) fn next_page(found: &[Record], most: usize, end: &Key) -> Key {
+    match found.last() {
+        Some((last, _)) if found.len() == most => [last.as_slice(), &[0]].concat(),
+        _ => end.clone(),
+    }
+}
+
+pub(crate) fn refused(error: ObjectError) -> ObjectVolumeError {
     match error {
         ObjectError::Refused(why) => ObjectVolumeError::Refused(why),
         error => ObjectVolumeError::Refused(format!("{error:?}")),

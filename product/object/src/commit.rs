@@ -112,13 +112,17 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let cut = self.begin()?.drop_file(ino);
         let sequence = self.name_all(ino, cut).await?;
         self.records.durable(sequence).await?;
-        self.state().files.remove(&ino);
+        self.state().forget(ino);
         Ok(())
     }
 
     pub(crate) async fn make_durable(&self, ino: u64) -> Result<(), ObjectVolumeError> {
         let cut = self.state().last_write;
         let sequence = self.name_all(ino, cut).await?;
+        let is_inline_full = self.state().is_inline_full(&self.limits);
+        if is_inline_full {
+            self.pack().await?;
+        }
         if !self.broken.is(Rule::AnswerAfterDurable) {
             self.records.durable(sequence).await?;
         }

@@ -11,8 +11,16 @@ pub(crate) enum Rule {
     AnswerAfterDurable,
     /// A batch names a segment after its PUT was answered.
     NameAfterPut,
+    /// A batch names a moved extent after the PUT of its new segment was answered.
+    RenameAfterPut,
+    /// A move leaves an extent that was overwritten meanwhile.
+    RenameSameOnly,
     /// A dead segment is kept for checkpoints that may need it.
     DeleteAfterCheckpoints,
+    /// A dead segment is kept for readers that just looked it up.
+    DeleteAfterPause,
+    /// A sweep of the own epoch removes only segments that were given up.
+    SweepGivenUp,
     /// A sweep keeps segments of later epochs.
     SweepEarlierEpochs,
     /// A segment is alive while an extent in memory waits to be named in it.

@@ -10,15 +10,19 @@
 //! writer gives none.
 #![forbid(unsafe_code)]
 
+mod check;
 mod collect;
 mod commit;
+mod compact;
 mod control;
 mod device;
 mod error;
 mod extents;
 mod file;
 mod format;
+mod holder;
 mod load;
+mod moving;
 mod naming;
 mod open;
 mod packing;
@@ -29,7 +33,9 @@ mod seams;
 mod state;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
+pub use check::{CheckReport, FileRange, check};
 pub use device::{DeviceVolume, ObjectDevice, PlatformClock, WatchedObjects};
 pub use error::ObjectVolumeError;
 pub use format::error::FormatError;
@@ -37,9 +43,10 @@ pub use format::records::{Body, Lineage, VOLUME_FORMAT, VolumeHeader};
 pub use format::segment::{DIRECTORY_ENTRY_BYTES, DirectoryEntry, FOOTER_BYTES, LINE_BYTES};
 pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
+pub use holder::Holder;
 pub use open::{Fresh, ObjectVolume};
 pub use seams::{
-    Batch, Change, Checkpoint, Clock, Created, Durability, Key, Manifest, ObjectError, Objects, Record, Records,
-    RecordsError, Sequence, Value,
+    Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects, Record,
+    Records, RecordsError, Sequence, Value,
 };
 pub use state::Limits;

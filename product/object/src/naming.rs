@@ -51,27 +51,31 @@ impl State {
         if file.body.is_none() {
             return Ok(Step::LoadBody);
         }
-        let (mut changes, mut segments) = (MapChanges::default(), BTreeSet::new());
+        let (mut changes, mut segments, mut is_first) = (MapChanges::default(), BTreeSet::new(), true);
         while let Some(write) = file.writes.front().filter(|write| write.number <= cut) {
             let (start, end, number) = (write.start, write.end, write.number);
             // A batch removes an old extent and counts its segment.
             let room = most.saturating_sub(changes.len() + OTHER_CHANGES) / 2;
             let to = match file.map.reach(start, end, room) {
-                _ if changes.len() > 0 && room == 0 => break,
-                Reach::Whole => end,
-                _ if changes.len() > 0 => break,
-                Reach::Part(to) => to,
-                Reach::Unknown(gap) => return Ok(Step::Load(start, gap + 1)),
+                Reach::Whole if is_first || room > 0 => end,
+                Reach::Part(to) if is_first => to,
+                Reach::Unknown(gap) if is_first => return Ok(Step::Load(start, gap + 1)),
+                _ => break,
             };
-            let content = write.content.clone();
+            is_first = false;
+            let (content, bytes) = (write.content.clone(), write.data_bytes().min(to - start));
             file.name(ino, to, &mut changes);
             match content {
                 Unnamed::Cut(cut) if !file.is_reaped => cut_record(ino, cut, to == end, &mut changes),
                 Unnamed::Segment(place, _) => {
                     segments.insert(place.segment);
                 }
-                Unnamed::Buffered(_) if to == end => {
-                    self.buffered.remove(&number);
+                Unnamed::Buffered(_) => {
+                    self.inline_files.insert(ino);
+                    self.inline_bytes += bytes;
+                    if to == end {
+                        self.buffered.remove(&number);
+                    }
                 }
                 _ => (),
             }

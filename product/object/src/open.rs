@@ -93,12 +93,10 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
     /// Goes on with the cuts that the last writer began.
     async fn resume_cuts(&self) -> Result<(), ObjectVolumeError> {
         let cuts = self.records.scan(vec![b't'], vec![b't' + 1], Durability::Applied).await?;
-        for (key, value) in cuts {
+        for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(Rule::ResumeCuts)) {
             let (ino, size) = decode_cut(&key, &value)?;
             let number = self.state().take(ino, size, END, 0, Unnamed::Cut(Cut { size, is_begun: true }));
-            if !self.broken.is(Rule::ResumeCuts) {
-                self.name_all(ino, number).await?;
-            }
+            self.name_all(ino, number).await?;
         }
         Ok(())
     }

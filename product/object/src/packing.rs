@@ -8,11 +8,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::error::ObjectVolumeError;
+use crate::extents::MapChanges;
 use crate::file::Unnamed;
 use crate::format::extent::Place;
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
 use crate::retry::{Run, Upload};
+use crate::seams::Batch;
 use crate::state::{Limits, State};
 
 /// A write of this part of a segment is a segment of its own.
@@ -61,9 +63,8 @@ impl State {
 
     /// Gives buffered writes their places in a new segment.
     fn close(&mut self, epoch: u32, writes: Vec<(u64, u64)>, is_small: bool) -> Result<(), ObjectVolumeError> {
-        let segment = SegmentId::new(epoch, self.next_segment)?;
-        self.next_segment += 1;
-        let (mut runs, mut bytes, mut offset) = (Vec::new(), 0, 0);
+        let segment = self.new_segment(epoch)?;
+        let (mut runs, mut offset) = (Vec::new(), 0);
         for (ino, number) in &writes {
             self.buffered.remove(number);
             let Some(write) = self.files.get_mut(ino).and_then(|file| file.write_mut(*number)) else { continue };
@@ -71,12 +72,22 @@ impl State {
             // A segment's runs are at most 8 MiB.
             let place = Place { segment, offset, skipped: 0, run: run.len() as u32 };
             offset += stored_bytes(place.run) as u32;
-            bytes += u64::from(place.run);
             runs.push(Run { ino: *ino, start: write.start, bytes: run.clone() });
             write.content = Unnamed::Segment(place, Some(run.clone()));
         }
-        self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
+        self.begin_upload(segment, runs, is_small, writes);
         Ok(())
+    }
+
+    pub(crate) fn new_segment(&mut self, epoch: u32) -> Result<SegmentId, ObjectVolumeError> {
+        let segment = SegmentId::new(epoch, self.next_segment)?;
+        self.next_segment += 1;
+        Ok(segment)
+    }
+
+    pub(crate) fn begin_upload(&mut self, segment: SegmentId, runs: Vec<Run>, is_small: bool, writes: Vec<(u64, u64)>) {
+        let bytes = runs.iter().map(|run| run.bytes.len() as u64).sum();
+        self.uploads.insert(segment, OnWay { upload: Upload::new(segment, runs), bytes, is_small, writes });
     }
 
     /// Notes that the PUT of a segment was answered.
@@ -91,6 +102,23 @@ impl State {
         }
     }
 
+    /// Makes all segments that were PUT known to the collector.
+    pub(crate) fn announce_all(&mut self) -> Batch {
+        let mut changes = MapChanges::default();
+        self.unannounced.drain(..).for_each(|(segment, bytes)| changes.announce(segment, bytes));
+        changes.into_batch()
+    }
+
+    /// Forgets a file's writes in a segment on its way. Nobody waits for a segment without writes.
+    pub(crate) fn give_up(&mut self, segment: SegmentId, ino: u64) {
+        let Some(on_way) = self.uploads.get_mut(&segment) else { return };
+        on_way.writes.retain(|(of, _)| *of != ino);
+        if on_way.writes.is_empty() {
+            self.uploads.remove(&segment);
+            self.given_up.insert(segment);
+        }
+    }
+
     /// Closes segments until a file's writes up to `cut` fit into a batch. Returns segments whose PUT must be answered
     /// first.
     pub(crate) fn unsent(
@@ -101,7 +129,9 @@ impl State {
         limits: &Limits,
     ) -> Result<BTreeSet<SegmentId>, ObjectVolumeError> {
         let (buffered, on_way) = self.file(ino).unsent(cut);
-        if buffered <= limits.inline_bytes {
+        // The bytes in records stay in memory until they are moved, so they have a bound.
+        let is_room = self.inline_bytes < 2 * limits.segment_bytes;
+        if buffered == 0 || (buffered <= limits.inline_bytes && is_room) {
             return Ok(on_way);
         }
         self.release_inline(ino, cut);

@@ -50,6 +50,14 @@ pub trait Objects: Send + Sync {
     fn delete(&self, name: &str) -> impl Future<Output = Result<(), ObjectError>> + Send;
 }
 
+/// Objects that are overwritten, with their times by the store's clock. Only the holder (`holder`) needs them.
+pub trait DatedObjects: Send + Sync {
+    /// Makes an object, or replaces it.
+    fn put(&self, name: &str, bytes: Bytes) -> impl Future<Output = Result<(), ObjectError>> + Send;
+    /// An object, and the time at which the store took it, in nanoseconds since 1970.
+    fn dated(&self, name: &str) -> impl Future<Output = Result<(Bytes, u64), ObjectError>> + Send;
+}
+
 /// A batch's number. Batches become durable in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Sequence(pub u64);

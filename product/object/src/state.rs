@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::file::{Cut, END, File, Unnamed, Write};
-use crate::format::extent::Extent;
+use crate::format::extent::{Extent, Source};
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
+use crate::moving::Moving;
 use crate::packing::OnWay;
 use crate::seams::Sequence;
 
@@ -55,8 +56,17 @@ pub(crate) struct State {
     pub(crate) unannounced: VecDeque<(SegmentId, u64)>,
     /// The segments that a batch names for the first time, until it is durable.
     pub(crate) naming: VecDeque<(Sequence, BTreeSet<SegmentId>)>,
+    pub(crate) moving: Option<Moving>,
+    /// The files with bytes in records, and maybe more files.
+    pub(crate) inline_files: BTreeSet<u64>,
+    /// These bytes; fewer after the next count.
+    pub(crate) inline_bytes: u64,
     /// The time at which this process first saw each dead segment.
     pub(crate) dead_at_ns: BTreeMap<SegmentId, u64>,
+    /// Segments of this epoch that nobody waits for, although they may be in the store.
+    pub(crate) given_up: BTreeSet<SegmentId>,
+    /// Segments that compaction leaves alone.
+    pub(crate) damaged: BTreeSet<SegmentId>,
     pub(crate) last_write: u64,
     pub(crate) next_segment: u64,
     uses: u64,
@@ -105,6 +115,9 @@ impl State {
         file.is_reaped = true;
         for write in file.drop_writes() {
             self.buffered.remove(&write.number);
+            if let Unnamed::Segment(place, Some(_)) = write.content {
+                self.give_up(place.segment, ino);
+            }
         }
         self.take(ino, 0, END, 0, Unnamed::Cut(Cut { size: 0, is_begun: false }))
     }
@@ -116,6 +129,10 @@ impl State {
         }
         let is_all = extents.len() < limits.window_extents;
         self.grown += extents.len();
+        for extent in extents.iter().filter(|extent| matches!(extent.source, Source::Inline(_))) {
+            self.inline_files.insert(ino);
+            self.inline_bytes += extent.bytes();
+        }
         let map = &mut self.file(ino).map;
         if map.len() + extents.len() > limits.map_extents {
             map.forget_all_but(range.0, range.1);
@@ -138,15 +155,21 @@ impl State {
             if all <= limits.memory_extents / 2 {
                 break;
             }
-            self.forgotten += 1;
-            all -= self.files.remove(&ino).map_or(0, |file| file.extents());
+            all -= self.forget(ino);
         }
+    }
+
+    /// Returns the room that the file took.
+    pub(crate) fn forget(&mut self, ino: u64) -> usize {
+        self.forgotten += 1;
+        self.files.remove(&ino).map_or(0, |file| file.extents())
     }
 
     /// The segments that a live extent may need although no durable record names them: an extent in memory waits for its
     /// name, or the batch with the name is not durable.
     pub(crate) fn waiting(&self, durable: Sequence) -> BTreeSet<SegmentId> {
         let mut waiting: BTreeSet<SegmentId> = self.uploads.keys().copied().collect();
+        waiting.extend(self.moving.as_ref().map(|moving| moving.segment));
         let naming = self.naming.iter().filter(|(sequence, _)| *sequence > durable);
         waiting.extend(naming.flat_map(|(_, segments)| segments));
         for write in self.files.values().flat_map(|file| &file.writes) {

@@ -60,6 +60,12 @@ pub enum FormatError {
         /// The checksum of the bytes.
         computed: u32,
     },
+    /// The holder is no epoch with a host.
+    #[error("the object `holder` is {found:?} instead of an epoch, a space, and a host of 1 to 255 bytes")]
+    Holder {
+        /// Its first bytes.
+        found: String,
+    },
     /// A feature of a newer version is in use.
     #[error("the volume uses the features {found:#x}; this version knows {known:#x}")]
     Features {

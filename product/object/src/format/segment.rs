@@ -23,6 +23,9 @@ pub const FOOTER_BYTES: usize = 64;
 /// Bytes of an entry of the directory.
 pub const DIRECTORY_ENTRY_BYTES: usize = 24;
 
+/// No segment's object is longer.
+pub(crate) const OBJECT_BYTES_MAX: u64 = 1 << 32;
+
 const CHECKSUM_BYTES: u32 = 4;
 const MAGIC: [u8; 8] = *b"AFXSEG01";
 /// Zeros in the footer, for later versions.

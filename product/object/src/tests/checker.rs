@@ -9,20 +9,72 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 
 use super::log::{Entry, Map, apply};
-use crate::SegmentId;
+use super::store::MS;
 use crate::format::extent::{Extent, Source};
-use crate::format::records::SegmentBytes;
+use crate::format::records::{SegmentBytes, file_key};
 use crate::format::segment;
+use crate::{Batch, Body, Change, SegmentId};
 
 pub(super) const FILES: u64 = 3;
 pub(super) const FILE_BYTES: u64 = 256;
+pub(super) const BATCH_CHANGES: usize = 24;
+pub(super) const DEAD_NS: u64 = 2_000 * MS;
+
+/// A change of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Edit {
+    /// Bytes of this value, or zeros that do not let the file grow.
+    Write {
+        start: usize,
+        end: usize,
+        byte: Option<u8>,
+    },
+    Size(usize),
+}
+
+impl Edit {
+    fn apply(self, state: &[u8]) -> Vec<u8> {
+        let mut state = state.to_vec();
+        match self {
+            Self::Write { start, end, byte } => {
+                let end = if byte.is_some() { end } else { end.min(state.len()) };
+                state.resize(state.len().max(end), 0);
+                state[start.min(end)..end].fill(byte.unwrap_or(0));
+            }
+            Self::Size(size) => state.resize(size, 0),
+        }
+        state
+    }
+
+    /// The parts of a write, from its start.
+    fn parts(self) -> impl Iterator<Item = Self> {
+        let ends = match self {
+            Self::Write { start, end, .. } => start + 1..end,
+            Self::Size(_) => 0..0,
+        };
+        ends.map(move |end| match self {
+            Self::Write { start, byte, .. } => Self::Write { start, end, byte },
+            size @ Self::Size(_) => size,
+        })
+    }
+}
 
 /// The states of a file under one writer. The writer found the first of them.
 #[derive(Clone, Default)]
 pub(super) struct History {
     pub(super) states: Vec<Vec<u8>>,
+    edits: Vec<Edit>,
     /// The state that a COMMIT was answered for.
     committed: usize,
+}
+
+impl History {
+    /// The file is in a state from this one on, or in one with a part of the next write.
+    fn has(&self, from: usize, bytes: &[u8]) -> bool {
+        self.states[from..].iter().any(|state| state == bytes)
+            || (from..self.edits.len())
+                .any(|at| self.edits[at].parts().any(|part| part.apply(&self.states[at]) == bytes))
+    }
 }
 
 #[derive(Default)]
@@ -32,6 +84,8 @@ pub(super) struct Checker {
     pub(super) histories: BTreeMap<u32, BTreeMap<u64, History>>,
     /// All segments that a reader with this checkpoint may look at.
     pub(super) views: BTreeMap<u64, BTreeSet<SegmentId>>,
+    /// The time at which a durable batch took a segment's last name.
+    unnamed_at_ns: BTreeMap<SegmentId, u64>,
     fence: u32,
     last_answer: u32,
     last_verifier: Option<(u32, u64)>,
@@ -56,10 +110,19 @@ impl Checker {
         places.collect()
     }
 
+    fn body(&self, ino: u64) -> Body {
+        self.durable.get(&Body::key(ino)).map_or(Body::default(), |value| Body::decode(value).unwrap())
+    }
+
     /// The durable bytes of a file.
     fn bytes(&self, ino: u64, objects: &BTreeMap<String, Bytes>) -> Result<Vec<u8>, String> {
-        let mut bytes = vec![0; FILE_BYTES as usize];
+        let (body, is_cut) = (self.body(ino), self.durable.contains_key(&file_key(b't', ino)));
+        let (mut bytes, mut used) = (vec![0; FILE_BYTES as usize], 0);
         for (_, extent) in self.extents().filter(|(of, _)| *of == ino) {
+            used += extent.bytes();
+            if extent.end > body.size && !is_cut {
+                return Err(format!("file {ino} has bytes up to {} beyond its size {}", extent.end, body.size));
+            }
             let into = &mut bytes[extent.start as usize..extent.end as usize];
             match &extent.source {
                 Source::Inline(inline) => into.copy_from_slice(inline),
@@ -73,7 +136,26 @@ impl Checker {
                 }
             }
         }
+        if used != body.used {
+            return Err(format!("file {ino} uses {used} bytes instead of {}", body.used));
+        }
+        bytes.truncate(body.size as usize);
         Ok(bytes)
+    }
+
+    /// A removed file goes whole, and its record `o` at last.
+    fn removals_fit(&mut self, batch: &Batch) {
+        for change in batch {
+            let Change::Remove(key) = change else { continue };
+            if key[0] != b'o' {
+                continue;
+            }
+            let ino = u64::from_be_bytes(key[1..].try_into().unwrap());
+            let left = self.extents().any(|(of, _)| of == ino) || self.durable.contains_key(&Body::key(ino));
+            if left || self.durable.contains_key(&file_key(b't', ino)) {
+                self.fails(format!("the removal of file {ino} ended before its records"));
+            }
+        }
     }
 
     fn live_bytes_fit(&mut self) {
@@ -93,13 +175,21 @@ impl Checker {
         }
     }
 
-    pub(super) fn appended(&mut self, entry: &Entry, objects: &BTreeMap<String, Bytes>) {
+    pub(super) fn appended(&mut self, entry: &Entry, objects: &BTreeMap<String, Bytes>, now_ns: u64) {
         if entry.epoch < self.fence {
             self.fails(format!("a batch of the fenced epoch {} entered the log", entry.epoch));
         }
-        entry.batches.iter().for_each(|batch| apply(&mut self.durable, batch));
+        let before = self.named();
+        for batch in &entry.batches {
+            if batch.len() > BATCH_CHANGES {
+                self.fails(format!("a batch has {} changes", batch.len()));
+            }
+            apply(&mut self.durable, batch);
+            self.removals_fit(batch);
+        }
         self.live_bytes_fit();
         let named = self.named();
+        self.unnamed_at_ns.extend(before.difference(&named).map(|segment| (*segment, now_ns)));
         self.views.values_mut().for_each(|view| view.extend(&named));
         for ino in 1..=FILES {
             let bytes = match self.bytes(ino, objects) {
@@ -108,34 +198,42 @@ impl Checker {
             };
             if entry.last.is_none() {
                 self.fence = entry.epoch;
-                let history = History { states: vec![bytes], committed: 0 };
+                let history = History { states: vec![bytes], ..History::default() };
                 self.histories.entry(entry.epoch).or_default().insert(ino, history);
-            } else if !self.history(entry.epoch, ino).states_after_commit().any(|state| *state == bytes) {
+            } else if !self.is_reachable(entry.epoch, ino, &bytes) {
                 self.fails(format!("file {ino} is no state that epoch {} made", entry.epoch));
             }
         }
+    }
+
+    fn is_reachable(&mut self, epoch: u32, ino: u64, bytes: &[u8]) -> bool {
+        let history = self.history(epoch, ino);
+        history.has(history.committed, bytes)
     }
 
     fn history(&mut self, epoch: u32, ino: u64) -> &mut History {
         self.histories.get_mut(&epoch).unwrap().get_mut(&ino).unwrap()
     }
 
-    pub(super) fn deleted(&mut self, name: &str) {
-        let segment = SegmentId::parse(name).unwrap();
+    pub(super) fn deleted(&mut self, name: &str, now_ns: u64) {
+        let Ok(segment) = SegmentId::parse(name) else { return };
         if self.named().contains(&segment) {
             self.fails(format!("{name} was deleted and is named"));
+        }
+        let pause_ns = self.unnamed_at_ns.get(&segment).map(|at_ns| now_ns - at_ns);
+        if let Some(pause_ns) = pause_ns.filter(|pause_ns| *pause_ns < DEAD_NS) {
+            self.fails(format!("{name} was deleted {pause_ns} ns after its last name"));
         }
         if self.views.values().any(|view| view.contains(&segment)) {
             self.fails(format!("{name} was deleted and a checkpoint shows it"));
         }
     }
 
-    /// A writer changed a file. `None` makes a hole.
-    pub(super) fn wrote(&mut self, epoch: u32, ino: u64, start: u64, bytes: &[u8]) {
-        let states = &mut self.history(epoch, ino).states;
-        let mut state = states.last().unwrap().clone();
-        state[start as usize..start as usize + bytes.len()].copy_from_slice(bytes);
-        states.push(state);
+    /// A writer changed a file.
+    pub(super) fn edited(&mut self, epoch: u32, ino: u64, edit: Edit) {
+        let history = self.history(epoch, ino);
+        history.states.push(edit.apply(history.states.last().unwrap()));
+        history.edits.push(edit);
     }
 
     pub(super) fn state_now(&mut self, epoch: u32, ino: u64) -> usize {
@@ -155,7 +253,7 @@ impl Checker {
         self.commits += 1;
         match self.bytes(ino, objects) {
             Err(error) => self.fails(error),
-            Ok(bytes) if self.history(epoch, ino).states[state..].contains(&bytes) => {
+            Ok(bytes) if self.history(epoch, ino).has(state, &bytes) => {
                 let history = self.history(epoch, ino);
                 history.committed = history.committed.max(state);
             }
@@ -165,8 +263,24 @@ impl Checker {
 
     pub(super) fn read(&mut self, epoch: u32, ino: u64, state: usize, bytes: &[u8]) {
         self.answered(epoch);
-        if !self.history(epoch, ino).states[state..].iter().any(|state| state == bytes) {
+        let padded = |state: &Vec<u8>| bytes.starts_with(state) && bytes[state.len()..].iter().all(|byte| *byte == 0);
+        if !self.history(epoch, ino).states[state..].iter().any(padded) {
+            let h = self.history(epoch, ino).clone();
+            let hex = |b: &[u8]| b.iter().map(|b| format!("{b:02x}")).collect::<String>();
+            for k in state..h.states.len() {
+                eprintln!("{k} {}", hex(&h.states[k]));
+            }
+            eprintln!("R {}", hex(bytes));
+            eprintln!("{state} {:?}", h.edits);
             self.fails(format!("a read of file {ino} in epoch {epoch} returned wrong bytes"));
+        }
+    }
+
+    pub(super) fn body_read(&mut self, epoch: u32, ino: u64, state: usize, body: Body) {
+        self.answered(epoch);
+        let is_size = |state: &Vec<u8>| state.len() as u64 == body.size && body.used <= body.size;
+        if !self.history(epoch, ino).states[state..].iter().any(is_size) {
+            self.fails(format!("file {ino} in epoch {epoch} has the wrong body {body:?}"));
         }
     }
 
@@ -181,11 +295,5 @@ impl Checker {
             }
         }
         self.last_verifier = Some((epoch, verifier));
-    }
-}
-
-impl History {
-    fn states_after_commit(&self) -> impl Iterator<Item = &Vec<u8>> {
-        self.states[self.committed..].iter()
     }
 }

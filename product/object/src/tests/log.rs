@@ -38,7 +38,7 @@ impl World {
             Some(_) => Made::Taken,
             None => {
                 self.log.push(entry.clone());
-                self.checker.appended(entry, &self.objects);
+                self.checker.appended(entry, &self.objects, self.now_ns);
                 Made::New
             }
         }
@@ -129,11 +129,16 @@ impl Log {
         self.state.lock().unwrap()
     }
 
-    /// Makes an entry of all batches that wait.
+    /// Makes an entry of some or all batches that wait.
     async fn write(&self, number: &mut usize) {
         let (batches, last) = {
             let mut state = self.state();
-            (std::mem::take(&mut state.queue), state.last)
+            let mut count = state.queue.len() as u64;
+            let mut world = self.store.world();
+            if !world.is_calm && world.random.one_in(2) {
+                count = 1 + world.random.below(count);
+            }
+            (state.queue.drain(..count as usize).collect(), Sequence(state.durable_through.0 + count))
         };
         let entry = Entry { epoch: self.epoch, last: Some(last), batches };
         let mut sent_ns = 0;

@@ -4,6 +4,7 @@
 //! Does not own: tests of the formats.
 //! Invariants: one seed is one run.
 
+mod calm;
 mod checker;
 mod log;
 mod random;

@@ -4,33 +4,36 @@
 //! Does not own: the checks (`checker`), the store.
 //! Invariants: a frozen writer takes no step; its requests on their way take effect.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 
-use super::checker::{FILE_BYTES, FILES};
+use super::checker::{BATCH_CHANGES, DEAD_NS, Edit, FILE_BYTES, FILES};
 use super::log::Log;
 use super::store::{MS, Store};
 use crate::control::{Broken, Rule};
-use crate::{Checkpoint, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader};
+use crate::format::records::file_key;
+use crate::{
+    Change, Checkpoint, Durability, Fresh, Limits, ObjectVolume, ObjectVolumeError, Records, SegmentId, VolumeHeader,
+};
 
 const ROUNDS: u64 = 1_600;
 const WRITERS_MAX: usize = 5;
-const LIMITS: Limits = Limits {
+pub(super) const LIMITS: Limits = Limits {
     segment_bytes: 160,
     inline_bytes: 24,
-    dead_ns: 2_000 * MS,
-    batch_changes: 24,
-    window_extents: 4,
+    dead_ns: DEAD_NS,
+    batch_changes: BATCH_CHANGES,
+    window_extents: 6,
     map_extents: 16,
     memory_extents: 32,
 };
 
-type Volume = ObjectVolume<Store, Arc<Log>, Store>;
+pub(super) type Volume = ObjectVolume<Store, Arc<Log>, Store>;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct Writer {
@@ -126,6 +129,9 @@ async fn life(store: Store, rule: Option<Rule>, shall_end: Arc<AtomicBool>) {
     let Ok(volume) = open(&store, rule).await else { return };
     let clients =
         (0..3).map(|_| Box::pin(client(&store, &volume, &shall_end)) as Pin<Box<dyn Future<Output = _> + Send>>);
+    if reap_all(&volume).await.is_err() {
+        return;
+    }
     let collector = Box::pin(collector(&store, &volume)) as Pin<Box<dyn Future<Output = _> + Send>>;
     let ends: Vec<Result<(), ObjectVolumeError>> = join_all(clients.chain([collector])).await;
     for end in ends {
@@ -136,7 +142,7 @@ async fn life(store: Store, rule: Option<Rule>, shall_end: Arc<AtomicBool>) {
     }
 }
 
-async fn open(store: &Store, rule: Option<Rule>) -> Result<Volume, ObjectVolumeError> {
+pub(super) async fn open(store: &Store, rule: Option<Rule>) -> Result<Volume, ObjectVolumeError> {
     let log = Log::open(store.clone()).await?;
     let epoch = log.epoch();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
@@ -162,20 +168,25 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
     let epoch = volume.records.epoch();
     let (ino, kind) = {
         let random = &mut store.world().random;
-        (1 + random.below(FILES), random.below(20))
+        (1 + random.below(FILES), random.below(40))
     };
+    let state = store.world().checker.state_now(epoch, ino);
     match kind {
-        0..9 => change(store, volume, ino, kind == 0)?,
-        9 | 10 => volume.flush().await?,
-        11..16 => {
-            let state = store.world().checker.state_now(epoch, ino);
+        0..18 => change(store, volume, ino)?,
+        18..22 => volume.flush().await?,
+        22..31 => {
             volume.commit(ino).await?;
             let mut world = store.world();
             let world = &mut *world;
             world.checker.committed(epoch, ino, state, &world.objects);
         }
+        35 => volume.pack().await?,
+        31 => short_life(store, volume).await?,
+        32..35 => {
+            let body = volume.body(ino).await?;
+            store.world().checker.body_read(epoch, ino, state, body);
+        }
         _ => {
-            let state = store.world().checker.state_now(epoch, ino);
             let bytes = volume.read(ino, 0, FILE_BYTES).await?;
             store.world().checker.read(epoch, ino, state, &bytes);
         }
@@ -183,20 +194,60 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
     Ok(())
 }
 
-fn change(store: &Store, volume: &Volume, ino: u64, is_hole: bool) -> Result<(), ObjectVolumeError> {
-    let (start, bytes) = {
+fn change(store: &Store, volume: &Volume, ino: u64) -> Result<(), ObjectVolumeError> {
+    let (edit, start, length) = {
         let random = &mut store.world().random;
         let start = random.below(FILE_BYTES - 1);
-        let length = 1 + random.below((FILE_BYTES - start).min(100));
-        let byte = if is_hole { 0 } else { random.next() as u8 };
-        (start, vec![byte; length as usize])
+        let most = if random.one_in(8) { 100 } else { 6 };
+        let length = 1 + random.below((FILE_BYTES - start).min(most));
+        let (from, to) = (start as usize, (start + length) as usize);
+        let edit = match random.below(20) {
+            0 | 1 => Edit::Size(from),
+            2 | 3 => Edit::Write { start: from, end: to, byte: None },
+            _ => Edit::Write { start: from, end: to, byte: Some(random.next() as u8) },
+        };
+        (edit, start, length)
     };
-    if is_hole {
-        volume.punch(ino, start, bytes.len() as u64)?;
-    } else {
-        volume.write(ino, start, Bytes::from(bytes.clone()))?;
+    match edit {
+        Edit::Size(_) => volume.set_size(ino, start)?,
+        Edit::Write { byte: None, .. } => volume.punch(ino, start, length)?,
+        Edit::Write { byte: Some(byte), .. } => volume.write(ino, start, Bytes::from(vec![byte; length as usize]))?,
     }
-    store.world().checker.wrote(volume.records.epoch(), ino, start, &bytes);
+    store.world().checker.edited(volume.records.epoch(), ino, edit);
+    Ok(())
+}
+
+/// A file that only this client uses is made and removed.
+async fn short_life(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeError> {
+    let ino = {
+        let mut world = store.world();
+        world.short_lives += 1;
+        FILES + world.short_lives
+    };
+    let below = |bound| store.world().random.below(bound);
+    for _ in 0..below(4) {
+        for _ in 0..8 {
+            volume.write(ino, 2 * below(FILE_BYTES / 2), Bytes::from(vec![1; 1 + below(4) as usize]))?;
+        }
+        let (is_flushed, is_committed) = (below(2) == 0, below(2) == 0);
+        if is_flushed {
+            volume.flush().await?;
+        }
+        if is_committed {
+            volume.commit(ino).await?;
+        }
+    }
+    let nameless = Change::Put(file_key(b'o', ino), vec![0; 8]);
+    let sequence = volume.records().apply(vec![nameless])?;
+    volume.records().durable(sequence).await?;
+    volume.reap(ino).await
+}
+
+/// Goes on with the removals that the last writer began.
+async fn reap_all(volume: &Volume) -> Result<(), ObjectVolumeError> {
+    for (key, _) in volume.records().scan(vec![b'o'], vec![b'o' + 1], Durability::Applied).await? {
+        volume.reap(u64::from_be_bytes(key[1..].try_into().unwrap())).await?;
+    }
     Ok(())
 }
 
@@ -206,8 +257,11 @@ async fn collector(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
         store.sleep_ns(pause_ns).await;
         volume.mark_dead().await?;
         volume.delete_dead().await?;
-        if store.world().random.one_in(2) {
-            volume.sweep_orphans().await?;
+        let kind = store.world().random.below(4);
+        match kind {
+            0 | 1 => drop(volume.sweep_orphans().await?),
+            2 => drop(volume.compact().await?),
+            _ => (),
         }
     }
 }
@@ -250,11 +304,14 @@ async fn last_writer(store: &Store) -> Result<(), ObjectVolumeError> {
         let bytes = volume.read(ino, 0, FILE_BYTES).await?;
         store.world().checker.read(epoch, ino, 0, &bytes);
     }
-    volume.sweep_orphans().await?;
-    volume.mark_dead().await?;
-    store.sleep_ns(2 * LIMITS.dead_ns).await;
-    volume.delete_dead().await?;
-    store.sleep_ns(2 * LIMITS.dead_ns).await;
-    volume.delete_dead().await?;
+    let short_lives = store.world().short_lives;
+    for ino in FILES + 1..=FILES + short_lives {
+        volume.reap(ino).await?;
+    }
+    let upkeep = pin!(volume.upkeep());
+    let hour = pin!(store.sleep_ns(3_600_000 * MS));
+    if let Either::Left((end, _)) = select(upkeep, hour).await {
+        end?;
+    }
     volume.close().await
 }

@@ -94,3 +94,40 @@ fn a_kept_verifier_is_noticed() {
 fn a_clean_end_with_unwritten_data_is_noticed() {
     is_noticed(Rule::DrainBeforeClean, &["the verifier is the same"]);
 }
+
+#[test]
+fn a_forgotten_cut_is_noticed() {
+    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_deletion_under_a_reader_is_noticed() {
+    is_noticed(Rule::DeleteAfterPause, &["after its last name"]);
+}
+
+#[test]
+fn a_sweep_of_the_own_epoch_is_noticed() {
+    is_noticed(Rule::SweepGivenUp, &["was deleted and is named", "names the missing", "is missing"]);
+}
+
+#[test]
+fn a_rename_before_its_segment_is_noticed() {
+    is_noticed(Rule::RenameAfterPut, &["names the missing", "is missing"]);
+}
+
+#[test]
+fn a_rename_of_overwritten_bytes_is_noticed() {
+    is_noticed(Rule::RenameSameOnly, &["is no state", "wrong bytes", "before it was durable", "a batch has"]);
+}
+
+#[test]
+#[ignore]
+fn dbg() {
+    let seeds: Vec<u64> = std::env::var("SEED").unwrap().split(',').map(|s| s.parse().unwrap()).collect();
+    for seed in seeds[0]..seeds[seeds.len() - 1] {
+        let v = run(seed, None).violations;
+        if !v.is_empty() {
+            println!("{seed}: {v:?}");
+        }
+    }
+}

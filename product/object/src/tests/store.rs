@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use super::checker::Checker;
 use super::log::Entry;
 use super::random::Random;
-use crate::{Checkpoint, Clock, Created, ObjectError, Objects};
+use crate::{Checkpoint, Clock, Created, DatedObjects, ObjectError, Objects};
 
 pub(super) const MS: u64 = 1_000_000;
 const TIMEOUT_NS: u64 = 2_000 * MS;
@@ -26,12 +27,16 @@ pub(super) struct World {
     pub(super) now_ns: u64,
     pub(super) random: Random,
     pub(super) objects: BTreeMap<String, Bytes>,
+    /// Objects that are overwritten, with their times.
+    pub(super) dated: BTreeMap<String, (Bytes, u64)>,
     pub(super) log: Vec<Entry>,
     pub(super) epoch: u32,
     pub(super) manifest: u64,
     pub(super) checkpoints: BTreeMap<u64, Checkpoint>,
     pub(super) checker: Checker,
     pub(super) outage_until_ns: u64,
+    /// Files that were made to be removed.
+    pub(super) short_lives: u64,
     /// No request fails any more.
     pub(super) is_calm: bool,
     effects: BTreeMap<(u64, u64), Effect>,
@@ -45,12 +50,14 @@ impl World {
             now_ns: 0,
             random: Random(seed),
             objects: BTreeMap::new(),
+            dated: BTreeMap::new(),
             log: Vec::new(),
             epoch: 0,
             manifest: 1,
             checkpoints: BTreeMap::new(),
             checker: Checker::default(),
             outage_until_ns: 0,
+            short_lives: 0,
             is_calm: false,
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
@@ -105,6 +112,18 @@ impl Store {
     pub(super) async fn sleep_ns(&self, ns: u64) {
         let at = self.world().now_ns + ns;
         self.sleep_until_ns(at).await;
+    }
+
+    /// Runs a task to its end, in a store without faults.
+    pub(super) fn finish<T>(&self, task: impl Future<Output = T>) -> T {
+        self.world().is_calm = true;
+        let mut task = pin!(task);
+        loop {
+            if let Poll::Ready(end) = task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return end;
+            }
+            assert!(self.world().advance(), "the task waits for nothing");
+        }
     }
 
     /// Sends a request. Its effect happens once, never, or later than its answer.
@@ -195,8 +214,22 @@ impl Objects for Store {
         let name = name.to_owned();
         let act = move |world: &mut World| {
             world.objects.remove(&name);
-            world.checker.deleted(&name);
+            world.dated.remove(&name);
+            world.checker.deleted(&name, world.now_ns);
         };
         self.request(act).await
+    }
+}
+
+/// The store's clock is an hour late.
+impl DatedObjects for Store {
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ObjectError> {
+        let name = name.to_owned();
+        self.request(move |world| drop(world.dated.insert(name, (bytes, world.now_ns + 3_600_000 * MS)))).await
+    }
+
+    async fn dated(&self, name: &str) -> Result<(Bytes, u64), ObjectError> {
+        let name = name.to_owned();
+        self.request(move |world| world.dated.get(&name).cloned()).await?.ok_or(ObjectError::Missing)
     }
 }

@@ -1,0 +1,241 @@
+//! Single rules in a store without faults.
+//!
+//! Owns: what a seed cannot show: bounds, counts of requests, reports.
+//! Does not own: crashes and races (`scenarios`).
+//! Invariants: none besides those of the world.
+
+use bytes::Bytes;
+use futures_util::future::{Either, join_all, select};
+
+use super::log::Log;
+use super::run::{LIMITS, Volume, open};
+use super::store::{MS, Store};
+use crate::format::extent::{Extent, Source};
+use crate::{CheckReport, FileRange, Holder, ObjectVolumeError, Records, check};
+
+/// The checker of the world leaves this file alone.
+const INO: u64 = 100;
+const SECOND: u64 = 1_000 * MS;
+
+fn new_volume() -> (Store, Volume) {
+    let store = Store::new(0);
+    let volume = store.finish(open(&store, None)).unwrap();
+    (store, volume)
+}
+
+fn bytes(byte: u8, length: usize) -> Bytes {
+    Bytes::from(vec![byte; length])
+}
+
+/// Writes single bytes with holes between them, and makes them durable.
+fn scatter(store: &Store, volume: &Volume, ino: u64, count: u64) {
+    (0..count).for_each(|at| volume.write(ino, 2 * at, bytes(at as u8 | 1, 1)).unwrap());
+    store.finish(volume.commit(ino)).unwrap();
+}
+
+fn extents(store: &Store) -> Vec<Extent> {
+    let world = store.world();
+    let records = world.checker.durable.range(vec![b'x']..vec![b'x' + 1]);
+    records.map(|(key, value)| Extent::decode(key, value).unwrap().1).collect()
+}
+
+fn is_sound(store: &Store) {
+    let log = store.finish(Log::open(store.clone())).unwrap();
+    let report = store.finish(check(store, &log, store)).unwrap();
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(store.world().checker.violations, Vec::<String>::new());
+}
+
+#[test]
+fn a_map_in_memory_has_a_bound() {
+    let (store, volume) = new_volume();
+    for ino in INO..INO + 8 {
+        scatter(&store, &volume, ino, 100);
+        assert!(store.world().log.iter().map(|entry| entry.batches.len()).sum::<usize>() >= 8, "one batch was enough");
+    }
+    drop(volume);
+    let volume = store.finish(open(&store, None)).unwrap();
+    for ino in INO..INO + 8 {
+        for at in [0, 150, 20, 198, 90] {
+            let read = store.finish(volume.read(ino, at, 2)).unwrap();
+            assert_eq!(read, [(at / 2) as u8 | 1, 0], "file {ino} at {at}");
+            let state = volume.state();
+            assert!(state.files.values().all(|file| file.extents() <= LIMITS.map_extents + LIMITS.window_extents + 1));
+            let all: usize = state.files.values().map(|file| file.extents()).sum();
+            assert!(all <= LIMITS.memory_extents + LIMITS.map_extents, "{all} extents in memory");
+        }
+    }
+    is_sound(&store);
+}
+
+#[test]
+fn a_cut_and_a_removal_of_many_extents_leave_nothing() {
+    let (store, volume) = new_volume();
+    scatter(&store, &volume, INO, 100);
+    volume.set_size(INO, 11).unwrap();
+    volume.set_size(INO, 300).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    let body = store.finish(volume.body(INO)).unwrap();
+    assert_eq!((body.size, body.used), (300, 6));
+    assert_eq!(extents(&store).len(), 6);
+    is_sound(&store);
+    let volume = store.finish(open(&store, None)).unwrap();
+    store.finish(volume.reap(INO)).unwrap();
+    assert_eq!(extents(&store), []);
+    is_sound(&store);
+}
+
+#[test]
+fn a_write_counts_at_once_and_a_hole_grows_nothing() {
+    let (store, volume) = new_volume();
+    volume.write(INO, 10, bytes(1, 5)).unwrap();
+    volume.punch(INO, 12, 100).unwrap();
+    let newest = store.finish(volume.body(INO)).unwrap();
+    assert_eq!((newest.size, newest.used), (15, 5));
+    store.finish(volume.commit(INO)).unwrap();
+    let body = store.finish(volume.body(INO)).unwrap();
+    assert_eq!((body.size, body.used, body.changed_ns), (15, 2, newest.changed_ns));
+    let error = volume.set_size(INO, 1 << 63).unwrap_err().to_string();
+    assert_eq!(error, format!("the size of a file is {} instead of 0 to {}", 1_u64 << 63, i64::MAX));
+}
+
+#[test]
+fn inline_bytes_leave_their_records() {
+    let (store, volume) = new_volume();
+    let inline =
+        |store: &Store| extents(store).iter().filter(|extent| matches!(extent.source, Source::Inline(_))).count();
+    for at in 0..7 {
+        volume.write(INO + at % 3, at * 30, bytes(at as u8 + 1, 20)).unwrap();
+        store.finish(volume.commit(INO + at % 3)).unwrap();
+    }
+    assert_eq!((inline(&store), store.world().objects.len()), (7, 0));
+    store.finish(volume.pack()).unwrap();
+    assert_eq!((inline(&store), store.world().objects.len()), (0, 1));
+    for at in 0..7 {
+        let read = store.finish(volume.read(INO + at % 3, at * 30, 20)).unwrap();
+        assert_eq!(read, bytes(at as u8 + 1, 20));
+    }
+    // The COMMIT that fills a segment moves them without being asked.
+    for at in 0..8 {
+        volume.write(INO, 1_000 + at * 30, bytes(1, 20)).unwrap();
+        store.finish(volume.commit(INO)).unwrap();
+    }
+    assert_eq!((inline(&store), store.world().objects.len()), (0, 2));
+    is_sound(&store);
+}
+
+#[test]
+fn small_writes_share_segments_while_two_are_on_their_way() {
+    let (store, volume) = new_volume();
+    store.finish(async {
+        let writes = (0..32_u64).map(|at| {
+            let (store, volume) = (&store, &volume);
+            async move {
+                store.sleep_ns(at * MS / 10).await;
+                volume.write(INO, at * 20, bytes(1, 10)).unwrap();
+                volume.flush().await.unwrap();
+            }
+        });
+        join_all(writes).await;
+    });
+    let puts = store.world().objects.len();
+    assert!(puts <= 8, "32 writes of 10 bytes made {puts} segments");
+    volume.write(INO, 0, bytes(2, 20)).unwrap();
+    volume.write(INO, 30, bytes(2, 20)).unwrap();
+    store.finish(volume.flush()).unwrap();
+    assert_eq!(store.world().objects.len(), puts + 2, "large writes are segments of their own");
+}
+
+#[test]
+fn half_empty_segments_are_joined() {
+    let (store, volume) = new_volume();
+    for round in 0..4 {
+        (0..15).for_each(|at| volume.write(INO, round * 200 + at * 10, bytes(round as u8 + 1, 10)).unwrap());
+        store.finish(volume.flush()).unwrap();
+        volume.punch(INO, round * 200 + 30, 170).unwrap();
+    }
+    store.finish(volume.commit(INO)).unwrap();
+    assert_eq!(store.world().objects.len(), 4);
+    store.finish(select(Box::pin(volume.upkeep()), Box::pin(store.sleep_ns(600 * SECOND))));
+    assert_eq!(store.world().objects.len(), 1);
+    for round in 0..4 {
+        assert_eq!(store.finish(volume.read(INO, round * 200, 30)).unwrap(), bytes(round as u8 + 1, 30));
+    }
+    is_sound(&store);
+}
+
+#[test]
+fn a_check_names_the_bytes_of_damaged_segments() {
+    let (store, volume) = new_volume();
+    for at in 0..3 {
+        volume.write(INO, at * 200, bytes(at as u8 + 1, 150)).unwrap();
+        store.finish(volume.flush()).unwrap();
+    }
+    volume.punch(INO, 150, 10).unwrap();
+    volume.punch(INO, 220, 30).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    let names: Vec<String> = store.world().objects.keys().cloned().collect();
+    let mut damaged = store.world().objects[&names[1]].to_vec();
+    damaged[5] ^= 1;
+    store.world().objects.insert(names[1].clone(), Bytes::from(damaged));
+    store.world().objects.remove(&names[2]);
+    store.world().objects.insert("data/07/000001-0000000007".to_owned(), Bytes::new());
+
+    let log = store.finish(Log::open(store.clone())).unwrap();
+    let report: CheckReport = store.finish(check(&store, &log, &store)).unwrap();
+    assert_eq!((report.segments, report.extents), (3, 4));
+    let ranges: Vec<Vec<FileRange>> = report.damaged.values().map(|(_, ranges)| ranges.clone()).collect();
+    let range = |start, end| FileRange { ino: INO, start, end };
+    assert_eq!(ranges, [vec![range(200, 220), range(250, 350)], vec![range(400, 550)]]);
+    assert!(report.damaged.values().any(|(error, _)| matches!(error, ObjectVolumeError::Missing(_))));
+    assert_eq!(report.orphans.len(), 1);
+    assert!(report.miscounted.is_empty() && report.misfits.is_empty());
+
+    let volume = store.finish(open(&store, None)).unwrap();
+    assert_eq!(store.finish(volume.read(INO, 0, 150)).unwrap(), bytes(1, 150));
+    assert_eq!(store.finish(volume.read(INO, 220, 30)).unwrap(), bytes(0, 30));
+    assert!(matches!(store.finish(volume.read(INO, 210, 5)), Err(ObjectVolumeError::Damaged(_))));
+    assert!(matches!(store.finish(volume.read(INO, 500, 5)), Err(ObjectVolumeError::Missing(_))));
+    store.finish(select(Box::pin(volume.upkeep()), Box::pin(store.sleep_ns(600 * SECOND))));
+    assert_eq!(store.finish(volume.read(INO, 0, 150)).unwrap(), bytes(1, 150));
+}
+
+#[test]
+fn a_check_counts_live_bytes_and_used_bytes() {
+    let (store, volume) = new_volume();
+    volume.write(INO, 0, bytes(1, 150)).unwrap();
+    store.finish(volume.flush()).unwrap();
+    store.finish(volume.commit(INO)).unwrap();
+    let lost = Extent::key(INO, 150);
+    let sequence = volume.records().apply(vec![crate::Change::Remove(lost)]).unwrap();
+    store.finish(volume.records().durable(sequence)).unwrap();
+    let log = store.finish(Log::open(store.clone())).unwrap();
+    let report = store.finish(check(&store, &log, &store)).unwrap();
+    assert_eq!(report.miscounted.values().collect::<Vec<_>>(), [&(150, 0)]);
+    assert!(!report.is_sound());
+}
+
+#[test]
+fn a_second_host_waits_for_the_holder() {
+    let store = Store::new(0);
+    let holder = |host: &str, epoch| Holder { host: host.to_owned(), epoch };
+    let (first, second) = (holder("a", 1), holder("b", 2));
+    assert_eq!(store.finish(Holder::alive(&store, &store)).unwrap(), None);
+    let held = store.finish(select(Box::pin(first.hold(&store, &store)), Box::pin(store.sleep_ns(95 * SECOND))));
+    assert!(matches!(held, Either::Right(_)));
+    let (alive, age_ns) = store.finish(Holder::alive(&store, &store)).unwrap().unwrap();
+    assert!(alive == first && age_ns < 10 * SECOND, "{alive:?}, {age_ns} ns");
+    let before_ns = store.world().now_ns;
+    store.finish(Holder::standby(&store, &store)).unwrap();
+    assert!(store.world().now_ns - before_ns + age_ns >= 30 * SECOND);
+    // A host that took over is not overwritten by the one before.
+    let held = store.finish(select(Box::pin(second.hold(&store, &store)), Box::pin(store.sleep_ns(SECOND))));
+    assert!(matches!(held, Either::Right(_)));
+    assert_eq!(store.finish(first.hold(&store, &store)).unwrap(), second);
+    store.finish(first.release(&store, &store)).unwrap();
+    assert!(store.finish(Holder::alive(&store, &store)).unwrap().is_some());
+    store.finish(second.release(&store, &store)).unwrap();
+    assert_eq!(store.finish(Holder::alive(&store, &store)).unwrap(), None);
+    let error = store.finish(holder("", 3).hold(&store, &store)).unwrap_err();
+    assert!(error.to_string().contains("\"3 \\n\" instead of an epoch"), "{error}");
+}
