@@ -1,10 +1,17 @@
 use super::*;
 
 const L: Cost = 100 * MILLISECOND;
-const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0, is_too_many: false };
+const BOUND: Ended =
+    Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0, is_too_many: false };
 /// The first completion, which shows that calls of 80 ms are the device's nature: from 121 ms on they are slow.
-const ALONE: Ended =
-    Ended { latency_ns: 80 * MILLISECOND, in_flight: 1, held_back: false, is_large: true, bytes: 1 << 20, is_too_many: false };
+const ALONE: Ended = Ended {
+    latency_ns: 80 * MILLISECOND,
+    in_flight: 1,
+    held_back: false,
+    is_large: true,
+    bytes: 1 << 20,
+    is_too_many: false,
+};
 
 /// Completes `count` requests like this one.
 fn run(device: &mut Parallelism, now_ns: u64, count: u64, ended: Ended) {
@@ -162,4 +169,20 @@ fn p_finds_what_a_parallel_device_works_on() {
         }
     }
     assert!(least >= 24 && most <= 40, "{least} to {most}");
+}
+
+#[test]
+fn a_refusal_bounds_the_requests_by_p_and_takes_an_eighth_of_it() {
+    let mut parallel = Parallelism::new(64);
+    let fast = Ended { latency_ns: 1, ..BOUND };
+    (0..4 + 8 + 16).for_each(|_| parallel.ended(0, L, &fast));
+    assert_eq!((parallel.learned(), parallel.requests_max(0)), (32, 64));
+    let refused = Ended { is_too_many: true, ..fast };
+    parallel.ended(0, L, &refused);
+    assert_eq!(parallel.requests_max(0), 32, "at once");
+    (0..31).for_each(|_| parallel.ended(0, L, &fast));
+    assert_eq!((parallel.learned(), parallel.requests_max(0)), (28, 28), "once a round");
+    (0..28).for_each(|_| parallel.ended(0, L, &fast));
+    assert_eq!(parallel.learned(), 31, "it grows by an eighth");
+    assert_eq!(parallel.requests_max(MEASURE_NS), 64);
 }

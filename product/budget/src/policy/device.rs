@@ -7,15 +7,13 @@
 
 use afflux_engine::policy::{Completed, Direction, View};
 
-use super::{REQUESTS_MIN, Rates, takes_whole_runs};
 use super::portions::Portions;
 use super::read_interference::ReadInterference;
 use super::trickle::Trickle;
 use super::waiting_payers::WaitingPayers;
+use super::{REQUESTS_MIN, Rates, takes_whole_runs};
 use crate::prices::DirectionWork;
-use crate::{
-    Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot,
-};
+use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot};
 
 /// The memory of a device.
 #[derive(Debug, Default)]

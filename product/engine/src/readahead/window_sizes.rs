@@ -75,7 +75,12 @@ impl SharedWindowSizes {
 
     pub(crate) fn get(&self) -> WindowSizes {
         let packed = self.0.load(Ordering::Relaxed);
-        WindowSizes { most: packed & 0xffff, first: packed >> 16 & 0xff, gap: packed >> 24 & 0xffff, early: packed >> 40 > 0 }
+        WindowSizes {
+            most: packed & 0xffff,
+            first: packed >> 16 & 0xff,
+            gap: packed >> 24 & 0xffff,
+            early: packed >> 40 > 0,
+        }
     }
 }
 

@@ -72,16 +72,11 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 Source::Inline(inline) => into.copy_from_slice(inline),
                 Source::Segment(place) => {
                     let lines = segment::lines(place, extent.bytes() as u32);
-                    let holds =
-                        |span: &Span| span.segment == place.segment && span.bytes.contains(&lines.start);
+                    let holds = |span: &Span| span.segment == place.segment && span.bytes.contains(&lines.start);
                     let at = spans.iter().position(holds).ok_or(ObjectVolumeError::Missing(place.segment))?;
                     let from = ((lines.start - spans[at].bytes.start) as usize).min(fetched[at].len());
                     let to = ((lines.end - spans[at].bytes.start) as usize).min(fetched[at].len());
-                    into.copy_from_slice(&segment::check_lines(
-                        place,
-                        extent.bytes() as u32,
-                        &fetched[at][from..to],
-                    )?);
+                    into.copy_from_slice(&segment::check_lines(place, extent.bytes() as u32, &fetched[at][from..to])?);
                 }
             }
         }

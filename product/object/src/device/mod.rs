@@ -74,12 +74,8 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
             request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
             ..Limits::default()
         };
-        let core = Core {
-            volume,
-            platform: Arc::clone(platform),
-            lines: LineCache::default(),
-            inline: Mutex::default(),
-        };
+        let core =
+            Core { volume, platform: Arc::clone(platform), lines: LineCache::default(), inline: Mutex::default() };
         Arc::new(Self { limits, core: Arc::new(core) })
     }
 

@@ -1,1 +1,43 @@
 //! Tests of the device's parts.
+
+use super::inline::InlineBytes;
+use super::line_cache::LineCache;
+use crate::format::segment_id::SegmentId;
+use crate::seams::ObjectError;
+use bytes::Bytes;
+use futures_util::FutureExt;
+
+#[test]
+fn bytes_that_wait_for_a_sync_are_bounded() {
+    let mut inline = InlineBytes::default();
+    assert!(inline.take(1, 60 << 10) && inline.take(1, 4 << 10) && !inline.take(1, 1));
+    (2..=16).for_each(|ino| assert!(inline.take(ino, 64 << 10)));
+    assert!(!inline.take(17, 1), "a mebibyte of all files waits");
+    let carried = inline.sync_begins(1);
+    assert_eq!((carried, inline.syncs()), (64 << 10, 1));
+    assert!(inline.take(1, 0) && !inline.take(17, 1), "the bytes wait until the sync has ended");
+    inline.sync_ends(carried);
+    assert!(inline.take(17, 64 << 10) && inline.syncs() == 0);
+}
+
+#[test]
+fn parts_are_fetched_once_and_the_oldest_go() {
+    let (lines, mut fetched) = (LineCache::default(), 0);
+    let mut part = |number: u64, bytes: Result<Bytes, ObjectError>| {
+        let segment = SegmentId::new(1, number).unwrap();
+        let fetch = async {
+            fetched += 1;
+            bytes
+        };
+        let part = lines.part(segment, 0, fetch).now_or_never().unwrap();
+        (part.is_ok(), std::mem::take(&mut fetched))
+    };
+    assert_eq!(part(0, Err(ObjectError::Missing)), (false, 1));
+    assert_eq!(part(0, Ok(Bytes::new())), (true, 1), "a failure is not kept");
+    assert_eq!(part(0, Ok(Bytes::new())), (true, 0));
+    (1..64).for_each(|number| assert_eq!(part(number, Ok(Bytes::new())), (true, 1)));
+    assert_eq!(part(0, Ok(Bytes::new())), (true, 0), "the last used stays");
+    assert_eq!(part(64, Ok(Bytes::new())), (true, 1));
+    assert_eq!(part(0, Ok(Bytes::new())), (true, 0));
+    assert_eq!(part(1, Ok(Bytes::new())), (true, 1), "the oldest went");
+}

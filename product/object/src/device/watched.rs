@@ -5,8 +5,8 @@
 //! Invariants: any answer but 503 shows that the store is there.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use afflux_engine::{Nanos, Platform};
 use bytes::Bytes;

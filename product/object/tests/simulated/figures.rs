@@ -182,7 +182,8 @@ fn commits_of_many_clients_share_the_log() {
 #[test]
 fn a_commit_after_100_mb_at_the_links_speed_has_little_left_to_write() {
     for round_trip_ms in [30, 100, 150] {
-        let machine = machine(&ObjectContents::default(), StoreOptions { spread_per_mille: 0, ..store(round_trip_ms, 500) });
+        let machine =
+            machine(&ObjectContents::default(), StoreOptions { spread_per_mille: 0, ..store(round_trip_ms, 500) });
         let here = Arc::clone(&machine.here);
         machine.run(async {
             for ino in 1..6 {

@@ -9,8 +9,8 @@ use afflux_object::{
 };
 use afflux_reference::pattern;
 use afflux_simulator::{
-    Memory, OWN_POLICY, ObjectContents, ObjectRecords, ObjectStore, Setup, SimMachine, SimPlatform, StoreOptions, World,
-    WorldOptions,
+    Memory, OWN_POLICY, ObjectContents, ObjectRecords, ObjectStore, Setup, SimMachine, SimPlatform, StoreOptions,
+    World, WorldOptions,
 };
 
 pub(crate) const MILLISECOND: u64 = Nanos::MILLISECOND;
@@ -39,27 +39,32 @@ pub(crate) struct MachineOptions {
     pub(crate) seed: u64,
     pub(crate) memory: usize,
     pub(crate) store: StoreOptions,
-    pub(crate) knobs: &'static [&'static str],
-    pub(crate) keep_lines: bool,
+    /// A dead segment is kept so long.
+    pub(crate) dead_ns: u64,
+    pub(crate) collects: bool,
 }
 
 impl Default for MachineOptions {
     fn default() -> Self {
-        Self { seed: 1, memory: 256 * MIB, store: StoreOptions::default(), knobs: &[], keep_lines: false }
+        Self { seed: 1, memory: 256 * MIB, store: StoreOptions::default(), dead_ns: 600 * SECOND, collects: false }
     }
 }
 
 impl Machine {
     /// A machine that opens the volume in a store.
     pub(crate) fn new(contents: &ObjectContents, options: MachineOptions) -> Self {
-        let MachineOptions { seed, memory, store, knobs, keep_lines } = options;
-        let world = World::new(WorldOptions { steps_max: u64::MAX, keep_lines, ..WorldOptions::seed(seed) });
+        let MachineOptions { seed, memory, store, dead_ns, collects } = options;
+        let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(seed) });
         let store = ObjectStore::new(&world, contents, store);
         let platform = Arc::clone(world.platform());
-        let volume = world.run(open(&platform, &store)).unwrap_or_else(|error| panic!("{error}"));
-        let setup = Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap();
+        let volume = world.run(open(&platform, &store, dead_ns)).unwrap_or_else(|error| panic!("{error}"));
+        let setup = Setup::of(OWN_POLICY).unwrap();
         let engine = SimMachine::new(&world, Memory::Whole(memory as u64), setup).unwrap().engine;
         let device = engine.add_device("store", ObjectDevice::new(&platform, Arc::clone(&volume)));
+        if collects {
+            let kept = Arc::clone(&volume);
+            world.spawn("upkeep", async move { drop(kept.upkeep().await) });
+        }
         Self { world, here: Arc::new(Inside { platform, engine, store, volume, device }) }
     }
 
@@ -68,13 +73,13 @@ impl Machine {
     }
 }
 
-async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore) -> Arc<SimVolume> {
+async fn open(platform: &Arc<SimPlatform>, store: &ObjectStore, dead_ns: u64) -> Arc<SimVolume> {
     let records = ObjectRecords::open(platform, store).await.unwrap();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
     let fresh = Fresh { header, verifier: platform.random_u64() };
     let objects = WatchedObjects::new(platform, store.clone());
-    let clock = PlatformClock(Arc::clone(platform));
-    Arc::new(ObjectVolume::open(objects, records, clock, Limits::default(), fresh).await.unwrap())
+    let (clock, limits) = (PlatformClock(Arc::clone(platform)), Limits { dead_ns, ..Limits::default() });
+    Arc::new(ObjectVolume::open(objects, records, clock, limits, fresh).await.unwrap())
 }
 
 impl Inside {
@@ -93,6 +98,14 @@ impl Inside {
 
     pub(crate) async fn write(&self, file: &File, offset: u64, len: usize, version: u64) {
         self.engine.write(file, offset, &bytes(version, offset, len)).await.unwrap();
+    }
+
+    /// Writes to the end of the file, for ever.
+    pub(crate) async fn write_on(&self, file: &File) {
+        let data = bytes(1, 0, MIB);
+        for at in 0_u64.. {
+            self.engine.write(file, at * MIB as u64, &data).await.unwrap();
+        }
     }
 
     pub(crate) async fn sync(&self, file: &File) {

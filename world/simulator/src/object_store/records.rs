@@ -157,13 +157,8 @@ impl ObjectRecords {
             let mut state = State { unfenced_at_ns: at_ns, next_entry: number + 1, ..State::default() };
             entries.iter().flat_map(|entry| &entry.batches).for_each(|batch| apply(&mut state.durable, batch));
             state.applied = state.durable.clone();
-            let log = Log {
-                platform: Arc::clone(platform),
-                store: store.clone(),
-                epoch,
-                writer,
-                state: Mutex::new(state),
-            };
+            let log =
+                Log { platform: Arc::clone(platform), store: store.clone(), epoch, writer, state: Mutex::new(state) };
             let records = Self(Arc::new(log));
             platform.spawn("fence poll", records.clone().poll());
             platform.spawn("log", records.clone().write_all());

@@ -214,9 +214,7 @@ impl ObjectStore {
             drawn if drawn < busy => Fate::Busy,
             drawn if drawn < busy + lost => Fate::Unanswered(None),
             drawn if drawn < busy + lost + unanswered => Fate::Unanswered(Some(round_trip_ns)),
-            drawn if drawn < busy + lost + unanswered + late => {
-                Fate::Unanswered(Some(state.random.below(LATE_NS_MAX)))
-            }
+            drawn if drawn < busy + lost + unanswered + late => Fate::Unanswered(Some(state.random.below(LATE_NS_MAX))),
             _ => Fate::Answered,
         };
         state.figures.busy += u64::from(matches!(fate, Fate::Busy));

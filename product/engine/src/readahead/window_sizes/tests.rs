@@ -32,3 +32,15 @@ fn no_price_is_out_of_bounds() {
     let window_sizes = WindowSizes::of(&ReadPrices { run_ns: u64::MAX / 2, latency_ns: u64::MAX / 4, mib_ns: 0 }, 0);
     assert_eq!((window_sizes.most, window_sizes.first), (32_768, 64));
 }
+
+#[test]
+fn a_window_of_a_store_lasts_for_two_calls_up_to_32_mib() {
+    let prices = ReadPrices { run_ns: 1000, latency_ns: 1000, mib_ns: 10_000_000 };
+    let of = |call_mib| WindowSizes::of(&prices, call_mib);
+    assert!(!of(0).early && of(1).early);
+    assert_eq!([of(5).most, of(16).most, of(1000).most], [10 * 256, 32 * 256, 32 * 256]);
+    let packed = SharedWindowSizes::new(of(5));
+    assert_eq!(packed.get(), of(5));
+    packed.set(of(0));
+    assert_eq!(packed.get(), of(0));
+}
