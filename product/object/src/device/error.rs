@@ -10,7 +10,7 @@ use crate::error::ObjectVolumeError;
 
 pub(super) fn device_error(error: &ObjectVolumeError) -> DeviceError {
     match error {
-        // Another writer has the volume, or this one has ended: nobody will ever know what became of the request.
+        // Another writer has the volume, or the database ended. The request's outcome stays unknown.
         ObjectVolumeError::Records(_) | ObjectVolumeError::Closed => DeviceError::Lost,
         ObjectVolumeError::Invalid { .. } => DeviceError::TooLarge,
         ObjectVolumeError::Refused(_) => DeviceError::Denied,

@@ -1,4 +1,4 @@
-//! Writes that wait for their sync, which carries their bytes in its batch of records.
+//! Writes that wait for a sync. The sync's batch of records carries the bytes.
 //!
 //! Owns: how many bytes wait, of each file and in all.
 //! Does not own: the bytes (the volume), the batch.

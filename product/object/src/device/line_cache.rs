@@ -1,7 +1,7 @@
 //! Raw lines around small extents.
 //!
-//! Files made together lie together in a segment. A read of one of them takes its neighbours along, so the next read
-//! finds them here.
+//! Files made together lie together in a segment. A read of one file takes its neighbours along, and later reads find
+//! these neighbours here.
 //!
 //! Owns: parts of segments as the store holds them, 64 at most of a MiB each; one GET at a time for each part.
 //! Does not own: checksums, which each reader checks.

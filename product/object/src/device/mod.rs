@@ -72,7 +72,6 @@ impl<O: Objects + 'static, R: Records + 'static, P: Platform> ObjectDevice<O, R,
             volatile_cache: true,
             readable_before_flush: true,
             request_bytes_preferred: Some(OWN_SEGMENT_BYTES as u32),
-            ..Limits::default()
         };
         let core =
             Core { volume, platform: Arc::clone(platform), lines: LineCache::default(), inline: Mutex::default() };

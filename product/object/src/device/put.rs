@@ -60,8 +60,8 @@ impl State {
         self.buffered.extend(inline.map(|write| (write.number, ino)));
     }
 
-    /// The segment on its way that must end before the write can be complete: its own, or one that keeps the open
-    /// segment open.
+    /// A segment on its way that delays the write: the write's own segment, or a small one that keeps the open segment
+    /// open.
     fn before(&mut self, ino: u64, number: u64) -> Option<SegmentId> {
         if self.buffered.contains_key(&number) {
             return self.small_on_way().next();

@@ -1,6 +1,6 @@
 //! Random work with faults, outages and kills, against the reference model.
 //!
-//! rule: 2: a write that a sync covered is in the store after a kill, whatever the store did
+//! rule: 2: after a kill the store has each write that a sync covered, through faults and outages
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -2,6 +2,8 @@
 //!
 //! All figures here are simulated: virtual time, a store of stated latency and bandwidth.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
 mod away;
 mod figures;
 mod fixture;

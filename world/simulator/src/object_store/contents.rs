@@ -68,6 +68,11 @@ impl ObjectContents {
         }
     }
 
+    /// As [`Self::take_effect`], for a change whose sender gets no answer.
+    pub(super) fn apply(&self, number: u64) {
+        let _ = self.take_effect(number);
+    }
+
     /// The change never takes effect.
     pub(super) fn lose(&self, number: u64) {
         self.lock().under_way.remove(&number);

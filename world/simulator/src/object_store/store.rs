@@ -137,11 +137,11 @@ impl ObjectStore {
         for number in contents.under_way() {
             match random.below(3) {
                 0 => contents.lose(number),
-                1 => drop(contents.take_effect(number)),
+                1 => contents.apply(number),
                 _ => {
                     let contents = contents.clone();
                     let at = platform.now().after(random.below(LATE_NS_MAX));
-                    platform.call_at(at, move || drop(contents.take_effect(number)));
+                    platform.call_at(at, move || contents.apply(number));
                 }
             }
         }
@@ -234,7 +234,7 @@ impl ObjectStore {
                 if let Some(ns) = effect_ns {
                     let (contents, number) = (self.0.contents.clone(), self.0.contents.send(change));
                     let at = self.0.platform.now().after(ns);
-                    self.0.platform.call_at(at, move || drop(contents.take_effect(number)));
+                    self.0.platform.call_at(at, move || contents.apply(number));
                 }
                 self.sleep_ns(timeout_ns).await;
                 Err(ObjectError::Unknown)
