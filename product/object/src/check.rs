@@ -1,6 +1,6 @@
 //! The check of a whole volume.
 //!
-//! Owns: what is compared: objects, lines, records of segments, extents, bodies.
+//! Owns: the comparison of objects, lines, records of segments, extents and bodies.
 //! Does not own: repair.
 //! Invariants: it changes nothing. Damage in one segment hides none in another. It is exact only while nobody writes.
 
@@ -31,7 +31,7 @@ pub struct FileRange {
     pub end: u64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Segments with a record.

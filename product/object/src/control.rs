@@ -33,6 +33,14 @@ pub(crate) enum Rule {
     SuccessorWaits,
     /// An opening that follows no clean end draws a new verifier.
     NewVerifier,
+    /// A cut in several batches has its record until the last.
+    CutRecord,
+    /// The last batch of a removal takes the record `o`.
+    RemoveLast,
+    /// Each batch has the body that belongs to its extents.
+    BodyInEachBatch,
+    /// A scan beside a batch of the same file is repeated.
+    ReadAgain,
     /// An opening goes on with begun cuts.
     ResumeCuts,
     /// A clean end writes all data first.
@@ -40,7 +48,7 @@ pub(crate) enum Rule {
 }
 
 /// The rule that a test breaks.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Broken {
     #[cfg(test)]
     pub(crate) rule: Option<Rule>,

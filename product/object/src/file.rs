@@ -1,6 +1,6 @@
 //! A file in memory: its map, its body, and the writes that no batch names yet.
 //!
-//! Owns: what a write does to the size, the parts of a write that one batch names.
+//! Owns: the effect of a write on the size, the parts of a write that one batch names.
 //! Does not own: segments, records.
 //! Invariants: the writes are in the order of their calls. The map and the body are the state after all batches given to
 //! the records. A body in memory is never older than the map.
@@ -88,7 +88,7 @@ impl Write {
     }
 }
 
-/// What the unnamed writes do to the body.
+/// The effect of the unnamed writes on the body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
     /// The size that the last cut sets.

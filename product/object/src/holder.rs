@@ -60,7 +60,7 @@ impl Holder {
         }
     }
 
-    /// Says that this host ended, so that the next one need not wait.
+    /// Removes the object at the end of the service, so the next host starts at once.
     ///
     /// # Errors
     /// As [`Self::hold`].

@@ -25,7 +25,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             let extents = found.iter().map(|(key, value)| Ok(Extent::decode(key, value)?.1));
             let extents = extents.collect::<Result<Vec<_>, ObjectVolumeError>>()?;
             let mut state = self.state();
-            state.learn(ino, (start, end), stamp, extents, &self.limits);
+            state.learn(ino, gap, (start, end), stamp, extents, &self.limits);
             state.trim(&self.limits, self.records.durable_through());
         }
     }

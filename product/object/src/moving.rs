@@ -19,24 +19,10 @@ use crate::format::segment_id::SegmentId;
 use crate::open::ObjectVolume;
 use crate::retry::Run;
 use crate::seams::{Clock, Objects, Records, RecordsError, Sequence};
-use crate::state::{Limits, State};
+use crate::state::{Limits, Move, Moving, State};
 
 /// Changes of a batch for one renamed extent.
 const CHANGES: usize = 4;
-
-/// Segments whose files still name other places.
-#[derive(Debug)]
-pub(crate) struct Moving {
-    pub(crate) segment: SegmentId,
-    moves: VecDeque<Move>,
-}
-
-#[derive(Debug)]
-struct Move {
-    ino: u64,
-    old: Extent,
-    new: Extent,
-}
 
 impl State {
     /// Begins to move these extents, which have these bytes. False if a move is under way.
@@ -98,9 +84,17 @@ impl State {
         *inline_bytes >= limits.segment_bytes || inline_files.len() >= limits.map_extents
     }
 
-    /// Renames moved extents with one batch.
-    fn rename(&mut self, limits: &Limits, records: &impl Records, is_blind: bool) -> Result<Renamed, RecordsError> {
-        let Some(moving) = &mut self.moving else { return Ok(Renamed::All) };
+    /// Renames extents that moved to a segment, with one batch. The PUT of the segment was answered.
+    fn rename(
+        &mut self,
+        segment: SegmentId,
+        limits: &Limits,
+        records: &impl Records,
+        is_blind: bool,
+    ) -> Result<Renamed, RecordsError> {
+        let Some(moving) = self.moving.as_mut().filter(|moving| moving.segment == segment) else {
+            return Ok(Renamed::All);
+        };
         let (mut changes, mut inos) = (MapChanges::default(), BTreeSet::new());
         while let Some(step) = moving.moves.pop_front() {
             let (ino, old) = (step.ino, &step.old);
@@ -135,7 +129,6 @@ impl State {
                 break;
             }
         }
-        let segment = moving.segment;
         if moving.moves.is_empty() {
             self.moving = None;
         }
@@ -160,8 +153,8 @@ enum Renamed {
 }
 
 impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
-    /// Moves the bytes in records to segments: those of small COMMITs. It is to be called before the database writes its
-    /// memory to the store, so that they never get there.
+    /// Moves inline bytes of small COMMITs from records to segments. The caller runs it before the database flushes its
+    /// memtable, so moved bytes never reach the tree.
     ///
     /// # Errors
     /// If a later writer took over, or the store refuses.
@@ -187,7 +180,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
                 self.upload(segment).await?;
             }
             let is_blind = self.broken.is(Rule::RenameSameOnly);
-            let renamed = self.state().rename(&self.limits, &self.records, is_blind)?;
+            let renamed = self.state().rename(segment, &self.limits, &self.records, is_blind)?;
             match renamed {
                 Renamed::Unknown(ino, start, end) => self.load(ino, start, end).await?,
                 Renamed::Some(sequence) => last = sequence,

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::control::Rule;
 use crate::extents::{MapChanges, Reach};
 use crate::file::{Cut, File, Unnamed};
 use crate::format::records::{Body, file_key};
@@ -15,8 +16,8 @@ use crate::format::segment_id::SegmentId;
 use crate::seams::{Change, Records, RecordsError, Sequence};
 use crate::state::{Limits, State};
 
-/// Changes of a batch besides those of old extents: at most a body, a cut, two rests of cut extents, a new extent and its
-/// segment; or the four records of a removed file.
+/// Changes of a batch besides those of old extents: a body, a cut, two rests of cut extents, a new extent and its segment.
+/// The last batch of a removal has four records instead.
 const OTHER_CHANGES: usize = 8;
 
 /// The next thing to do for a COMMIT.
@@ -66,7 +67,9 @@ impl State {
             let (content, bytes) = (write.content.clone(), write.data_bytes().min(to - start));
             file.name(ino, to, &mut changes);
             match content {
-                Unnamed::Cut(cut) if !file.is_reaped => cut_record(ino, cut, to == end, &mut changes),
+                Unnamed::Cut(cut) if !file.is_reaped && !self.broken.is(Rule::CutRecord) => {
+                    cut_record(ino, cut, to == end, &mut changes)
+                }
                 Unnamed::Segment(place, _) => {
                     segments.insert(place.segment);
                 }
@@ -80,7 +83,13 @@ impl State {
                 _ => (),
             }
         }
-        body_record(ino, file, &mut changes);
+        if self.broken.is(Rule::RemoveLast) && file.is_reaped {
+            changes.push(Change::Remove(file_key(b'o', ino)));
+        }
+        let is_last = file.upto(cut).next().is_none();
+        if is_last || !self.broken.is(Rule::BodyInEachBatch) {
+            body_record(ino, file, &mut changes);
+        }
         for (segment, bytes) in self.unannounced.drain(..announced) {
             changes.announce(segment, bytes);
         }

@@ -84,7 +84,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         if !had_ended && !broken.is(Rule::SuccessorWaits) {
             clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }
-        let state = Mutex::new(State::default());
+        let state = Mutex::new(State::new(broken));
         let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
         volume.resume_cuts().await?;
         Ok(volume)
@@ -96,7 +96,8 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         for (key, value) in cuts.into_iter().filter(|_| !self.broken.is(Rule::ResumeCuts)) {
             let (ino, size) = decode_cut(&key, &value)?;
             let number = self.state().take(ino, size, END, 0, Unnamed::Cut(Cut { size, is_begun: true }));
-            self.name_all(ino, number).await?;
+            let sequence = self.name_all(ino, number).await?;
+            self.records.durable(sequence).await?;
         }
         Ok(())
     }

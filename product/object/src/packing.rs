@@ -5,7 +5,6 @@
 //! Invariants: a number of a segment is used once. The writes of a segment are in the order of their calls.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::error::ObjectVolumeError;
 use crate::extents::MapChanges;
@@ -13,7 +12,7 @@ use crate::file::Unnamed;
 use crate::format::extent::Place;
 use crate::format::segment::stored_bytes;
 use crate::format::segment_id::SegmentId;
-use crate::retry::{Run, Upload};
+use crate::retry::{OnWay, Run, Upload};
 use crate::seams::Batch;
 use crate::state::{Limits, State};
 
@@ -21,17 +20,6 @@ use crate::state::{Limits, State};
 const LARGE_PART: u64 = 8;
 /// Small segments on their way that keep the open one open.
 const SMALL_ON_WAY: usize = 2;
-
-/// A segment whose PUT was not answered.
-#[derive(Debug)]
-pub(crate) struct OnWay {
-    pub(crate) upload: Arc<Upload>,
-    bytes: u64,
-    /// It closed before it was full.
-    is_small: bool,
-    /// The writes with bytes in it: file and number.
-    writes: Vec<(u64, u64)>,
-}
 
 impl State {
     /// Closes full segments, and the open one unless enough small ones are on their way.

@@ -115,3 +115,14 @@ impl Turn {
         Ok(self.image.insert(writer.finish()).clone())
     }
 }
+
+/// A segment whose PUT was not answered.
+#[derive(Debug)]
+pub(crate) struct OnWay {
+    pub(crate) upload: Arc<Upload>,
+    pub(crate) bytes: u64,
+    /// It closed before it was full.
+    pub(crate) is_small: bool,
+    /// The writes with bytes in it: file and number.
+    pub(crate) writes: Vec<(u64, u64)>,
+}

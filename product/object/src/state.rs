@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::control::{Broken, Rule};
 use crate::file::{Cut, END, File, Unnamed, Write};
 use crate::format::extent::{Extent, Source};
 use crate::format::segment_id::{SEGMENT_BYTES_MAX, SegmentId};
-use crate::moving::Moving;
-use crate::packing::OnWay;
+use crate::retry::OnWay;
 use crate::seams::Sequence;
 
 /// Sizes and times that tests make smaller.
@@ -46,8 +46,24 @@ impl Default for Limits {
     }
 }
 
+/// A segment whose bytes files still name at other places.
+#[derive(Debug)]
+pub(crate) struct Moving {
+    pub(crate) segment: SegmentId,
+    pub(crate) moves: VecDeque<Move>,
+}
+
+/// An extent, and its place after the move.
+#[derive(Debug)]
+pub(crate) struct Move {
+    pub(crate) ino: u64,
+    pub(crate) old: Extent,
+    pub(crate) new: Extent,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    pub(crate) broken: Broken,
     pub(crate) files: BTreeMap<u64, File>,
     /// The files of buffered writes, by the numbers of these.
     pub(crate) buffered: BTreeMap<u64, u64>,
@@ -63,7 +79,7 @@ pub(crate) struct State {
     pub(crate) inline_bytes: u64,
     /// The time at which this process first saw each dead segment.
     pub(crate) dead_at_ns: BTreeMap<SegmentId, u64>,
-    /// Segments of this epoch that nobody waits for, although they may be in the store.
+    /// Segments of this epoch that were given up. Their PUT may have had its effect.
     pub(crate) given_up: BTreeSet<SegmentId>,
     /// Segments that compaction leaves alone.
     pub(crate) damaged: BTreeSet<SegmentId>,
@@ -80,10 +96,14 @@ pub(crate) struct State {
     pub(crate) is_closed: bool,
 }
 
-/// What a scan of a file's records must find unchanged at its end.
+/// The state of a file's records. A scan is valid if it is the same at the end.
 pub(crate) type Stamp = (Sequence, u64);
 
 impl State {
+    pub(crate) fn new(broken: Broken) -> Self {
+        Self { broken, ..Self::default() }
+    }
+
     pub(crate) fn file(&mut self, ino: u64) -> &mut File {
         self.uses += 1;
         let file = self.files.entry(ino).or_insert_with(|| {
@@ -122,9 +142,18 @@ impl State {
         self.take(ino, 0, END, 0, Unnamed::Cut(Cut { size: 0, is_begun: false }))
     }
 
-    /// Takes a part of a file's map, unless the records of the file changed since the stamp.
-    pub(crate) fn learn(&mut self, ino: u64, range: (u64, u64), stamp: Stamp, extents: Vec<Extent>, limits: &Limits) {
-        if self.stamp(ino) != stamp {
+    /// Takes the extents that a scan found from `from` on, unless the records of the file changed since the stamp. If the
+    /// map is too large, all but a range of it goes.
+    pub(crate) fn learn(
+        &mut self,
+        ino: u64,
+        from: u64,
+        kept: (u64, u64),
+        stamp: Stamp,
+        extents: Vec<Extent>,
+        limits: &Limits,
+    ) {
+        if self.stamp(ino) != stamp && !self.broken.is(Rule::ReadAgain) {
             return;
         }
         let is_all = extents.len() < limits.window_extents;
@@ -135,9 +164,8 @@ impl State {
         }
         let map = &mut self.file(ino).map;
         if map.len() + extents.len() > limits.map_extents {
-            map.forget_all_but(range.0, range.1);
+            map.forget_all_but(kept.0, kept.1);
         }
-        let from = map.gap(range.0, range.1).unwrap_or(range.0);
         map.learn(from, extents, is_all);
     }
 

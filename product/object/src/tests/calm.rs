@@ -1,6 +1,6 @@
 //! Single rules in a store without faults.
 //!
-//! Owns: what a seed cannot show: bounds, counts of requests, reports.
+//! Owns: checks of bounds, counts of requests, reports.
 //! Does not own: crashes and races (`scenarios`).
 //! Invariants: none besides those of the world.
 

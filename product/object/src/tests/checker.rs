@@ -265,13 +265,6 @@ impl Checker {
         self.answered(epoch);
         let padded = |state: &Vec<u8>| bytes.starts_with(state) && bytes[state.len()..].iter().all(|byte| *byte == 0);
         if !self.history(epoch, ino).states[state..].iter().any(padded) {
-            let h = self.history(epoch, ino).clone();
-            let hex = |b: &[u8]| b.iter().map(|b| format!("{b:02x}")).collect::<String>();
-            for k in state..h.states.len() {
-                eprintln!("{k} {}", hex(&h.states[k]));
-            }
-            eprintln!("R {}", hex(bytes));
-            eprintln!("{state} {:?}", h.edits);
             self.fails(format!("a read of file {ino} in epoch {epoch} returned wrong bytes"));
         }
     }

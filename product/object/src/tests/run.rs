@@ -181,6 +181,7 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
             world.checker.committed(epoch, ino, state, &world.objects);
         }
         35 => volume.pack().await?,
+        36 => scatter_and_cut(store, volume, ino).await?,
         31 => short_life(store, volume).await?,
         32..35 => {
             let body = volume.body(ino).await?;
@@ -195,26 +196,43 @@ async fn operation(store: &Store, volume: &Volume) -> Result<(), ObjectVolumeErr
 }
 
 fn change(store: &Store, volume: &Volume, ino: u64) -> Result<(), ObjectVolumeError> {
-    let (edit, start, length) = {
+    let edit = {
         let random = &mut store.world().random;
         let start = random.below(FILE_BYTES - 1);
         let most = if random.one_in(8) { 100 } else { 6 };
         let length = 1 + random.below((FILE_BYTES - start).min(most));
         let (from, to) = (start as usize, (start + length) as usize);
-        let edit = match random.below(20) {
+        match random.below(20) {
             0 | 1 => Edit::Size(from),
             2 | 3 => Edit::Write { start: from, end: to, byte: None },
             _ => Edit::Write { start: from, end: to, byte: Some(random.next() as u8) },
-        };
-        (edit, start, length)
+        }
     };
+    make(store, volume, ino, edit)
+}
+
+fn make(store: &Store, volume: &Volume, ino: u64, edit: Edit) -> Result<(), ObjectVolumeError> {
     match edit {
-        Edit::Size(_) => volume.set_size(ino, start)?,
-        Edit::Write { byte: None, .. } => volume.punch(ino, start, length)?,
-        Edit::Write { byte: Some(byte), .. } => volume.write(ino, start, Bytes::from(vec![byte; length as usize]))?,
+        Edit::Size(size) => volume.set_size(ino, size as u64)?,
+        Edit::Write { start, end, byte: None } => volume.punch(ino, start as u64, (end - start) as u64)?,
+        Edit::Write { start, end, byte: Some(byte) } => {
+            volume.write(ino, start as u64, Bytes::from(vec![byte; end - start]))?;
+        }
     }
     store.world().checker.edited(volume.records.epoch(), ino, edit);
     Ok(())
+}
+
+/// Many extents, and a cut that takes several batches.
+async fn scatter_and_cut(store: &Store, volume: &Volume, ino: u64) -> Result<(), ObjectVolumeError> {
+    for at in 0..30 {
+        let byte = Some(store.world().random.next() as u8);
+        make(store, volume, ino, Edit::Write { start: at * 8, end: at * 8 + 1, byte })?;
+    }
+    volume.commit(ino).await?;
+    make(store, volume, ino, Edit::Size(3))?;
+    make(store, volume, ino, Edit::Size(250))?;
+    volume.commit(ino).await
 }
 
 /// A file that only this client uses is made and removed.

@@ -62,12 +62,13 @@ fn an_early_deletion_is_noticed() {
 
 #[test]
 fn a_sweep_of_later_epochs_is_noticed() {
-    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing"]);
+    is_noticed(Rule::SweepEarlierEpochs, &["was deleted and is named", "names the missing", "a checkpoint shows it"]);
 }
 
 #[test]
 fn the_death_of_a_waiting_segment_is_noticed() {
-    is_noticed(Rule::WaitingIsAlive, &["names the missing", "was deleted and is named", "is missing"]);
+    let words = ["names the missing", "was deleted and is named", "is missing", "a checkpoint shows it"];
+    is_noticed(Rule::WaitingIsAlive, &words);
 }
 
 #[test]
@@ -97,7 +98,7 @@ fn a_clean_end_with_unwritten_data_is_noticed() {
 
 #[test]
 fn a_forgotten_cut_is_noticed() {
-    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state"]);
+    is_noticed(Rule::ResumeCuts, &["beyond its size", "is no state", "has the wrong body"]);
 }
 
 #[test]
@@ -121,13 +122,24 @@ fn a_rename_of_overwritten_bytes_is_noticed() {
 }
 
 #[test]
-#[ignore]
-fn dbg() {
-    let seeds: Vec<u64> = std::env::var("SEED").unwrap().split(',').map(|s| s.parse().unwrap()).collect();
-    for seed in seeds[0]..seeds[seeds.len() - 1] {
-        let v = run(seed, None).violations;
-        if !v.is_empty() {
-            println!("{seed}: {v:?}");
-        }
-    }
+fn a_cut_without_its_record_is_noticed() {
+    is_noticed(Rule::CutRecord, &["beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_removal_that_forgets_records_is_noticed() {
+    is_noticed(Rule::RemoveLast, &["ended before its records"]);
+}
+
+#[test]
+fn a_batch_without_its_body_is_noticed() {
+    is_noticed(Rule::BodyInEachBatch, &["uses", "beyond its size", "is no state"]);
+}
+
+#[test]
+fn a_scan_beside_a_batch_is_noticed() {
+    is_noticed(
+        Rule::ReadAgain,
+        &["wrong bytes", "is no state", "live bytes are", "uses", "names the missing", "beyond its"],
+    );
 }
