@@ -90,7 +90,7 @@ fn a_store_that_says_503_gets_fewer_requests_at_once() {
     let (after, rate) = (here.store.figures(), (here.status().written_bytes - written) / 10);
     let (puts, busy) = (after.puts - before.puts, after.busy - before.busy);
     println!("{puts} PUTs, {busy} refused, {} MB/s", rate / 1_000_000);
-    assert!(busy * 10 <= puts, "{busy} of {puts} PUTs were refused");
+    assert!(busy * 5 <= puts, "{busy} of {puts} PUTs were refused");
     assert!(rate * 10 >= 4 * call_bytes_per_second * 6, "{rate} bytes a second");
     assert_eq!((here.status().files_failed, here.status().last_error), (0, None));
 }
