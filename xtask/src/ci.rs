@@ -85,6 +85,8 @@ const DEMO_CACHE: &str = "128MiB";
 
 /// The crate over object stores has two hundred crates of others, and a build of its own without what a debugger reads.
 const STORES: &[&str] = &["--profile", "stores", "-p", "afflux-object-store", "--features", "stores"];
+/// The command with volumes in stores.
+const WITH_STORES: &[&str] = &["--profile", "stores", "-p", "afflux-command", "--features", "object"];
 
 /// Bans of methods and types apply to the code, not to its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -100,7 +102,9 @@ pub(crate) fn all(options: &[&str]) -> Result<()> {
     let packages: Vec<&str> = banning.iter().flat_map(|name| ["-p", name]).collect();
     step("cargo", &[&["clippy"], &packages[..], &["--", "-D", "warnings"]].concat())?;
     step("cargo", &[&["clippy", "--workspace", "--all-targets", "--"], BANS_OFF].concat())?;
-    step("cargo", &[&["clippy"], STORES, &["--all-targets", "--"], BANS_OFF].concat())?;
+    for stores in [STORES, WITH_STORES] {
+        step("cargo", &[&["clippy"], stores, &["--all-targets", "--"], BANS_OFF].concat())?;
+    }
     tested(Scope { with_browser: has("--with-browser"), with_stores: true, is_gate: has("--forbid-skips") })
 }
 
@@ -151,6 +155,7 @@ fn tested(scope: Scope) -> Result<()> {
     let mut is_right = run(&["--workspace", "--lib", "--bins", "--examples", "--tests"])?.success();
     if scope.with_stores {
         is_right &= run(STORES)?.success();
+        is_right &= run(&[WITH_STORES, &["--test", "end_to_end", "stores::"]].concat())?.success();
     }
     // Without a time limit: if another program started them, examples of the documentation would share a process.
     let mut examples = tests(&["--workspace", "--doc"]);

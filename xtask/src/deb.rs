@@ -39,6 +39,8 @@ struct Package {
     name: &'static str,
     /// The crate of the program.
     krate: &'static str,
+    /// Its features in a package.
+    features: &'static str,
     /// Files that are copied unchanged: path in the repository, directory of the system, name in that directory.
     files: &'static [(&'static str, &'static str, &'static str)],
     /// Files that a user changes, and an upgrade leaves alone.
@@ -52,6 +54,7 @@ const PACKAGES: [Package; 2] = [
     Package {
         name: "afflux",
         krate: "afflux-command",
+        features: "object",
         files: &[
             ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
             ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
@@ -64,6 +67,7 @@ const PACKAGES: [Package; 2] = [
             ("docs/govern.md", "usr/share/doc/afflux/docs", "govern.md"),
             ("docs/install.md", "usr/share/doc/afflux/docs", "install.md"),
             ("docs/knobs.md", "usr/share/doc/afflux/docs", "knobs.md"),
+            ("docs/stores.md", "usr/share/doc/afflux/docs", "stores.md"),
             ("docs/live.md", "usr/share/doc/afflux/docs", "live.md"),
             ("docs/nfs.md", "usr/share/doc/afflux/docs", "nfs.md"),
             ("docs/results.md", "usr/share/doc/afflux/docs", "results.md"),
@@ -79,6 +83,7 @@ const PACKAGES: [Package; 2] = [
     Package {
         name: "afflux-lab",
         krate: "afflux-lab",
+        features: "",
         files: &[
             ("packaging/debian/copyright", "usr/share/doc/afflux-lab", "copyright"),
             ("docs/simulate.md", "usr/share/doc/afflux-lab/docs", "simulate.md"),
@@ -109,8 +114,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
 
 impl Package {
     fn build(&self, profile: &str) -> Result<()> {
-        let Self { name, krate, .. } = *self;
-        cargo(&["build", "--profile", profile, "-p", krate])?;
+        let Self { name, krate, features, .. } = *self;
+        cargo(&["build", "--profile", profile, "-p", krate, "--features", features])?;
         let place = repository::target().join("deb");
         let tree = place.join(name);
         if tree.exists() {

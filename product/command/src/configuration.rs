@@ -19,6 +19,7 @@ use clap::{Arg, Id};
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
+use crate::serve::source::is_store;
 use crate::settings::{self, Given, Settings};
 use crate::{args, cache_size, knobs};
 use afflux_linux::HostMemory;
@@ -272,7 +273,7 @@ fn texts(arg: &Arg, origin: &str, value: &DeValue<'_>) -> Outcome<Vec<String>> {
         value => vec![plain(origin, value)?],
     };
     // The file may be read from any directory.
-    match list.iter().find(|path| arg.is_positional() && !Path::new(path).is_absolute()) {
+    match list.iter().find(|path| arg.is_positional() && !Path::new(path).is_absolute() && !is_store(Path::new(path))) {
         Some(path) => Err(Failure::wrong_use(format!("{origin}: '{}' is not an absolute path", output::shown(path)))),
         None => Ok(list),
     }

@@ -21,7 +21,10 @@ mod reload;
 pub(crate) mod running;
 pub(crate) mod signals;
 mod small_files;
+pub(crate) mod source;
 pub(crate) mod state;
+#[cfg(feature = "object")]
+mod store_volume;
 mod upkeep;
 
 use std::io::{self, ErrorKind};
@@ -38,12 +41,11 @@ use afflux_engine::{Engine, Nanos, Platform, Policies};
 use afflux_frames::Frames;
 use afflux_frontend::Peer;
 use afflux_linux::{
-    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
-    RefusedConnection, ServeHandle, ServeLimits, connections_max, give_up_privileges, handle_key, host_device,
-    kept_places, refuse_foreign_calls, serve,
+    Caching, IoChoice, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors, RefusedConnection, ServeHandle,
+    ServeLimits, connections_max, give_up_privileges, host_device, kept_places, refuse_foreign_calls, serve,
 };
 use afflux_nfs::{NfsKnob, Rules, Server};
-use afflux_volume::{DeviceFactory, DeviceKey, Directory, NewDevice, Node, Volume};
+use afflux_volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 use rustix::fs::Mode;
 use rustix::process::umask;
 use tracing::{debug, info, warn};
@@ -66,6 +68,7 @@ use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
 use signals::{Hangup, SignalRequest};
+use source::Source;
 use state::StateDirectory;
 use upkeep::Upkeep;
 
@@ -100,8 +103,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let (tree, exports) = exports::open(&settings.directories, settings.subtree_check, settings.shared)?;
-    let mut notes = tree.notes().to_vec();
+    let opened = Source::open(&settings)?;
+    let mut notes = opened.as_ref().map(|(source, _)| source.notes()).unwrap_or_default();
     let rules = admission::rules(&settings.at_once, &mut notes);
     if settings.at_once.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
@@ -125,11 +128,12 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
 
     let reactors = start_reactors(settings.io)?;
+    let (source, exports) = opened.map_or_else(|| Source::open_store(&reactors.platform(), &settings), Ok)?;
     let state = StateDirectory::made(settings.state.as_deref());
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
     let (running, handle) =
-        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
+        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (&source, exports), listening)?;
     running.volume.set_names_durable(!settings.at_once.async_metadata);
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
@@ -155,16 +159,9 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
     drop(prefault);
     let stopped = stop_serving(&running, &handle, args.json);
-    if let (Ok(()), Some(path)) = (&stopped, state.verifier_path())
-        && let Err(error) = kept_verifier::keep(&path, running.volume.write_verifier())
-    {
-        info!(
-            "clients will send uncommitted writes again, although they are durable: {}: {error}",
-            output::shown(path.display())
-        );
-    }
+    let ended = stopped.and_then(|()| source.end(&running.volume, &state));
     drop(upkeep);
-    stopped
+    ended
 }
 
 /// The disks' prices from earlier runs. A failure to keep them is only reported.
@@ -205,7 +202,7 @@ fn start(
     configuration: &Configuration,
     (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
     rules: Rules,
-    (tree, exports): (Arc<HostTree>, Vec<Export>),
+    (source, exports): (&Source, Vec<Export>),
     listening: Listener,
 ) -> Outcome<(Running, ServeHandle)> {
     let mut settings = knobs::of_server();
@@ -218,21 +215,15 @@ fn start(
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
     let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
-    let (key, origin) = handle_key(state.key_path().as_deref());
-    if let KeyOrigin::Unkept { reason } = origin {
-        info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
-    }
-    let devices = Arc::new(Devices::default());
-    let factory = device_factory(platform.clone(), Arc::clone(&devices), Arc::clone(kept));
+    let (key, tree, devices) = (source.key(state), source.tree(), Arc::new(Devices::default()));
+    let factory = device_factory(source, platform, &devices, kept);
     let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
     if !by_handle {
         keep_places(&volume, state);
     }
-    if let Some(kept) = state.verifier_path().and_then(|path| kept_verifier::take(&path)) {
-        volume.keep_write_verifier(kept);
-    }
+    source.take_verifier(&volume, state);
     volume.upkeep_every(TEND_NS);
     let server = Server::new(Arc::clone(&volume), rules.into());
     let machines = Arc::clone(&server);
@@ -300,14 +291,28 @@ fn report_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
     }
 }
 
-fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<KeptPrices>>) -> DeviceFactory {
+fn device_factory(
+    source: &Source,
+    platform: &LinuxPlatform,
+    devices: &Arc<Devices>,
+    kept: &Arc<Mutex<KeptPrices>>,
+) -> DeviceFactory {
+    let devices = Arc::clone(devices);
+    #[cfg(feature = "object")]
+    if let Source::Store(volume) = source {
+        return volume.device_factory(devices, &lock(kept));
+    }
+    let Source::Host(_) = source else { unreachable!("a store has its own devices") };
+    let (platform, kept) = (platform.clone(), Arc::clone(kept));
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
         let name = device_label::unused(&label.name, &devices.names());
         let identity = device_identity::of(key.0, device.file_system_id());
         let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
-        devices.add(name.clone(), label.attached_by, &device, identity);
+        let described = device.describe();
+        let described = label.attached_by.map_or_else(|| described.to_string(), |by| format!("{by}, {described}"));
+        devices.add(name.clone(), described, identity);
         debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
         Ok(NewDevice { name, device, remembered })
     })

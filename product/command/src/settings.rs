@@ -33,6 +33,8 @@ use afflux_report::failure::{Failure, Outcome};
 const CACHE: &str = "Cache and disks";
 const CALLERS: &str = "Callers and their rights";
 const NAMES: &str = "Names and state";
+#[cfg(feature = "object")]
+const STORES: &str = "A volume in an object store";
 pub(crate) const WATCHING: &str = "Watching it";
 
 /// The default address of the server.
@@ -95,6 +97,9 @@ pub(crate) struct Settings {
     /// A file loses bytes if clients of both servers write to it.
     #[arg(long, help_heading = NAMES)]
     pub(crate) shared: bool,
+    #[cfg(feature = "object")]
+    #[command(flatten)]
+    pub(crate) store: StoreSettings,
     /// Directory for state that outlives the server [default: ~/.local/state/afflux]
     ///
     /// It has the disks' measured speeds and the key of clients' handles. The default is $XDG_STATE_HOME/afflux if that
@@ -118,6 +123,23 @@ pub(crate) struct Settings {
     // The last one: the words after it are no flags.
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
+}
+
+/// The settings of a volume in an object store.
+#[cfg(feature = "object")]
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StoreSettings {
+    /// Address of an S3 store of one's own, such as http://store:9000
+    #[arg(long, value_name = "URL", help_heading = STORES)]
+    pub(crate) endpoint: Option<String>,
+    /// Wait until no other host serves the volume, then serve it
+    #[arg(long, help_heading = STORES)]
+    pub(crate) standby: bool,
+    /// Take the volume over from the host that serves it
+    ///
+    /// That host ends. Its clients' committed data is all there.
+    #[arg(long, help_heading = STORES, conflicts_with = "standby")]
+    pub(crate) take_over: bool,
 }
 
 /// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.

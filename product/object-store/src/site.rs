@@ -18,5 +18,5 @@ pub(crate) struct Site {
     pub(crate) address: Address,
     pub(crate) threads: Threads,
     pub(crate) wire: Arc<Wire>,
-    pub(crate) _lock: Option<Lock>,
+    pub(crate) lock: Option<Lock>,
 }

@@ -63,7 +63,7 @@ impl Store {
             Ok(probed) => probed.map_err(|failure| advice(url, &address, failure))?,
             Err(gone) => return Err(StoreError::Threads { why: format!("{gone:?}") }),
         };
-        Ok(Self { site: Arc::new(Site { url: url.to_owned(), address, threads, wire, _lock: lock }), access })
+        Ok(Self { site: Arc::new(Site { url: url.to_owned(), address, threads, wire, lock }), access })
     }
 
     /// The result of the probe.
@@ -90,6 +90,11 @@ impl Store {
     /// A clock for the volume.
     pub fn clock(&self) -> StoreClock {
         StoreClock { threads: self.site.threads.clone() }
+    }
+
+    /// Whether a lock shows that no earlier process uses the store: in a directory, but not in a bucket.
+    pub fn is_locked(&self) -> bool {
+        self.site.lock.is_some()
     }
 
     /// The requests since the opening, those of the probe and of the records too.

@@ -3,7 +3,7 @@
 //! Owns: the volume, its lineage, the times at which a writer may answer.
 //! Does not own: fencing itself, which is the opening of the records.
 //! Invariants: a writer answers only within [`ANSWER_NS`] after a time at which it was not fenced. A successor answers
-//! [`SUCCESSOR_NS`] after its fence, unless the last writer had ended. A verifier outlives only a clean end.
+//! [`SUCCESSOR_NS`] after its fence, unless the last writer has surely ended. A verifier outlives only a clean end.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +24,8 @@ pub struct Fresh {
     pub header: VolumeHeader,
     /// The verifier, if the last writer ended otherwise than cleanly.
     pub verifier: u64,
+    /// No earlier writer lives: the caller has a lock that each writer keeps until its end.
+    pub is_alone: bool,
 }
 
 /// A volume open for writing.
@@ -63,7 +65,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         fresh: Fresh,
         broken: Broken,
     ) -> Result<Self, ObjectVolumeError> {
-        let fenced_at_ns = clock.now_ns();
+        let (fenced_at_ns, is_alone) = (clock.now_ns(), fresh.is_alone);
         let header = get(&records, VolumeHeader::KEY).await?;
         let lineage = get(&records, Lineage::KEY).await?;
         let last = lineage.map(|value| Lineage::decode(&value)).transpose()?;
@@ -80,7 +82,7 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             }
         };
         records.durable(records.apply(batch)?).await?;
-        let had_ended = is_new || last.is_some_and(|last| last.is_clean);
+        let had_ended = is_new || is_alone || last.is_some_and(|last| last.is_clean);
         if !had_ended && !broken.is(Rule::SuccessorWaits) {
             clock.sleep_until_ns(fenced_at_ns.saturating_add(SUCCESSOR_NS)).await;
         }

@@ -85,6 +85,7 @@ const TABLE: &[Row] = &[
             "manual",
             "metrics",
             "nfs",
+            "object",
             "object-store",
             "report",
             "volume",

@@ -15,7 +15,7 @@ use afflux_engine::counters::COUNTERS;
 use afflux_engine::settings::{KnobError, KnobId, did_you_mean};
 use afflux_engine::trace::Traced;
 use afflux_engine::{AccountOwner, DeviceId, DeviceStatus, Engine, File, Platform};
-use afflux_linux::{HostDevice, LinuxPlatform, ServeHandle};
+use afflux_linux::{LinuxPlatform, ServeHandle};
 use afflux_nfs::Server;
 use afflux_volume::Volume;
 use tracing::info;
@@ -48,10 +48,8 @@ struct ServedDevice {
 }
 
 impl Devices {
-    /// Adds a device under its name, with its attachment and its identity.
-    pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: &HostDevice, identity: Option<String>) {
-        let described = device.describe();
-        let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
+    /// Adds a device under its name, with its description and its identity.
+    pub(crate) fn add(&self, name: String, described: String, identity: Option<String>) {
         self.lock().push(ServedDevice { name, described, identity });
     }
 

@@ -27,6 +27,8 @@ mod server;
 mod service;
 mod short_of_memory;
 mod shutdown;
+#[cfg(feature = "object")]
+mod stores;
 mod terminal;
 mod tools;
 mod traces;

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
 use crate::server::Server;
 
-fn address(server: &Server) -> SocketAddr {
+pub(crate) fn address(server: &Server) -> SocketAddr {
     ([127, 0, 0, 1], server.port()).into()
 }
 

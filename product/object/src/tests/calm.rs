@@ -8,10 +8,10 @@ use bytes::Bytes;
 use futures_util::future::{Either, join_all, select};
 
 use super::log::Log;
-use super::run::{LIMITS, Volume, open};
+use super::run::{LIMITS, Volume, open, open_beside};
 use super::store::{MS, Store};
 use crate::format::extent::{Extent, Source};
-use crate::{CheckReport, FileRange, Holder, ObjectVolumeError, Records, check};
+use crate::{CheckReport, Clock, FileRange, Holder, ObjectVolumeError, Records, check};
 
 /// The checker of the world leaves this file alone.
 const INO: u64 = 100;
@@ -44,6 +44,17 @@ fn is_sound(store: &Store) {
     let report = store.finish(check(store, &log, store)).unwrap();
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(store.world().checker.violations, Vec::<String>::new());
+}
+
+#[test]
+fn a_successor_waits_unless_a_lock_shows_that_the_last_writer_is_gone() {
+    let (store, volume) = new_volume();
+    drop(volume);
+    for (is_alone, waits) in [(false, true), (true, false), (false, true)] {
+        let began_ns = store.now_ns();
+        drop(store.finish(open_beside(&store, None, is_alone)).unwrap());
+        assert_eq!(store.now_ns() - began_ns >= 11 * SECOND, waits);
+    }
 }
 
 #[test]

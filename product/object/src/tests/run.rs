@@ -143,10 +143,19 @@ async fn life(store: Store, rule: Option<Rule>, shall_end: Arc<AtomicBool>) {
 }
 
 pub(super) async fn open(store: &Store, rule: Option<Rule>) -> Result<Volume, ObjectVolumeError> {
+    open_beside(store, rule, false).await
+}
+
+/// With `is_alone`, a lock shows that no earlier writer lives.
+pub(super) async fn open_beside(
+    store: &Store,
+    rule: Option<Rule>,
+    is_alone: bool,
+) -> Result<Volume, ObjectVolumeError> {
     let log = Log::open(store.clone()).await?;
     let epoch = log.epoch();
     let header = VolumeHeader { id: [1; 16], handle_key: [2; 16] };
-    let fresh = Fresh { header, verifier: store.world().random.next() };
+    let fresh = Fresh { header, verifier: store.world().random.next(), is_alone };
     let broken = Broken { rule };
     let volume = ObjectVolume::open_broken(store.clone(), log, store.clone(), LIMITS, fresh, broken).await?;
     store.world().checker.opened(epoch, volume.verifier());

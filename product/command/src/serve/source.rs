@@ -1,0 +1,136 @@
+//! The tree that is served: directories of the host, or a volume in an object store.
+//!
+//! Owns: which of both it is, its opening, its parts for the server, its end.
+//! Does not own: the two kinds (`exports`, `store_volume`), the server.
+//! Invariants: an address of a store is no path. A volume in a store is served alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use afflux_linux::{HostTree, KeyOrigin, LinuxPlatform, handle_key};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::{Directory, HandleKey, Volume};
+use tracing::info;
+
+use super::exports::{self, Export};
+use super::kept_verifier;
+use super::state::StateDirectory;
+#[cfg(feature = "object")]
+use super::store_volume::StoreVolume;
+use crate::settings::Settings;
+
+/// The beginnings of stores' addresses.
+const STORES: [&str; 5] = ["s3://", "gs://", "az://", "file://", "memory:"];
+
+/// Whether a served place is the address of a store.
+pub(crate) fn is_store(place: &Path) -> bool {
+    place.to_str().is_some_and(|text| STORES.iter().any(|store| text.starts_with(store)))
+}
+
+/// An open tree.
+pub(super) enum Source {
+    /// Directories.
+    Host(Arc<HostTree>),
+    /// A volume in an object store.
+    #[cfg(feature = "object")]
+    Store(StoreVolume),
+}
+
+impl Source {
+    /// Opens directories; a store needs threads that start later ([`Source::open_store`]).
+    pub(super) fn open(settings: &Settings) -> Outcome<Option<(Self, Vec<Export>)>> {
+        let places = &settings.directories;
+        if let Some(store) = places.iter().find(|place| is_store(place)) {
+            return refused(store, places.len()).map(|()| None);
+        }
+        let (tree, exports) = exports::open(places, settings.subtree_check, settings.shared)?;
+        Ok(Some((Self::Host(tree), exports)))
+    }
+
+    /// Opens the volume in a store.
+    #[cfg(feature = "object")]
+    pub(super) fn open_store(platform: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
+        let place = settings.directories.first().cloned().unwrap_or_default();
+        let volume = StoreVolume::open(platform, &place.to_string_lossy(), settings)?;
+        Ok((Self::Store(volume), vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }]))
+    }
+
+    /// Opens the volume in a store: this build has none.
+    #[cfg(not(feature = "object"))]
+    pub(super) fn open_store(_: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
+        let place = settings.directories.first().cloned().unwrap_or_default();
+        Err(refused(&place, 1).err().unwrap_or_else(|| Failure::failed("there is no store")))
+    }
+
+    pub(super) fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Host(tree) => tree.notes().to_vec(),
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.notes(),
+        }
+    }
+
+    pub(super) fn tree(&self) -> Arc<dyn Directory> {
+        match self {
+            Self::Host(tree) => Arc::clone(tree) as _,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => volume.tree(),
+        }
+    }
+
+    /// The key of clients' handles.
+    pub(super) fn key(&self, state: &StateDirectory) -> HandleKey {
+        #[cfg(feature = "object")]
+        if let Self::Store(volume) = self {
+            return volume.key();
+        }
+        let (key, origin) = handle_key(state.key_path().as_deref());
+        if let KeyOrigin::Unkept { reason } = origin {
+            info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
+        }
+        key
+    }
+
+    /// Has the server go on with the verifier of one that had written everything.
+    pub(super) fn take_verifier(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+        let kept = match self {
+            Self::Host(_) => state.verifier_path().and_then(|path| kept_verifier::take(&path)),
+            #[cfg(feature = "object")]
+            Self::Store(store) => Some(store.verifier()),
+        };
+        kept.into_iter().for_each(|kept| volume.keep_write_verifier(kept));
+    }
+
+    /// The end of a server that has written everything.
+    pub(super) fn end(&self, volume: &Volume<LinuxPlatform>, state: &StateDirectory) -> Outcome {
+        #[cfg(feature = "object")]
+        if let Self::Store(store) = self {
+            return store.close();
+        }
+        if let Some(path) = state.verifier_path()
+            && let Err(error) = kept_verifier::keep(&path, volume.write_verifier())
+        {
+            info!(
+                "clients will send uncommitted writes again, although they are durable: {}: {error}",
+                output::shown(path.display())
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether a store may be served beside `places - 1` other places, by this build.
+fn refused(store: &PathBuf, places: usize) -> Outcome {
+    let shown = output::shown(store.display());
+    if !cfg!(feature = "object") {
+        return Err(Failure::wrong_use(format!(
+            "{shown} is a store, and this build serves directories only: install the package, or build with --features \
+             object"
+        )));
+    }
+    if places > 1 {
+        return Err(Failure::wrong_use(format!("{shown} is a store, which is served alone: start a server for each")));
+    }
+    Ok(())
+}
