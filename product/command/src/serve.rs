@@ -297,13 +297,14 @@ fn device_factory(
     devices: &Arc<Devices>,
     kept: &Arc<Mutex<KeptPrices>>,
 ) -> DeviceFactory {
-    let devices = Arc::clone(devices);
-    #[cfg(feature = "object")]
-    if let Source::Store(volume) = source {
-        return volume.device_factory(devices, &lock(kept));
+    match source {
+        Source::Host(_) => host_devices(platform.clone(), Arc::clone(devices), Arc::clone(kept)),
+        #[cfg(feature = "object")]
+        Source::Store(volume) => volume.device_factory(Arc::clone(devices), &lock(kept)),
     }
-    let Source::Host(_) = source else { unreachable!("a store has its own devices") };
-    let (platform, kept) = (platform.clone(), Arc::clone(kept));
+}
+
+fn host_devices(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<KeptPrices>>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);

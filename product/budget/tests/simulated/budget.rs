@@ -1,14 +1,11 @@
 //! The properties of the flush budget, with the engine, its flusher and its queue in between: a device's debt, the
 //! length and the cause of writers' waits.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 use afflux_engine::counters::Counter;
-use afflux_simulator::{DiskOptions, Memory, OWN_POLICY, Setup, SimMachine, World, WorldOptions};
+use afflux_simulator::{Memory, OWN_POLICY, Setup, WorldOptions};
 
-use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND, TestFile};
-use crate::streams::{Done, FAST, MIB, SLOW, Writer, disk, lab};
+use crate::fixture::{EngineFixture, MILLISECOND, PAGE, SECOND};
+use crate::streams::{FAST, MIB, SLOW, Writer, disk, lab};
 
 /// The default budget.
 const BUDGET_NS: u64 = SECOND;

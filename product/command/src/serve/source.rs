@@ -4,7 +4,7 @@
 //! Does not own: the two kinds (`exports`, `store_volume`), the server.
 //! Invariants: an address of a store is no path. A volume in a store is served alone.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use afflux_linux::{HostTree, KeyOrigin, LinuxPlatform, handle_key};
@@ -121,7 +121,7 @@ impl Source {
 }
 
 /// Whether a store may be served beside `places - 1` other places, by this build.
-fn refused(store: &PathBuf, places: usize) -> Outcome {
+fn refused(store: &Path, places: usize) -> Outcome {
     let shown = output::shown(store.display());
     if !cfg!(feature = "object") {
         return Err(Failure::wrong_use(format!(

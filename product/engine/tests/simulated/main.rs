@@ -25,6 +25,7 @@ mod reading_ahead;
 mod reclaiming;
 mod space;
 mod stamps;
+#[allow(dead_code, reason = "the tests of `product/budget` share it")]
 mod streams;
 mod sync_share;
 mod syncing;
