@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::contenders::engine_options::temporary_on_a_disk;
 
 #[derive(Default)]
 struct CollectedRows {
@@ -20,7 +21,7 @@ impl Watch for CollectedRows {
 
 /// Runs in a directory of the test's own, so that a leftover would be seen.
 fn run(pairs: &[(&str, &str)]) -> (CollectedRows, Findings) {
-    let own = Scratch::new(&std::env::temp_dir(), "classes-test").unwrap();
+    let own = Scratch::new(&temporary_on_a_disk(), "classes-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
     let directory = [("directory", place.as_str())];
     let given = pairs.iter().chain(&directory);
@@ -40,7 +41,7 @@ fn number(row: &Row, name: &str) -> f64 {
 #[test]
 fn every_load_is_run_in_every_way_and_on_every_place_there_is() {
     let (kept, findings) = run(&[("policy", "afflux,linux-6.1")]);
-    let scratch = Scratch::new(&std::env::temp_dir(), "classes-probe").unwrap();
+    let scratch = Scratch::new(&temporary_on_a_disk(), "classes-probe").unwrap();
     let memory = MemoryDisk::new(scratch.path(), 32 << 20);
     let places = if let Err(why) = &memory { (afflux_scratch::skipped!("a part: {why}"), 1).1 } else { 2 };
     drop(memory);

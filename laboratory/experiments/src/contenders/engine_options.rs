@@ -45,10 +45,21 @@ pub(crate) fn engines(request: &Request, memory_bytes: u64) -> Result<Vec<Engine
     Ok(engines)
 }
 
+/// The temporary directory, or `/var/tmp` if that is in memory, as it is by default since Debian 13.
+pub(crate) fn temporary_on_a_disk() -> PathBuf {
+    let temporary = std::env::temp_dir();
+    if is_in_memory(&temporary).unwrap_or(false) { PathBuf::from("/var/tmp") } else { temporary }
+}
+
+fn is_in_memory(path: &Path) -> std::io::Result<bool> {
+    let system = rustix::fs::statfs(path)?;
+    Ok([TMPFS_MAGIC, RAMFS_MAGIC].contains(&(system.f_type as u32)))
+}
+
 /// An existing directory on a disk.
 pub(crate) fn directory(request: &Request, option: &'static OptionInfo) -> Result<PathBuf, LabError> {
     let path = match request.text(option) {
-        "" => std::env::temp_dir(),
+        "" => temporary_on_a_disk(),
         path => Path::new(path).to_owned(),
     };
     let refused = |why: String| LabError::Value { name: option.name, value: path.display().to_string(), why };
@@ -56,8 +67,7 @@ pub(crate) fn directory(request: &Request, option: &'static OptionInfo) -> Resul
     if !what.is_dir() {
         return Err(refused("this is no directory".to_owned()));
     }
-    let system = rustix::fs::statfs(&path).map_err(|error| refused(error.to_string()))?;
-    if [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(system.f_type as u32)) {
+    if is_in_memory(&path).map_err(|error| refused(error.to_string()))? {
         return Err(refused("this is in memory; a directory on a disk is needed".to_owned()));
     }
     Ok(path)

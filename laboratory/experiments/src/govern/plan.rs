@@ -113,7 +113,7 @@ const DIRECTORY: OptionInfo = OptionInfo {
     name: "directory",
     value: "DIR",
     default: "",
-    doc: "measured: where the disks' images are made, on a disk file system (default: the temporary directory)",
+    doc: "measured: where the disks' images are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
 };
 /// All of them.
 pub(super) const OPTIONS: &[OptionInfo] = &[

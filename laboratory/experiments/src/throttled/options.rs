@@ -55,7 +55,7 @@ pub(super) const DIRECTORY: OptionInfo = OptionInfo {
     name: "directory",
     value: "DIR",
     default: "",
-    doc: "where the slow disk's image is made, on a disk file system (default: the temporary directory)",
+    doc: "where the slow disk's image is made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
 };
 pub(super) const WRITER_SECONDS: TypedOption<u64> = options::number(
     OptionInfo { name: "seconds", value: "N", default: "45", doc: "kernel: how long the writer writes" },

@@ -83,7 +83,7 @@ pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
 
 pub(super) fn directory(request: &Request) -> PathBuf {
     match request.text(&DIRECTORY) {
-        "" => std::env::temp_dir(),
+        "" => crate::contenders::engine_options::temporary_on_a_disk(),
         path => Path::new(path).to_owned(),
     }
 }

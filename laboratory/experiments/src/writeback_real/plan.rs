@@ -139,7 +139,7 @@ const DIRECTORY: OptionInfo = OptionInfo {
     name: "directory",
     value: "DIR",
     default: "",
-    doc: "where the disks' images and files are made, on a disk file system (default: the temporary directory)",
+    doc: "where the disks' images and files are made, on a disk file system (default: the temporary directory, or /var/tmp if that is in memory)",
 };
 /// All of them.
 pub(super) const OPTIONS: &[OptionInfo] = &[

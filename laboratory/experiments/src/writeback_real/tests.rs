@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use super::*;
+use crate::contenders::engine_options::temporary_on_a_disk;
 use crate::hardware::SlowDisk;
 
 #[derive(Default)]
@@ -30,7 +31,7 @@ fn number(row: &Row, name: &str) -> f64 {
 
 /// Runs in a directory of the test's own, so that a leftover would be seen.
 fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(CollectedRows, Findings), String> {
-    let own = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-test").unwrap();
+    let own = afflux_scratch::Scratch::new(&temporary_on_a_disk(), "races-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
     let (mut kept, mut pairs) = (CollectedRows::default(), pairs.to_vec());
     pairs.push(("directory", &place));
@@ -44,7 +45,7 @@ fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(CollectedRows, Findin
 #[test]
 fn every_contender_runs_every_race_and_nothing_is_left_behind() {
     // A machine may lack more than root, so the test tries to make a disk.
-    let scratch = afflux_scratch::Scratch::new(&std::env::temp_dir(), "races-probe").unwrap();
+    let scratch = afflux_scratch::Scratch::new(&temporary_on_a_disk(), "races-probe").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, crate::hardware::DiskRates::default()) {
         return afflux_scratch::skipped!("{why}");
     }
