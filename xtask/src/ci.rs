@@ -46,6 +46,7 @@ const EXT4: Tool =
     Tool { program: "mkfs.ext4", package: "e2fsprogs", without: "the tests on file systems of their own" };
 const TERMINAL: Tool = Tool { program: "script", package: "bsdutils", without: "the tests of a full screen" };
 const PERL: Tool = Tool { program: "perl", package: "perl", without: "the test of another user's socket" };
+const CPP: Tool = Tool { program: "c++", package: "g++", without: "the test of the C header under C++" };
 const BESIDE_CEPH: &str = "the test on a Ceph";
 const CEPH_MON: Tool = Tool { program: "ceph-mon", package: "ceph-mon", without: BESIDE_CEPH };
 const CEPH_OSD: Tool = Tool { program: "ceph-osd", package: "ceph-osd", without: BESIDE_CEPH };
@@ -71,7 +72,7 @@ const PROMTOOL: Tool = Tool {
 
 /// Programs that the tests use.
 const TOOLS: &[Tool] =
-    &[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, XFS, BTRFS, EXT4, TERMINAL, PERL];
+    &[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, XFS, BTRFS, EXT4, TERMINAL, PERL, CPP];
 /// An object store. They are many megabytes, so only a gate installs them.
 const STORE: &[Tool] = &[CEPH_MON, CEPH_OSD, RADOSGW, CURL];
 /// A server to compare with. Its packages start services that go on running, so only a gate installs them.

@@ -42,6 +42,7 @@ const EXCUSED: &[Excused] = &[
     excused("root reads every directory", "the other tests need root", Ability::Varying),
     excused("Debian package prometheus", PROMETHEUS, Ability::Varying),
     excused("Debian's prometheus", PROMETHEUS, Ability::Varying),
+    excused("the file system is in memory", "the temporary directory may be in memory", Ability::Varying),
     excused("blkio", THROTTLE, Ability::Throttle),
     excused("no throttled disk can be made", THROTTLE, Ability::Throttle),
     excused(
