@@ -47,7 +47,8 @@ fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let built = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let others = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")];
+        // `/var/tmp` is on a disk; the temporary directory may be in memory.
+        let others = [PathBuf::from("/var/tmp"), std::env::temp_dir(), PathBuf::from("/tmp")];
         let is_alone = !rustix::process::geteuid().is_root();
         let mut places = [built.clone()].into_iter().chain(others);
         places.find(|place| is_alone || is_open_to_others(place)).unwrap_or(built)
