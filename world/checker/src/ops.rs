@@ -238,11 +238,20 @@ fn ending<T>(result: &Option<Result<T, Error>>) -> Ending {
     }
 }
 
+/// The end of a change of shape. A caller that is refused because the device hangs cannot know: a change that the device
+/// has already is made once the device goes on.
+fn ending_of_shape(result: &Option<Result<(), Error>>) -> Ending {
+    match result {
+        Some(Err(Error::Device(DeviceError::Hung))) => Ending::Abandoned,
+        result => ending(result),
+    }
+}
+
 async fn set_size(bench: &ScenarioBench, file: u64, size: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
     let change = lock(&own.shared.model).begin_set_size(size);
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.set_size(&own.shared.file, size)).await;
-    lock(&own.shared.model).end(change, ending(&result));
+    lock(&own.shared.model).end(change, ending_of_shape(&result));
     if let Some(Err(error)) = result {
         own.excuse(ErrorSource::Own, "set_size", error);
     }
@@ -252,7 +261,7 @@ async fn punch(bench: &ScenarioBench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
     let change = lock(&own.shared.model).begin_punch(offset, len);
     let result = bench.engine.punch(&own.shared.file, offset..offset + len).await;
-    lock(&own.shared.model).end(change, ending(&Some(result)));
+    lock(&own.shared.model).end(change, ending_of_shape(&Some(result)));
     if let Err(error) = result {
         own.excuse(ErrorSource::Write, "punch", error);
     }
