@@ -4,6 +4,7 @@
 //! Does not own: an implementation.
 //! Invariants: those that each trait demands of an implementation.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::ops::Range;
 
@@ -71,6 +72,29 @@ pub enum Change {
     Remove(Key),
     /// Adds to a value of 8 big-endian bytes. An absent record counts as 0.
     Add(Key, i64),
+}
+
+impl Change {
+    /// Makes the change in records that are an ordered map. For stores of records in memory.
+    ///
+    /// # Panics
+    /// If it adds to a value of another length than 8 bytes, or beyond 64 bits.
+    pub fn apply_to(&self, records: &mut BTreeMap<Key, Value>) {
+        match self {
+            Self::Put(key, value) => {
+                records.insert(key.clone(), value.clone());
+            }
+            Self::Remove(key) => {
+                records.remove(key);
+            }
+            Self::Add(key, by) => {
+                let value = records.entry(key.clone()).or_insert_with(|| vec![0; 8]);
+                let before = value.as_slice().try_into().expect("only a value of 8 bytes is added to");
+                let sum = i64::from_be_bytes(before).checked_add(*by).expect("a sum has 64 bits");
+                *value = sum.to_be_bytes().to_vec();
+            }
+        }
+    }
 }
 
 /// Changes that become durable together or not at all.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use super::log::{Entry, Map, apply};
+use super::log::{Entry, Map};
 use super::store::MS;
 use crate::format::extent::{Extent, Source};
 use crate::format::records::{SegmentBytes, file_key};
@@ -184,7 +184,7 @@ impl Checker {
             if batch.len() > BATCH_CHANGES {
                 self.fails(format!("a batch has {} changes", batch.len()));
             }
-            apply(&mut self.durable, batch);
+            batch.iter().for_each(|change| change.apply_to(&mut self.durable));
             self.removals_fit(batch);
         }
         self.live_bytes_fit();

@@ -45,24 +45,6 @@ impl World {
     }
 }
 
-pub(super) fn apply(map: &mut Map, batch: &Batch) {
-    for change in batch {
-        match change {
-            Change::Put(key, value) => {
-                map.insert(key.clone(), value.clone());
-            }
-            Change::Remove(key) => {
-                map.remove(key);
-            }
-            Change::Add(key, by) => {
-                let value = map.entry(key.clone()).or_insert_with(|| vec![0; 8]);
-                let sum = i64::from_be_bytes(value.as_slice().try_into().unwrap()) + by;
-                *value = sum.to_be_bytes().to_vec();
-            }
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct State {
     applied: Map,
@@ -107,7 +89,8 @@ impl Log {
                 continue;
             }
             let mut state = State { unfenced_at_ns: at_ns, ..State::default() };
-            entries.iter().flat_map(|entry| &entry.batches).for_each(|batch| apply(&mut state.durable, batch));
+            let batches = entries.iter().flat_map(|entry| &entry.batches);
+            batches.flatten().for_each(|change| change.apply_to(&mut state.durable));
             state.applied = state.durable.clone();
             return Ok(Arc::new(Self { store, epoch, state: Mutex::new(state), turn: lock::Mutex::new(number + 1) }));
         }
@@ -156,7 +139,7 @@ impl Log {
                     state.unfenced_at_ns = state.unfenced_at_ns.max(sent_ns);
                 }
                 *number += 1;
-                entry.batches.iter().for_each(|batch| apply(&mut state.durable, batch));
+                entry.batches.iter().flatten().for_each(|change| change.apply_to(&mut state.durable));
                 state.durable_through = last;
             }
         }
@@ -173,7 +156,7 @@ impl Records for Arc<Log> {
         if state.is_fenced {
             return Err(RecordsError::Fenced);
         }
-        apply(&mut state.applied, &batch);
+        batch.iter().for_each(|change| change.apply_to(&mut state.applied));
         state.queue.push(batch);
         state.last.0 += 1;
         Ok(state.last)

@@ -42,20 +42,6 @@ pub(crate) struct MapRecords {
     state: Arc<Mutex<State>>,
 }
 
-fn apply(map: &mut Map, batch: &Batch) {
-    for change in batch {
-        match change {
-            Change::Put(key, value) => drop(map.insert(key.clone(), value.clone())),
-            Change::Remove(key) => drop(map.remove(key)),
-            Change::Add(key, by) => {
-                let value = map.entry(key.clone()).or_insert_with(|| vec![0; 8]);
-                let sum = i64::from_be_bytes(value.as_slice().try_into().unwrap()) + by;
-                *value = sum.to_be_bytes().to_vec();
-            }
-        }
-    }
-}
-
 impl MapRecords {
     pub(crate) fn new(platform: &Arc<SimPlatform>) -> Self {
         Self { platform: Arc::clone(platform), epoch: 1, state: Arc::default() }
@@ -65,7 +51,7 @@ impl MapRecords {
     pub(crate) fn after_crash(&self, kept: usize) -> Self {
         let mut state = State { log: self.state().log[..kept].to_vec(), durable: kept, ..State::default() };
         let State { applied, log, .. } = &mut state;
-        log.iter().for_each(|batch| apply(applied, batch));
+        log.iter().flatten().for_each(|change| change.apply_to(applied));
         Self { platform: Arc::clone(&self.platform), epoch: self.epoch + 1, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -133,7 +119,7 @@ impl Records for MapRecords {
         if state.is_fenced {
             return Err(RecordsError::Fenced);
         }
-        apply(&mut state.applied, &batch);
+        batch.iter().for_each(|change| change.apply_to(&mut state.applied));
         state.log.push(batch);
         state.calls.batches += 1;
         self.flush(&mut state);

@@ -31,24 +31,6 @@ const READS_AT_ONCE: usize = 32;
 
 type Map = BTreeMap<Key, Value>;
 
-fn apply(map: &mut Map, batch: &Batch) {
-    for change in batch {
-        match change {
-            Change::Put(key, value) => {
-                map.insert(key.clone(), value.clone());
-            }
-            Change::Remove(key) => {
-                map.remove(key);
-            }
-            Change::Add(key, by) => {
-                let before = map.get(key).and_then(|value| value.as_slice().try_into().ok());
-                let sum = before.map_or(0, i64::from_be_bytes).wrapping_add(*by);
-                map.insert(key.clone(), sum.to_be_bytes().to_vec());
-            }
-        }
-    }
-}
-
 #[derive(Default)]
 struct State {
     applied: Map,
@@ -155,7 +137,8 @@ impl ObjectRecords {
                 continue;
             }
             let mut state = State { unfenced_at_ns: at_ns, next_entry: number + 1, ..State::default() };
-            entries.iter().flat_map(|entry| &entry.batches).for_each(|batch| apply(&mut state.durable, batch));
+            let batches = entries.iter().flat_map(|entry| &entry.batches);
+            batches.flatten().for_each(|change| change.apply_to(&mut state.durable));
             state.applied = state.durable.clone();
             let log =
                 Log { platform: Arc::clone(platform), store: store.clone(), epoch, writer, state: Mutex::new(state) };
@@ -237,7 +220,7 @@ impl ObjectRecords {
             let mut state = self.state();
             state.next_entry += 1;
             state.unfenced_at_ns = state.unfenced_at_ns.max(sent_ns);
-            entry.batches.iter().for_each(|batch| apply(&mut state.durable, batch));
+            entry.batches.iter().flatten().for_each(|change| change.apply_to(&mut state.durable));
             state.durable_through = last;
         }
         self.wake_all();
@@ -255,7 +238,7 @@ impl Records for ObjectRecords {
         if state.is_fenced {
             return Err(RecordsError::Fenced);
         }
-        apply(&mut state.applied, &batch);
+        batch.iter().for_each(|change| change.apply_to(&mut state.applied));
         state.queue.push(batch);
         state.last.0 += 1;
         let last = state.last;
