@@ -104,7 +104,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         warn!("{warning}");
     }
     let opened = Source::open(&settings)?;
-    let mut notes = opened.as_ref().map(|(source, _)| source.notes()).unwrap_or_default();
+    let mut notes = opened.as_ref().map(|(source, _)| source.notes().to_vec()).unwrap_or_default();
     let rules = admission::rules(&settings.at_once, &mut notes);
     if settings.at_once.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());

@@ -1,6 +1,6 @@
 //! The tree that is served: directories of the host, or a volume in an object store.
 //!
-//! Owns: which of both it is, its opening, its parts for the server, its end.
+//! Owns: the kind of the tree, its opening, its parts for the server, its end.
 //! Does not own: the two kinds (`exports`, `store_volume`), the server.
 //! Invariants: an address of a store is no path. A volume in a store is served alone.
 
@@ -42,7 +42,7 @@ impl Source {
     pub(super) fn open(settings: &Settings) -> Outcome<Option<(Self, Vec<Export>)>> {
         let places = &settings.directories;
         if let Some(store) = places.iter().find(|place| is_store(place)) {
-            return refused(store, places.len()).map(|()| None);
+            return served_alone(store, places.len()).map(|()| None);
         }
         let (tree, exports) = exports::open(places, settings.subtree_check, settings.shared)?;
         Ok(Some((Self::Host(tree), exports)))
@@ -56,18 +56,18 @@ impl Source {
         Ok((Self::Store(volume), vec![Export { given: place.clone(), directory: place, path: "/".to_owned() }]))
     }
 
-    /// Opens the volume in a store: this build has none.
+    /// This build opens no store.
     #[cfg(not(feature = "object"))]
     pub(super) fn open_store(_: &LinuxPlatform, settings: &Settings) -> Outcome<(Self, Vec<Export>)> {
-        let place = settings.directories.first().cloned().unwrap_or_default();
-        Err(refused(&place, 1).err().unwrap_or_else(|| Failure::failed("there is no store")))
+        Err(no_stores(&settings.directories.first().cloned().unwrap_or_default()))
     }
 
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// What the host lacks for its directories, for the user.
+    pub(super) fn notes(&self) -> &[String] {
         match self {
-            Self::Host(tree) => tree.notes().to_vec(),
+            Self::Host(tree) => tree.notes(),
             #[cfg(feature = "object")]
-            Self::Store(volume) => volume.notes(),
+            Self::Store(_) => &[],
         }
     }
 
@@ -120,17 +120,21 @@ impl Source {
     }
 }
 
-/// Whether a store may be served beside `places - 1` other places, by this build.
-fn refused(store: &Path, places: usize) -> Outcome {
-    let shown = output::shown(store.display());
-    if !cfg!(feature = "object") {
-        return Err(Failure::wrong_use(format!(
-            "{shown} is a store, and this build serves directories only: install the package, or build with --features \
-             object"
-        )));
+/// Fails if this build serves no store, or if the store is one of several places.
+fn served_alone(store: &Path, places: usize) -> Outcome {
+    if cfg!(not(feature = "object")) {
+        return Err(no_stores(store));
     }
     if places > 1 {
+        let shown = output::shown(store.display());
         return Err(Failure::wrong_use(format!("{shown} is a store, which is served alone: start a server for each")));
     }
     Ok(())
+}
+
+fn no_stores(store: &Path) -> Failure {
+    Failure::wrong_use(format!(
+        "{} is a store, and this build serves directories only: install the package, or build with --features object",
+        output::shown(store.display())
+    ))
 }

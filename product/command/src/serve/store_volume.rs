@@ -1,6 +1,6 @@
 //! A volume in an object store, open for this server.
 //!
-//! Owns: its opening and its end, the tasks that it needs, the look at another host that serves it.
+//! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
 //! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
 //! Invariants: a volume that another host serves is opened only at the user's word. Once a later writer has it, this
 //! process ends. A clean end is noted only after everything was written.
@@ -9,17 +9,16 @@ use std::process;
 use std::sync::Arc;
 
 use afflux_engine::Platform;
-use afflux_linux::LinuxPlatform;
+use afflux_linux::{LinuxPlatform, handle_key};
 use afflux_object::{
     DeviceVolume, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError,
-    VolumeHeader, WatchedObjects,
+    Records, VolumeHeader, WatchedObjects,
 };
 use afflux_object_store::{Options, Store, StoreClock, StoreObjects, StoreRecords};
 use afflux_report::failure::{Failure, Outcome};
 use afflux_report::output;
 use afflux_volume::{DeviceFactory, Directory, HandleKey, NewDevice};
 use rustix::process::{getegid, geteuid};
-use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::system::uname;
 use tracing::error;
 
@@ -67,12 +66,12 @@ impl StoreVolume {
             }
         }
         let records = store.records().await.map_err(|error| Failure::failed(output::shown(error)))?;
-        let holder = Holder { host, epoch: afflux_object::Records::epoch(&records) };
+        let holder = Holder { host, epoch: records.epoch() };
         let world = Arc::new(platform.clone());
         let watched = WatchedObjects::new(&world, objects);
         let fresh = Fresh {
-            header: VolumeHeader { id: random()?, handle_key: random()? },
-            verifier: u64::from_be_bytes(random()?),
+            header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes() },
+            verifier: platform.random_u64(),
             is_alone: store.is_locked(),
         };
         let volume = ObjectVolume::open(watched, records, clock, Limits::default(), fresh);
@@ -104,10 +103,6 @@ impl StoreVolume {
                 Err(error) => error!("{url}: other hosts cannot see that this one serves it: {error}"),
             }
         });
-    }
-
-    pub(super) fn notes(&self) -> Vec<String> {
-        Vec::new()
     }
 
     pub(super) fn tree(&self) -> Arc<dyn Directory> {
@@ -169,10 +164,6 @@ fn end(url: &str, why: &str) {
     process::exit(1);
 }
 
-fn random<const N: usize>() -> Outcome<[u8; N]> {
-    let mut bytes = [0; N];
-    match getrandom(&mut bytes, GetRandomFlags::empty()) {
-        Ok(count) if count == N => Ok(bytes),
-        _ => Err(Failure::failed("the host gives no random bytes")),
-    }
+fn new_id(platform: &LinuxPlatform) -> [u8; 16] {
+    (u128::from(platform.random_u64()) << 64 | u128::from(platform.random_u64())).to_be_bytes()
 }
