@@ -1,4 +1,4 @@
-//! Runs the checks that take hours or need builds of their own, one after the other.
+//! The nightly command runs the long checks one after the other: hours of them, some in builds of their own.
 //!
 //! Owns: the list of them.
 //! Does not own: the checks of each change (`ci`).

@@ -54,9 +54,9 @@ impl WritebackControl {
 /// The begin of an inode's writing.
 enum Begin {
     Writing,
-    /// Another task writes it: this place is woken at its end.
+    /// Another task writes the inode, and wakes this place at the end.
     After(Place),
-    /// Another task writes it, and it is on `s_more_io` now.
+    /// Another task writes the inode, which is on `s_more_io` now.
     PutOff,
 }
 
@@ -142,8 +142,7 @@ impl Kernel {
         self.inode_synced.wake_all();
     }
 
-    /// Takes the inode's `I_SYNC`. If another task has it, a walk that must not skip the inode waits, and others put it
-    /// off.
+    /// Takes the inode's `I_SYNC`. If another task has it, a walk for a sync waits, and other walks put the inode off.
     fn begins(&self, id: InodeId, wbc: &WritebackControl) -> Begin {
         let State { lists, inodes, .. } = &mut *self.lock();
         let inode = &mut inodes[id.0];

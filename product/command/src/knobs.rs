@@ -21,7 +21,7 @@ pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     settings.named(name).map(|knob| settings.info(knob).name)
 }
 
-/// Every knob of `serve` with its range, and below it what it does; first those that the default policy obeys.
+/// Every knob of `serve` with its range and its effect. The knobs of the default policy come first.
 pub(crate) fn list() -> String {
     let other = |info: &&KnobInfo| PAGE_KNOBS.rows.contains(info);
     let (others, knobs): (Vec<_>, Vec<_>) = of_server().all().map(|(_, info)| info).partition(other);

@@ -24,7 +24,7 @@ pub enum ObjectVolumeError {
     /// The store refused a request for good.
     #[error("the store refused: {0}")]
     Refused(String),
-    /// The store has a segment of this epoch that this writer never sent: another writer has the same epoch.
+    /// The store has a segment of this epoch, and this writer never sent it. Another writer has the same epoch.
     #[error("{} is in the store before this writer sent it", .0.name())]
     NotOurs(SegmentId),
     /// An argument is out of its range.

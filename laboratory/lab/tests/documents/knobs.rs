@@ -19,7 +19,7 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (
         &afflux_engine::settings::PAGE_KNOBS,
         "product/engine/src/settings/page_knobs.rs",
-        "Of `--policy equal-parts`, and of the policies `linux-*` and `s0-*` in simulations. The default policy counts device time, and refuses them.",
+        "Of `--policy equal-parts`, and of the policies `linux-*` in simulations. The default policy counts device time, and refuses them.",
     ),
     (
         &afflux_linux_policies::KNOBS,

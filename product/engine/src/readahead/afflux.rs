@@ -6,6 +6,7 @@
 //! Invariants: a window is never larger than the stream's consumption so far, except the first. A stream opens at the
 //! file's start, on exact succession, or where the pages before are cached. A read elsewhere is read exactly, and
 //! closes the stream. At most two windows are ahead: the next is read when the reader enters the last.
+//! On a store three are: the next is read when the reader enters the last but one.
 //!
 //! Random reads succeed each other by chance, often so in a small file. So reads elsewhere raise a doubt, which limits
 //! a chance opening to a smaller part of the file. A stream that goes on lowers the doubt again.

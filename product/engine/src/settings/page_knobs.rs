@@ -17,5 +17,5 @@ crate::knobs! {
     WriteDepth "writeback_depth" also "nr_requests" 16 in 1..=65536 "requests" Device NextUse
         "The most write requests in flight. The device's own limit applies, too.";
     RequestBatch "writeback_request_batch" 1 in 1..=1024 "requests" Device NextUse
-        "The number of write requests that a flusher takes in a row after it had to wait for one. So a writer does that writes back itself. At most half as many again as writeback_depth are in flight. Linux: 32.";
+        "The number of write requests that a flusher takes in a row after it had to wait for one. At most half as many again as writeback_depth are in flight. Linux: 32.";
 }

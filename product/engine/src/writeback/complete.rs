@@ -30,7 +30,7 @@ use crate::wait::{Changed, lock};
 /// The pause before a failed write is tried again; it doubles with each failure in a row. Nobody waits for it: a sync has
 /// the write tried at once.
 const RETRY_NS_MIN: u64 = 100 * Nanos::MILLISECOND;
-/// The longest such pause: a device that was mended gets its data within that time.
+/// The longest such pause. A mended device gets its data within that time.
 const RETRY_NS_MAX: u64 = 30 * Nanos::SECOND;
 
 /// The end of a write request.

@@ -1,7 +1,7 @@
 //! Raw lines around small extents.
 //!
-//! Files made together lie together in a segment. A read of one file takes its neighbours along, and later reads find
-//! these neighbours here.
+//! Files made together lie together in a segment. A read of one file fetches the lines of its neighbours, too. Later
+//! reads find these lines here.
 //!
 //! Owns: parts of segments as the store holds them, 64 at most of a MiB each; one GET at a time for each part.
 //! Does not own: checksums, which each reader checks.

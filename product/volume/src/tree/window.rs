@@ -68,8 +68,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// The place of a name in the order of listings: below 2^31, the same in every run. A tree that keeps its entries in
-    /// this order reads a window as one range.
+    /// The place of a name in the order of listings: below 2^31, the same in every run. A tree with its entries
+    /// in this order reads a window as one range.
     pub fn place(name: &[u8]) -> u64 {
         place(name)
     }
