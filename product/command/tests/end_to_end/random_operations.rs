@@ -10,7 +10,7 @@ use std::time::Duration;
 use afflux_nfs_check::random::{Exercise, Plan, drive, load};
 use rustix::process::Signal;
 
-use crate::client::Client;
+use crate::client::{Client, Handle};
 use crate::scratch::{Bytes, Scratch};
 use crate::server::Server;
 
@@ -62,6 +62,27 @@ fn a_million_random_operations_are_answered_rightly() {
     }
 }
 
+/// Kills the server after some answers to operations in the directory, which the sum of seed and round draws.
+pub(crate) fn killed_under_load(server: Server, directory: &Handle, (seed, round): (u64, u64)) -> Exercise {
+    let plan = Plan { seed: seed + round, operations: u64::MAX, kills: true, ..Plan::default() };
+    let mut exercise = Exercise::new(plan, directory);
+    let answers = 40 + Bytes::new(round).number() % 400;
+    let connections = load(&mut exercise, address(&server), answers);
+    let connections = connections.unwrap_or_else(|fault| panic!("round {round}: {fault}"));
+    server.kill();
+    drop(connections);
+    exercise
+}
+
+/// Fails if a verifier came twice, or if half of the rounds had none.
+pub(crate) fn are_new(mut verifiers: Vec<[u8; 8]>, rounds: u64) {
+    let killed = verifiers.len();
+    verifiers.sort_unstable();
+    verifiers.dedup();
+    assert_eq!(verifiers.len(), killed, "a verifier came twice");
+    assert!(killed as u64 * 2 > rounds, "{killed} of {rounds} rounds had a WRITE");
+}
+
 /// Kills the server under load, again and again. Committed data is on the disk, each byte is one that was written
 /// there, and each server has a new verifier.
 fn kills(rounds: u64) {
@@ -74,23 +95,13 @@ fn kills(rounds: u64) {
         let mut client = Client::mount(&server);
         let root = client.root();
         let directory = client.make_directory(&root, &name);
-        let plan = Plan { seed: 7_000 + round, operations: u64::MAX, kills: true, ..Plan::default() };
-        let mut exercise = Exercise::new(plan, &directory);
-        let answers = 40 + Bytes::new(round).number() % 400;
-        let connections = load(&mut exercise, address(&server), answers);
-        let connections = connections.unwrap_or_else(|fault| panic!("round {round}: {fault}"));
-        server.kill();
-        drop(connections);
+        let mut exercise = killed_under_load(server, &directory, (7_000, round));
         verifiers.extend(exercise.verifier());
         let checked = exercise.killed(|file| fs::read(data.join(&name).join(file)).ok());
         checked.unwrap_or_else(|fault| panic!("round {round}: {fault}"));
         fs::remove_dir_all(data.join(&name)).unwrap();
     }
-    let killed = verifiers.len();
-    verifiers.sort_unstable();
-    verifiers.dedup();
-    assert_eq!(verifiers.len(), killed, "a verifier came twice");
-    assert!(killed as u64 * 2 > rounds, "{killed} of {rounds} rounds had a WRITE");
+    are_new(verifiers, rounds);
 }
 
 #[test]

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use afflux_nfs_check::random::{Exercise, Plan, drive, load};
+use afflux_nfs_check::random::{Plan, drive};
 
 use crate::client::Client;
-use crate::random_operations::address;
+use crate::random_operations::{address, are_new, killed_under_load};
 use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, run, text};
 
@@ -64,13 +64,7 @@ fn kills(rounds: u64) {
     for round in 0..rounds {
         let mut client = Client::mount(&server);
         let directory = client.make_directory(&client.root(), &format!("round-{round}"));
-        let plan = Plan { seed: 9_000 + round, operations: u64::MAX, kills: true, ..Plan::default() };
-        let mut exercise = Exercise::new(plan, &directory);
-        let answers = 40 + Bytes::new(round).number() % 400;
-        let connections = load(&mut exercise, address(&server), answers);
-        let connections = connections.unwrap_or_else(|fault| panic!("round {round}: {fault}"));
-        server.kill();
-        drop(connections);
+        let mut exercise = killed_under_load(server, &directory, (9_000, round));
         verifiers.extend(exercise.verifier());
         server = serve(&scratch, &store);
         let mut client = Client::mount(&server);
@@ -79,11 +73,7 @@ fn kills(rounds: u64) {
         exercise.killed(read).unwrap_or_else(|fault| panic!("round {round}: {fault}"));
     }
     server.stop();
-    let killed = verifiers.len();
-    verifiers.sort_unstable();
-    verifiers.dedup();
-    assert_eq!(verifiers.len(), killed, "a verifier came twice");
-    assert!(killed as u64 * 2 > rounds, "{killed} of {rounds} rounds had a WRITE");
+    are_new(verifiers, rounds);
 }
 
 #[test]
