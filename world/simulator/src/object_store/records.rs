@@ -12,8 +12,7 @@ use std::task::{Poll, Waker};
 
 use afflux_engine::{Nanos, Platform};
 use afflux_object::{
-    Batch, Change, Created, Durability, Key, Manifest, ObjectError, Objects, Record, Records, RecordsError, Sequence,
-    Value,
+    Batch, Created, Durability, Key, Manifest, ObjectError, Objects, Record, Records, RecordsError, Sequence, Value,
 };
 use futures_util::future::try_join_all;
 
