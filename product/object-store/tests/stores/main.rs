@@ -14,6 +14,7 @@ mod opening;
 mod radosgw;
 mod records;
 mod scripted;
+mod views;
 mod volume;
 
 use std::future::Future;
