@@ -15,14 +15,18 @@ use tracing::level_filters::LevelFilter;
 use crate::knobs;
 use crate::log;
 use crate::settings::{self, Flags, WATCHING};
+#[cfg(feature = "object")]
+use crate::stores;
 
 /// Widest line of a help text; a narrower terminal has narrower ones.
 const COLUMNS_MAX: usize = 110;
 
 /// The commands by purpose, as the help lists them.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: &[(&str, &[&str])] = &[
     ("Serve directories", &["serve", "set", "drain"]),
     ("Watch a server", &["top", "stat", "delays", "trace"]),
+    #[cfg(feature = "object")]
+    ("Volumes in object stores", &["volumes", "check", "snapshot"]),
     ("The kernel's own disks", &["govern", "eject"]),
     ("This command", &["completions", "man", "help"]),
 ];
@@ -153,6 +157,15 @@ pub(crate) enum Command {
     Govern(Govern),
     /// Write out one device, and say when it is safe to unplug
     Eject(Eject),
+    /// List the volumes in a bucket
+    #[cfg(feature = "object")]
+    Volumes(stores::Volumes),
+    /// Check a volume in an object store, and name what is damaged
+    #[cfg(feature = "object")]
+    Check(stores::Check),
+    /// Make, list or remove snapshots of a volume in an object store
+    #[cfg(feature = "object")]
+    Snapshot(stores::Snapshot),
     #[command(flatten)]
     Manual(ManualCommand),
     /// A command of afflux-lab

@@ -23,6 +23,8 @@ mod service;
 mod set;
 mod settings;
 mod stat;
+#[cfg(feature = "object")]
+mod stores;
 mod top;
 mod trace;
 mod watch;
@@ -45,6 +47,12 @@ fn main() -> ExitCode {
         Command::Simulate(_) => Err(moved()),
         Command::Govern(govern) => govern::run(govern),
         Command::Eject(eject) => eject::run(eject),
+        #[cfg(feature = "object")]
+        Command::Volumes(volumes) => volumes.run(),
+        #[cfg(feature = "object")]
+        Command::Check(check) => check.run(),
+        #[cfg(feature = "object")]
+        Command::Snapshot(snapshot) => snapshot.run(),
         Command::Manual(manual) => manual.run(Arguments::described()),
     };
     match outcome {

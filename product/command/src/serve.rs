@@ -24,7 +24,13 @@ mod small_files;
 pub(crate) mod source;
 pub(crate) mod state;
 #[cfg(feature = "object")]
+mod store_place;
+#[cfg(feature = "object")]
+mod store_view;
+#[cfg(feature = "object")]
 mod store_volume;
+#[cfg(feature = "object")]
+mod store_writer;
 mod upkeep;
 
 use std::io::{self, ErrorKind};
@@ -95,6 +101,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let configuration = configuration::load(args, host)?;
     if args.check {
         configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+        Source::check(&configuration.settings)?;
         output::say("The settings are valid.");
         return Ok(());
     }
@@ -109,7 +116,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if settings.at_once.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
-    let listening = Listener::tcp(settings.listen).map_err(|error| cannot_listen(settings.listen, &error))?;
+    let unable = |error: ListenError| cannot_listen(settings.listen, &error);
+    let listening = Listener::tcp_bound(settings.listen).map_err(unable)?;
     let listen = listening.internet_address().unwrap_or(settings.listen);
     let figures = metrics::bind(settings.metrics)?;
     let own_clients = own_clients::are_served(listen.ip(), settings.lock_memory);
@@ -128,7 +136,13 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
 
     let reactors = start_reactors(settings.io)?;
+    let is_store = opened.is_none();
     let (source, exports) = opened.map_or_else(|| Source::open_store(&reactors.platform(), &settings), Ok)?;
+    if is_store {
+        notes.extend_from_slice(source.notes());
+    }
+    // A standby waits for the store, and no client waits for the standby.
+    listening.listen().map_err(unable)?;
     let state = StateDirectory::made(settings.state.as_deref());
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
@@ -240,6 +254,7 @@ fn start(
         since: Instant::now(),
         handle: handle.clone(),
         connections_max: connections_max(),
+        store: source.store_figures(),
     };
     Ok((running, handle))
 }

@@ -140,6 +140,12 @@ pub(crate) struct StoreSettings {
     /// That host ends. Its clients' committed data is all there.
     #[arg(long, help_heading = STORES, conflicts_with = "standby")]
     pub(crate) take_over: bool,
+    /// Only read a volume that another server writes, about a second behind it
+    #[arg(long, help_heading = STORES, conflicts_with_all = ["standby", "take_over"])]
+    pub(crate) follow: bool,
+    /// Only read a snapshot of the volume (`afflux snapshot`)
+    #[arg(long, value_name = "NAME", help_heading = STORES, conflicts_with_all = ["standby", "take_over", "follow"])]
+    pub(crate) snapshot: Option<String>,
 }
 
 /// The settings that a reload changes at once, as it does all knobs. The others wait for the next start.

@@ -101,9 +101,30 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     if now.writers_waiting > 0 {
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
     }
-    if let Some(ns) = now.stalled_ns {
+    // A device whose store is away has completed nothing, too.
+    if let Some(ns) = now.stalled_ns.filter(|_| now.away_ns.is_none()) {
         let refuses = if now.refuses { ", writers and syncs are refused" } else { "" };
         parts.push(format!("HANGS: has completed nothing for {}{refuses}", units::latency(ns)));
+    }
+    if let Some(ns) = now.away_ns {
+        let why = now.store.as_ref().and_then(|store| store.trouble.as_ref());
+        let why = why.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+        parts.push(format!("AWAY: has not answered for {}{why}, writers and syncs wait", units::latency(ns)));
+    }
+    if let Some(store) = &now.store {
+        let earlier = before.and_then(|before| before.store.clone()).unwrap_or_default();
+        let since = |now: u64, before: u64| per_second(now.saturating_sub(before), time);
+        let rates = [
+            ("PUT", store.puts, earlier.puts),
+            ("GET", store.gets, earlier.gets),
+            ("LIST", store.lists, earlier.lists),
+            ("DELETE", store.deletes, earlier.deletes),
+        ];
+        let each = rates.map(|(name, now, before)| format!("{name} {} ({}/s)", units::count(now), since(now, before)));
+        parts.push(format!("requests {}", each.join(" ")));
+        if store.is_read_only {
+            parts.push("only read here".to_owned());
+        }
     }
     if now.files_failed > 0 {
         let why = output::shown(now.last_error.as_deref().unwrap_or("unknown error"));

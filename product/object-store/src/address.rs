@@ -11,6 +11,14 @@ use url::Url;
 
 use crate::error::StoreError;
 
+/// Fails if this is no URL of a volume.
+///
+/// # Errors
+/// With the fault.
+pub fn check_address(url: &str) -> Result<(), StoreError> {
+    Address::parse(url).map(drop)
+}
+
 /// The kind and place of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {

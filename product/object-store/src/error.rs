@@ -4,6 +4,8 @@
 //! Does not own: errors of single requests after the opening (`failure`).
 //! Invariants: each text names the store, the event and the remedy.
 
+use slatedb::{CloseReason, ErrorKind};
+
 /// Why a store or its records were not opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -42,6 +44,12 @@ pub enum StoreError {
         url: String,
         /// The bucket.
         bucket: String,
+    },
+    /// There is nothing to read.
+    #[error("{url}: there is no volume; `afflux serve` makes one, and `afflux volumes` lists those of a bucket")]
+    NoVolume {
+        /// The URL.
+        url: String,
     },
     /// The bucket is in another region.
     #[error("{url}: the bucket is in another region ({why}); set AWS_REGION")]
@@ -101,4 +109,17 @@ pub enum StoreError {
         /// The host's words.
         why: String,
     },
+}
+
+impl StoreError {
+    /// The meaning of an error of the database while it is opened.
+    pub(crate) fn of_records(url: &str, error: &slatedb::Error) -> Self {
+        let (url, why) = (url.to_owned(), error.to_string());
+        match error.kind() {
+            ErrorKind::Closed(CloseReason::Fenced) => Self::Fenced { url },
+            ErrorKind::Data => Self::Format { url, why },
+            ErrorKind::Unavailable => Self::Unreachable { url, why },
+            _ => Self::Refused { url, why },
+        }
+    }
 }

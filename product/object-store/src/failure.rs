@@ -48,6 +48,10 @@ impl Failure {
 
     fn generic(error: &object_store::Error, words: String) -> Self {
         let text = error.to_string();
+        // A listing has no other error for it.
+        if words.starts_with("NoSuchBucket") {
+            return Self::NoBucket;
+        }
         if let Some(status) = status(&text) {
             return Self::status(status, words);
         }

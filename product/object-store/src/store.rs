@@ -1,32 +1,35 @@
 //! An open store.
 //!
-//! Owns: the opening of a URL: connection, lock, probe; the two adapters that come from it.
+//! Owns: the opening of a URL: lock, probe; the adapters that come from it.
 //! Does not own: the requests.
 //! Invariants: a store that broke a promise gives no records to a writer. Each opening is told apart by its probe's name.
 
 use std::collections::hash_map::RandomState;
-use std::ffi::OsString;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
+use futures_util::StreamExt;
+use object_store::ObjectStore;
+
 use crate::access::Access;
 use crate::address::{Address, Place};
 use crate::clock::StoreClock;
-use crate::connect::connect;
 use crate::directory::Lock;
 use crate::error::StoreError;
 use crate::failure::Failure;
 use crate::objects::StoreObjects;
 use crate::options::Options;
 use crate::probe::probe;
-use crate::records::StoreRecords;
+use crate::records::{StoreRecords, StoreView, View};
 use crate::site::Site;
-use crate::threads::Threads;
-use crate::wire::{Requests, Trouble, Wire};
+use crate::snapshot::{self, Snapshot};
+use crate::wire::{Requests, Trouble};
 
 /// The folder of the probes.
 const PROBES: &str = "probe";
+/// A volume has objects in this folder.
+const MANIFESTS: &str = "records/manifest";
 
 /// A store with the place of one volume. Clones are the same store.
 #[derive(Clone, Debug)]
@@ -49,21 +52,35 @@ impl Store {
             Place::Directory(directory) => Some(Lock::take(directory)?),
             _ => None,
         };
-        let threads = Threads::start().map_err(|error| StoreError::Threads { why: error.to_string() })?;
-        let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-        let variables = std::env::vars_os().filter_map(text).collect();
-        let wire = Arc::new(Wire::new(connect(url, &address, options, &variables)?));
-        let name = address.path(&format!("{PROBES}/{:016x}", random()));
-        let can_update = !matches!(address.place, Place::Directory(_));
+        let site = Site::reach(url, address, options, lock)?;
+        let name = site.address.path(&format!("{PROBES}/{:016x}", random()));
+        let can_update = !matches!(site.address.place, Place::Directory(_));
         let probing = {
-            let wire = Arc::clone(&wire);
-            threads.run(async move { probe(&wire, &name, can_update).await })
+            let wire = Arc::clone(&site.wire);
+            site.threads.run(async move { probe(&wire, &name, can_update).await })
         };
         let access = match probing.await {
-            Ok(probed) => probed.map_err(|failure| advice(url, &address, failure))?,
+            Ok(probed) => probed.map_err(|failure| advice(url, &site.address, failure))?,
             Err(gone) => return Err(StoreError::Threads { why: format!("{gone:?}") }),
         };
-        Ok(Self { site: Arc::new(Site { url: url.to_owned(), address, threads, wire, lock }), access })
+        Ok(Self { site: Arc::new(site), access })
+    }
+
+    /// Connects to a volume that is there, for reading. Nothing is locked, and nothing is written.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or if there is no volume.
+    pub async fn open_to_read(url: &str, options: &Options) -> Result<Self, StoreError> {
+        let site = Site::reach(url, Address::parse(url)?, options, None)?;
+        let (wire, folder) = (Arc::clone(&site.wire), site.address.path(MANIFESTS));
+        let found = site.threads.run(async move { wire.list(Some(&folder)).next().await.transpose() }).await;
+        match found.map_err(|gone| StoreError::Threads { why: format!("{gone:?}") })? {
+            Ok(Some(_)) => {}
+            Ok(None) => return Err(StoreError::NoVolume { url: url.to_owned() }),
+            Err(error) => return Err(advice(url, &site.address, Failure::of(&error))),
+        }
+        let why = "it was opened for reading".to_owned();
+        Ok(Self { site: Arc::new(site), access: Access::ReadOnly { why } })
     }
 
     /// The result of the probe.
@@ -85,6 +102,39 @@ impl Store {
             return Err(StoreError::ReadOnly { url: self.site.url.clone(), why: why.clone() });
         }
         StoreRecords::open(Arc::clone(&self.site)).await
+    }
+
+    /// Opens the records for reading.
+    ///
+    /// # Errors
+    /// If there is no such snapshot, or the records have an unknown format.
+    pub async fn view(&self, view: &View) -> Result<StoreView, StoreError> {
+        StoreView::open(Arc::clone(&self.site), view).await
+    }
+
+    /// Makes a snapshot. It keeps the state of the volume that its last flush left, which a server makes each minute and
+    /// at its end.
+    ///
+    /// # Errors
+    /// If the name is malformed or given already, or the store refuses.
+    pub async fn make_snapshot(&self, name: &str) -> Result<(), StoreError> {
+        snapshot::make(&self.site, name).await
+    }
+
+    /// The snapshots, the oldest first.
+    ///
+    /// # Errors
+    /// If the store refuses, or the records have an unknown format.
+    pub async fn snapshots(&self) -> Result<Vec<Snapshot>, StoreError> {
+        snapshot::list(&self.site).await
+    }
+
+    /// Removes a snapshot. The next passes of the server's upkeep free its space.
+    ///
+    /// # Errors
+    /// If there is no snapshot of the name, or the store refuses.
+    pub async fn remove_snapshot(&self, name: &str) -> Result<(), StoreError> {
+        snapshot::remove(&self.site, name).await
     }
 
     /// A clock for the volume.
@@ -118,7 +168,7 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-fn advice(url: &str, address: &Address, failure: Failure) -> StoreError {
+pub(crate) fn advice(url: &str, address: &Address, failure: Failure) -> StoreError {
     let url = url.to_owned();
     match failure {
         // The last source of keys is the instance's own address, which nothing answers elsewhere.

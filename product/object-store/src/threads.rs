@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::error::StoreError;
+
 const THREADS: usize = 2;
 /// Threads that wait in the host's file system, for directories.
 const BLOCKING_THREADS_MAX: usize = 16;
@@ -17,6 +19,15 @@ const BLOCKING_THREADS_MAX: usize = 16;
 /// The runtime ended, or the task panicked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gone;
+
+/// Runs a future of this crate on the calling thread, which needs no executor then.
+///
+/// # Errors
+/// If the host gives no thread.
+pub fn wait<T>(future: impl Future<Output = T>) -> Result<T, StoreError> {
+    let runtime = Builder::new_current_thread().build();
+    Ok(runtime.map_err(|error| StoreError::Threads { why: error.to_string() })?.block_on(future))
+}
 
 /// A handle to the runtime. The last one ends it.
 #[derive(Clone, Debug)]

@@ -27,6 +27,9 @@ pub enum ObjectVolumeError {
     /// The store has a segment of this epoch, and this writer never sent it. Another writer has the same epoch.
     #[error("{} is in the store before this writer sent it", .0.name())]
     NotOurs(SegmentId),
+    /// There is nothing to read.
+    #[error("there is no volume")]
+    NoVolume,
     /// An argument is out of its range.
     #[error("{field} is {value} instead of {least} to {most}")]
     Invalid {
@@ -42,4 +45,12 @@ pub enum ObjectVolumeError {
     /// The volume was closed.
     #[error("the volume is closed")]
     Closed,
+}
+
+impl ObjectVolumeError {
+    /// This writer can do nothing more with the volume: another writer has it, the records ended, or it was closed. After
+    /// any other error the next operation may succeed.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Records(RecordsError::Fenced | RecordsError::Closed(_)) | Self::Closed)
+    }
 }

@@ -4,7 +4,7 @@
 //! records with one fenced writer holds them.
 //!
 //! Owns: the formats, the map of a file, COMMIT, reads, the end of an epoch, the collection of garbage, names and
-//! attributes (`tree`).
+//! attributes (`tree`), views that only read.
 //! Does not own: the store (`Objects`), the database (`Records`), time (`Clock`), threads.
 //! Invariants: a batch names a segment only after the PUT of the segment was answered. A COMMIT is answered only after its
 //! batch is durable. No record of any living view names a deleted segment. After a successor's first answer, an older
@@ -27,6 +27,7 @@ mod moving;
 mod naming;
 mod open;
 mod packing;
+mod paths;
 mod ranges;
 mod read;
 mod retry;
@@ -48,6 +49,7 @@ pub use format::segment::{SegmentWriter, directory};
 pub use format::segment_id::{EPOCH_MAX, SEGMENT_BYTES_MAX, SEGMENT_NUMBER_MAX, SegmentId};
 pub use holder::Holder;
 pub use open::{Fresh, ObjectVolume};
+pub use paths::paths;
 pub use seams::{
     Batch, Change, Checkpoint, Clock, Created, DatedObjects, Durability, Key, Manifest, ObjectError, Objects, Record,
     Records, RecordsError, Sequence, Value,

@@ -1,4 +1,4 @@
-//! The life of an open volume: opening, which is also taking over, and a clean end.
+//! The life of an open volume: opening, which is also taking over, a view of another writer's volume, and a clean end.
 //!
 //! Owns: the volume, its lineage, the times at which a writer may answer.
 //! Does not own: fencing itself, which is the opening of the records.
@@ -90,6 +90,24 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
         let volume = Self { objects, records, clock, limits, broken, header, verifier, state };
         volume.resume_cuts().await?;
         Ok(volume)
+    }
+
+    /// Opens a view of a volume that is there. It sends no request but GETs.
+    ///
+    /// # Errors
+    /// If there is no volume, or it is damaged or of a newer format.
+    pub async fn open_view(objects: O, records: R, clock: C, limits: Limits) -> Result<Self, ObjectVolumeError> {
+        let header = get(&records, VolumeHeader::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
+        let header = VolumeHeader::decode(&header)?;
+        let lineage = get(&records, Lineage::KEY).await?.ok_or(ObjectVolumeError::NoVolume)?;
+        let verifier = Lineage::decode(&lineage)?.verifier;
+        let (broken, state) = (Broken::default(), Mutex::default());
+        Ok(Self { objects, records, clock, limits, broken, header, verifier, state })
+    }
+
+    /// Forgets the maps of all files, since a view moved on.
+    pub fn forget_maps(&self) {
+        self.state().forget_all();
     }
 
     /// Goes on with the cuts that the last writer began.

@@ -42,7 +42,14 @@ impl<O: Objects, R: Records, C: Clock> ObjectVolume<O, R, C> {
             };
             match self.fetch_extents(cache, &extents, start..start + length).await {
                 // The extent was replaced meanwhile, and its segment deleted. A second time means damage.
-                Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => missing = Some(segment),
+                Err(ObjectVolumeError::Missing(segment)) if missing != Some(segment) => {
+                    missing = Some(segment);
+                    if self.records.is_read_only() {
+                        // The view is older than the segment's removal: a process that was stopped for minutes.
+                        self.records.prove().await?;
+                        self.forget_maps();
+                    }
+                }
                 read => {
                     if matches!(read, Err(ObjectVolumeError::Missing(_))) {
                         // A successor deletes segments that a fenced writer still names: no damage.

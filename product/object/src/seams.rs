@@ -135,6 +135,9 @@ pub enum RecordsError {
     /// The database ended.
     #[error("the database closed: {0}")]
     Closed(String),
+    /// The records were opened for reading.
+    #[error("the volume is open for reading only")]
+    ReadOnly,
 }
 
 /// An open database of records. Its opening has fenced all earlier writers: no batch of theirs becomes durable any more.
@@ -143,6 +146,11 @@ pub enum RecordsError {
 pub trait Records: Send + Sync {
     /// The epoch of this opening; each opening has a larger one.
     fn epoch(&self) -> u32;
+    /// Whether they are a view that takes no batch. Another writer's batches may move it on, and [`Self::prove`] waits
+    /// until it shows all that was durable at the call.
+    fn is_read_only(&self) -> bool {
+        false
+    }
     /// Takes a batch. Scans of applied batches see it at once. It becomes durable later.
     fn apply(&self, batch: Batch) -> Result<Sequence, RecordsError>;
     /// All batches up to this one are durable, and the durable scan sees them.
@@ -170,7 +178,7 @@ pub trait Records: Send + Sync {
             Ok(records)
         }
     }
-    /// Reads the newest manifest.
+    /// Reads the newest manifest. It shows all batches that were durable at the call, so every later checkpoint does.
     fn manifest(&self) -> impl Future<Output = Result<Manifest, RecordsError>> + Send;
     /// At this time, or later, this writer was not yet fenced. It is the time at which the last successful log PUT or
     /// manifest read was *sent*.

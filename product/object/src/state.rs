@@ -187,6 +187,14 @@ impl State {
         }
     }
 
+    /// Forgets all files. Nothing in them waits to be written.
+    pub(crate) fn forget_all(&mut self) {
+        self.forgotten += 1;
+        self.files.clear();
+        self.inline_files.clear();
+        self.inline_bytes = 0;
+    }
+
     /// Returns the room that the file took.
     pub(crate) fn forget(&mut self, ino: u64) -> usize {
         self.forgotten += 1;

@@ -151,7 +151,7 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &["budget", "frames", "reference", "simulator"],
         others: Some(&["bytes", "crc32c", "futures-util", "thiserror"]),
     },
-    Row { name: "object-store", ours: &["object"], ours_in_tests: &["scratch"], others: None },
+    Row { name: "object-store", ours: &["object"], ours_in_tests: &["scratch", "volume"], others: None },
     Row { name: "page-check", ours: &["scratch"], ours_in_tests: &[], others: None },
     Row { name: "scratch", ours: &[], ours_in_tests: &[], others: Some(&["rustix"]) },
     Row {

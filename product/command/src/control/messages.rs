@@ -269,6 +269,12 @@ pub(crate) struct DeviceGauges {
     pub(crate) stalled_ns: Option<u64>,
     /// Whether its writers and syncs are refused until it completes a request.
     pub(crate) refuses: bool,
+    /// Time for which the store behind it has not answered; its writers wait.
+    #[serde(default)]
+    pub(crate) away_ns: Option<u64>,
+    /// The object store behind it, if there is one.
+    #[serde(default)]
+    pub(crate) store: Option<StoreGauges>,
     /// The policy's own figures, by the policy's names.
     pub(crate) in_force: BTreeMap<String, Option<FigureGauge>>,
     /// Writers' pauses by cause; causes without a pause are left out.
@@ -291,6 +297,19 @@ impl DeviceGauges {
             _ => None,
         }
     }
+}
+
+/// Requests to an object store since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct StoreGauges {
+    pub(crate) puts: u64,
+    pub(crate) gets: u64,
+    pub(crate) lists: u64,
+    pub(crate) deletes: u64,
+    /// The store's words about its last request, if that failed and is repeated.
+    pub(crate) trouble: Option<String>,
+    /// Whether the volume is only read here.
+    pub(crate) is_read_only: bool,
 }
 
 /// A policy's figure.

@@ -51,6 +51,13 @@ impl Waited {
 pub(super) fn sentence(seen: &Seen) -> String {
     let time_ns = seen.now.uptime_ns.saturating_sub(seen.before.uptime_ns);
     let devices = || seen.now.devices.iter();
+    // A device whose store is away has completed nothing, too.
+    if let Some((device, ns)) = devices().filter_map(|device| Some((device, device.away_ns?))).max_by_key(|it| it.1) {
+        let (name, age) = (output::shown(&device.name), units::latency(ns));
+        return format!(
+            "The store behind {name} is the cause: it has not answered for {age}, and its writers and syncs wait."
+        );
+    }
     if let Some((device, ns)) = devices().filter_map(|device| Some((device, device.stalled_ns?))).max_by_key(|it| it.1)
     {
         let (name, age) = (output::shown(&device.name), units::latency(ns));

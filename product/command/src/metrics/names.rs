@@ -93,6 +93,8 @@ figures! { DEVICE of DeviceStatus, "A device's figures":
         |it| count(it.files_failed);
     Gauge "afflux_device_stalled_seconds" "Time since the device's last completion, if it counts as hung; else 0."
         |it| Some(seconds(it.stalled_ns.unwrap_or(0)));
+    Gauge "afflux_device_away_seconds" "Time for which the object store behind the device has not answered, if it counts as away; else 0."
+        |it| Some(seconds(it.away_ns.unwrap_or(0)));
     Gauge "afflux_device_owed_seconds" "Time that the device needs for all dirty bytes, writeback included. Only under the policy afflux, like the next three."
         |it| policy_seconds(it, "owed_ns");
     Gauge "afflux_device_budget_seconds" "Configured limit of the time that the device may owe."

@@ -24,7 +24,7 @@ use super::exports::Export;
 use super::{event_stream, gauges};
 use crate::control::listener::Responder;
 use crate::control::messages::{
-    CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
+    CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, StoreGauges, Unwritten,
 };
 use afflux_report::output::shown;
 
@@ -91,7 +91,12 @@ pub(crate) struct Running {
     pub(crate) handle: ServeHandle,
     /// Most connections at a time.
     pub(crate) connections_max: usize,
+    /// The figures of the object store that is served.
+    pub(crate) store: Option<StoreFigures>,
 }
+
+/// Reads the figures of an object store.
+pub(crate) type StoreFigures = Box<dyn Fn() -> StoreGauges + Send + Sync>;
 
 impl Running {
     fn report(&self) -> Report {
@@ -170,6 +175,8 @@ impl Running {
             knobs: self.own_knobs(status.id),
             stalled_ns: status.stalled_ns,
             refuses: status.refuses,
+            away_ns: status.away_ns,
+            store: self.store.as_ref().map(|store| store()),
             in_force: status.figures.iter().map(gauges::figure).collect(),
             pauses: status.pauses.iter().map(gauges::pause).collect(),
             waits: gauges::times(&waits),

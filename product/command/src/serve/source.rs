@@ -15,6 +15,7 @@ use tracing::info;
 
 use super::exports::{self, Export};
 use super::kept_verifier;
+use super::running::StoreFigures;
 use super::state::StateDirectory;
 #[cfg(feature = "object")]
 use super::store_volume::StoreVolume;
@@ -38,11 +39,20 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Fails if a store's address makes no sense, or if it stands beside other places.
+    pub(super) fn check(settings: &Settings) -> Outcome {
+        let places = &settings.directories;
+        match places.iter().find(|place| is_store(place)) {
+            Some(store) => served_alone(store, places.len()),
+            None => Ok(()),
+        }
+    }
+
     /// Opens directories; a store needs threads that start later ([`Source::open_store`]).
     pub(super) fn open(settings: &Settings) -> Outcome<Option<(Self, Vec<Export>)>> {
         let places = &settings.directories;
-        if let Some(store) = places.iter().find(|place| is_store(place)) {
-            return served_alone(store, places.len()).map(|()| None);
+        if places.iter().any(|place| is_store(place)) {
+            return Self::check(settings).map(|()| None);
         }
         let (tree, exports) = exports::open(places, settings.subtree_check, settings.shared)?;
         Ok(Some((Self::Host(tree), exports)))
@@ -62,12 +72,21 @@ impl Source {
         Err(no_stores(&settings.directories.first().cloned().unwrap_or_default()))
     }
 
-    /// What the host lacks for its directories, for the user.
+    /// What the host lacks for its directories, or why a store is only read, for the user.
     pub(super) fn notes(&self) -> &[String] {
         match self {
             Self::Host(tree) => tree.notes(),
             #[cfg(feature = "object")]
-            Self::Store(_) => &[],
+            Self::Store(volume) => volume.notes(),
+        }
+    }
+
+    /// The figures of a store.
+    pub(super) fn store_figures(&self) -> Option<StoreFigures> {
+        match self {
+            Self::Host(_) => None,
+            #[cfg(feature = "object")]
+            Self::Store(volume) => Some(volume.figures()),
         }
     }
 
@@ -75,7 +94,7 @@ impl Source {
         match self {
             Self::Host(tree) => Arc::clone(tree) as _,
             #[cfg(feature = "object")]
-            Self::Store(volume) => volume.tree(),
+            Self::Store(volume) => Arc::clone(&volume.parts.tree),
         }
     }
 
@@ -83,7 +102,7 @@ impl Source {
     pub(super) fn key(&self, state: &StateDirectory) -> HandleKey {
         #[cfg(feature = "object")]
         if let Self::Store(volume) = self {
-            return volume.key();
+            return volume.parts.key.clone();
         }
         let (key, origin) = handle_key(state.key_path().as_deref());
         if let KeyOrigin::Unkept { reason } = origin {
@@ -97,7 +116,7 @@ impl Source {
         let kept = match self {
             Self::Host(_) => state.verifier_path().and_then(|path| kept_verifier::take(&path)),
             #[cfg(feature = "object")]
-            Self::Store(store) => Some(store.verifier()),
+            Self::Store(store) => Some(store.parts.verifier),
         };
         kept.into_iter().for_each(|kept| volume.keep_write_verifier(kept));
     }
@@ -120,7 +139,7 @@ impl Source {
     }
 }
 
-/// Fails if this build serves no store, or if the store is one of several places.
+/// Fails if this build serves no store, if the store is one of several places, or if its address makes no sense.
 fn served_alone(store: &Path, places: usize) -> Outcome {
     if cfg!(not(feature = "object")) {
         return Err(no_stores(store));
@@ -129,6 +148,9 @@ fn served_alone(store: &Path, places: usize) -> Outcome {
         let shown = output::shown(store.display());
         return Err(Failure::wrong_use(format!("{shown} is a store, which is served alone: start a server for each")));
     }
+    #[cfg(feature = "object")]
+    afflux_object_store::check_address(&store.to_string_lossy())
+        .map_err(|error| Failure::wrong_use(output::shown(error)))?;
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! A server's upkeep: it saves the disks' prices, and reports devices that hang and many small files.
+//! A server's upkeep: it saves the disks' prices, and reports devices that hang, stores that are away, many small files.
 //!
 //! Owns: the thread, when it looks.
 //! Does not own: the saved state (`kept_prices`), when a device counts as hung (the policy), the test for many small
 //! files (`small_files`).
 //! Invariants: only the server's end waits for it, for one look at most. A failure to save is reported once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -37,12 +37,19 @@ impl Upkeep {
     pub(super) fn start(running: &Arc<Running>, kept: Arc<Mutex<KeptPrices>>) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let small_files = SmallFiles::default();
-        let mut looks =
-            UpkeepState { running: Arc::clone(running), kept, said: false, hung: BTreeMap::new(), small_files };
+        let mut looks = UpkeepState {
+            running: Arc::clone(running),
+            kept,
+            said: false,
+            hung: BTreeMap::new(),
+            away: BTreeSet::new(),
+            small_files,
+        };
         let body = move || {
             let mut kept_at = Instant::now();
             while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 looks.report_hung_disks();
+                looks.report_stores_away();
                 looks.say_many_small_files();
                 if kept_at.elapsed() >= KEEP_EVERY {
                     looks.keep();
@@ -71,6 +78,8 @@ struct UpkeepState {
     said: bool,
     /// Devices that were reported as hung, and whether their writers are refused.
     hung: BTreeMap<DeviceId, bool>,
+    /// Devices whose stores were reported as away.
+    away: BTreeSet<DeviceId>,
     small_files: SmallFiles,
 }
 
@@ -105,6 +114,25 @@ impl UpkeepState {
                 "clients created {created} small files within {seconds} s, and each waited for its disk; \
                  --async-metadata answers earlier, and a crash of this host may then undo the last changes"
             );
+        }
+    }
+
+    fn report_stores_away(&mut self) {
+        for device in self.running.engine.status().devices {
+            let name = output::shown(&device.name);
+            match device.away_ns {
+                Some(ns) if self.away.insert(device.id) => {
+                    let trouble = self.running.store.as_ref().and_then(|store| store().trouble);
+                    let why = trouble.map(|why| format!(" ({})", output::shown(why))).unwrap_or_default();
+                    warn!(
+                        "{name} has been away for {}{why}: writers and syncs wait until it answers; no written data is \
+                         lost, and no restart is needed",
+                        units::latency(ns)
+                    );
+                }
+                None if self.away.remove(&device.id) => info!("{name} answers again"),
+                _ => {}
+            }
         }
     }
 

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::lines;
 use crate::control::messages::{
-    CacheGauges, DelayGauges, DelayTimeGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, TimeGauges,
-    WaitGauges, WaiterGauges,
+    CacheGauges, DelayGauges, DelayTimeGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, StoreGauges,
+    TimeGauges, WaitGauges, WaiterGauges,
 };
 
 pub(crate) fn report(uptime_ns: u64) -> Report {
@@ -50,6 +50,8 @@ pub(crate) fn report(uptime_ns: u64) -> Report {
             knobs: BTreeMap::new(),
             stalled_ns: None,
             refuses: false,
+            away_ns: None,
+            store: None,
             in_force: BTreeMap::new(),
             pauses: Vec::new(),
             waits: WaitGauges::default(),
@@ -270,4 +272,18 @@ fn a_device_that_hangs_is_told_with_its_age() {
     now.devices[0].refuses = true;
     let text = lines(&now, &now);
     assert!(text.contains("for 12.3 s, writers and syncs are refused\n"), "{text}");
+}
+
+#[test]
+fn a_store_that_is_away_is_told_with_its_words_and_its_requests() {
+    let (mut before, mut now) = (report(1_000_000_000), report(1_500_000_000));
+    let store = |puts, trouble: Option<&str>| {
+        Some(StoreGauges { puts, gets: 7, trouble: trouble.map(str::to_owned), ..StoreGauges::default() })
+    };
+    (before.devices[0].store, now.devices[0].store) = (store(10, None), store(60, Some("SlowDown")));
+    (now.devices[0].stalled_ns, now.devices[0].away_ns) = (Some(1), Some(12_300_000_000));
+    let text = lines(&before, &now);
+    let away = "AWAY: has not answered for 12.3 s (SlowDown), writers and syncs wait";
+    assert!(text.contains(away) && !text.contains("HANGS"), "{text}");
+    assert!(text.contains("requests PUT 60 (100/s) GET 7 (0/s) LIST 0 (0/s) DELETE 0 (0/s)"), "{text}");
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::follow::Sample;
 use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited};
-use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, TraceEvent};
+use crate::control::messages::{DeviceGauges, Happened, PeerGauges, Report, StoreGauges, TraceEvent};
 use crate::serve::running::CLIENTS_IN_REPORT;
 
 /// Reports behind the rates of clients and files.
@@ -171,6 +171,12 @@ impl Model {
             writers_waiting: device.writers_waiting,
             stalled_ns: device.stalled_ns,
             refuses: device.refuses,
+            away_ns: device.away_ns,
+            store_requests_per_s: device.store.as_ref().map(|store| {
+                let all = |store: &StoreGauges| store.puts + store.gets + store.lists + store.deletes;
+                let earlier = before.device(&device.name).and_then(|device| device.store.as_ref());
+                rate(all(store), all(earlier.unwrap_or(store)), time)
+            }),
             files_failed: device.files_failed,
             owed_per_mille: curve(|it| &it.owed_per_mille).unwrap_or_default(),
             written: curve(|it| &it.written).unwrap_or_default(),

@@ -52,6 +52,10 @@ pub(super) struct DeviceRow {
     pub(super) writers_waiting: u32,
     pub(super) stalled_ns: Option<u64>,
     pub(super) refuses: bool,
+    /// Time for which the store behind it has not answered.
+    pub(super) away_ns: Option<u64>,
+    /// Requests to the store behind it; none for a disk.
+    pub(super) store_requests_per_s: Option<u64>,
     pub(super) files_failed: u32,
     /// The last two minutes, one value a second: the owed time as a share of the budget, in thousandths; without a
     /// time, the dirty bytes as a share of the limit.
@@ -185,7 +189,7 @@ impl DeviceRow {
             (Some(owed), Some(budget)) => (owed, budget),
             _ => (self.dirty_bytes, self.dirty_limit_bytes),
         };
-        let is_failing = self.stalled_ns.is_some() || self.files_failed > 0;
+        let is_failing = self.stalled_ns.is_some() || self.away_ns.is_some() || self.files_failed > 0;
         // A device that is written at full speed owes about its budget. A tenth above the budget is too much.
         let by_debt = if full == 0 { Load::Calm } else { Load::of(owed, full / 2, full.saturating_add(full / 10)) };
         if is_failing { Load::Over } else { by_debt }

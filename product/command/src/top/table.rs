@@ -207,7 +207,11 @@ fn count(number: u64) -> Cell {
 
 fn device(row: &DeviceRow) -> Vec<Cell> {
     let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), units::latency);
-    let owes = if row.stalled_ns.is_some() { "hangs".to_owned() } else { time(row.owed_ns) };
+    let owes = match (row.away_ns, row.stalled_ns) {
+        (Some(_), _) => "away".to_owned(),
+        (None, Some(_)) => "hangs".to_owned(),
+        (None, None) => time(row.owed_ns),
+    };
     vec![
         shown(&row.name).into(),
         owes.into(),
@@ -232,9 +236,15 @@ fn written(row: &DeviceRow) -> Vec<u64> {
 
 fn state(row: &DeviceRow) -> String {
     let mut parts = Vec::new();
-    if let Some(ns) = row.stalled_ns {
+    if let Some(ns) = row.stalled_ns.filter(|_| row.away_ns.is_none()) {
         let refuses = if row.refuses { ", writers are refused" } else { "" };
         parts.push(format!("nothing done for {}{refuses}", units::latency(ns)));
+    }
+    if let Some(ns) = row.away_ns {
+        parts.push(format!("away for {}, writers wait", units::latency(ns)));
+    }
+    if let Some(requests) = row.store_requests_per_s {
+        parts.push(format!("{} requests/s", units::count(requests)));
     }
     if row.files_failed > 0 {
         parts.push(format!("{} files could not be written", units::count(row.files_failed.into())));

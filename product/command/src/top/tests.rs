@@ -256,6 +256,16 @@ fn where_there_is_room_no_name_is_cut_and_a_state_comes_before_curves() {
 }
 
 #[test]
+fn a_store_that_is_away_says_since_when_and_its_requests_are_shown() {
+    let mut rows = after(10).rows();
+    (rows.devices[0].stalled_ns, rows.devices[0].away_ns) = (Some(12 * S), Some(13 * S));
+    rows.devices[0].store_requests_per_s = Some(7);
+    let text = lines::text(&rows, 160, 20);
+    assert!(text.contains("away for 13.0 s, writers wait; 7 requests/s") && !text.contains("hangs"), "{text}");
+    assert_eq!(rows.devices[0].load(), Load::Over);
+}
+
+#[test]
 fn a_row_has_the_colour_of_its_load() {
     let mut device = after(2).rows().devices[0].clone();
     let load = |owed: u64, device: &mut super::rows::DeviceRow| {

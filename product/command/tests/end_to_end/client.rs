@@ -123,6 +123,13 @@ impl Client {
         self.inner.read_all(file, offset, len, BLOCK, IN_FLIGHT).unwrap()
     }
 
+    /// Reads by one call. Returns the status if it failed.
+    #[cfg(feature = "object")]
+    pub(crate) fn try_read_at(&mut self, file: &Handle, offset: u64, len: u32) -> Result<Vec<u8>, u32> {
+        let read = self.inner.read(file, offset, len);
+        read.map(|read| read.data).map_err(|error| error.status().expect("a status"))
+    }
+
     /// A whole file by name.
     pub(crate) fn read_file(&mut self, parent: &Handle, name: &str) -> Vec<u8> {
         let file = self.lookup(parent, name);

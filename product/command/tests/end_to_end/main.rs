@@ -10,6 +10,8 @@ mod crowds;
 mod durability;
 mod eject;
 mod explaining;
+#[cfg(feature = "object")]
+mod fake_store;
 mod foreign_calls;
 mod full_disk;
 mod govern;
@@ -28,7 +30,11 @@ mod service;
 mod short_of_memory;
 mod shutdown;
 #[cfg(feature = "object")]
+mod store_commands;
+#[cfg(feature = "object")]
 mod stores;
+#[cfg(feature = "object")]
+mod stores_away;
 mod terminal;
 mod tools;
 mod traces;

@@ -79,9 +79,16 @@ enum Address {
 }
 
 impl Listener {
-    /// Listens for TCP at `address`; port 0 takes a free one. Blocks up to a second while the address is in use, so
-    /// that a server can be started right after another one was killed.
+    /// Listens for TCP at `address`, as [`Self::tcp_bound`] and [`Self::listen`].
     pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        let listener = Self::tcp_bound(address)?;
+        listener.listen()?;
+        Ok(listener)
+    }
+
+    /// Takes the TCP address; port 0 takes a free one. Connections are refused until [`Self::listen`]. Blocks up to a
+    /// second while the address is in use, so that a server can be started right after another one was killed.
+    pub fn tcp_bound(address: SocketAddr) -> Result<Self, ListenError> {
         let open = || -> Result<(OwnedFd, SocketAddr), Errno> {
             let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
             let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -89,7 +96,6 @@ impl Listener {
             // Set before it listens: connections inherit the size, and with it the bound of their windows.
             sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES)?;
             bind(&fd, &address)?;
-            listen(&fd, BACKLOG)?;
             let bound = SocketAddr::try_from(getsockname(&fd)?)?;
             Ok((fd, bound))
         };
@@ -102,6 +108,15 @@ impl Listener {
         };
         let (fd, bound) = opened.map_err(|error| refused(address.to_string(), error))?;
         Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
+    }
+
+    /// Lets connections come.
+    pub fn listen(&self) -> Result<(), ListenError> {
+        let name = || match &self.address {
+            Address::Internet(address) => address.to_string(),
+            Address::Local(path) => path.display().to_string(),
+        };
+        listen(&self.fd, BACKLOG).map_err(|error| refused(name(), error))
     }
 
     /// Listens at a path that only this user can connect to. Takes over the path of a server that is gone. The drop of
@@ -132,7 +147,7 @@ impl Listener {
             other => other.map_err(host)?,
         }
         let listener = Self { fd: Arc::new(fd), address: Address::Local(path.to_owned()) };
-        listen(&listener.fd, BACKLOG).map_err(host)?;
+        listener.listen()?;
         Ok(listener)
     }
 

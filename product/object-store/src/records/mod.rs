@@ -8,6 +8,7 @@
 mod settings;
 mod sum;
 mod tasks;
+mod view;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,24 +20,25 @@ use bytes::Bytes;
 use object_store::ObjectStore;
 use slatedb::config::{CloseOptions, DurabilityLevel, ReadOptions, ScanOptions};
 use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
-use slatedb::{CloseReason, Db, ErrorKind, WriteBatch};
+use slatedb::{Db, DbReadOps, WriteBatch};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
 use self::settings::settings;
 use self::sum::Sum;
 use self::tasks::{Progress, Tasks, reason};
+pub use self::view::{StoreView, View};
 use crate::address::Place;
 use crate::clock::now_ns;
 use crate::error::StoreError;
-use crate::site::Site;
+use crate::site::{FOLDER, Site};
 
-/// The folder of the database.
-const FOLDER: &str = "records";
 const BLOCK_CACHE_BYTES: u64 = 128 << 20;
 /// A scan reads ahead so far: a cold listing is a few requests.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 const FETCHES: usize = 4;
+/// A scan for fewer records reads nothing ahead.
+const SHORT: usize = 64;
 
 /// The records of a volume, open for writing. When the value is dropped, the database ends without a flush.
 pub struct StoreRecords {
@@ -68,7 +70,7 @@ impl StoreRecords {
         };
         let ended = |why: &str| StoreError::Threads { why: why.to_owned() };
         let (db, unfenced_at_ns) = site.threads.run(opening).await.map_err(|_| ended("they ended"))?;
-        let db = db.map_err(|error| refusal(&site.url, &error))?;
+        let db = db.map_err(|error| StoreError::of_records(&site.url, &error))?;
         let epoch = u32::try_from(db.manifest().writer_epoch()).unwrap_or(u32::MAX);
         if epoch > EPOCH_MAX {
             let why = format!("the epoch is {epoch} instead of at most {EPOCH_MAX}");
@@ -103,6 +105,12 @@ impl StoreRecords {
         let closed = self.run(async move { tasks.db.close().await.map_err(|error| reason(&error)) }).await;
         self.tasks.end(RecordsError::Closed("the records were closed".to_owned()));
         closed
+    }
+
+    /// Waits until the records end. Returns the reason: another writer took over, or the database closed.
+    pub async fn ended(&self) -> RecordsError {
+        let never = self.reaches(|_| false).await;
+        never.err().unwrap_or_else(|| RecordsError::Closed("the records ended".to_owned()))
     }
 
     async fn run<T: Send + 'static>(
@@ -159,13 +167,23 @@ impl Records for StoreRecords {
     }
 
     async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
+        self.scan_first(from, to, durability, usize::MAX).await
+    }
+
+    async fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+        most: usize,
+    ) -> Result<Vec<Record>, RecordsError> {
         let given = self.last_given();
         if durability == Durability::Applied {
             self.reaches(|progress| progress.written >= given).await?;
         }
         let tasks = Arc::clone(&self.tasks);
         self.run(async move {
-            let read = read(&tasks.db, from, to, durability).await;
+            let read = read(&tasks.db, from, to, durability, most).await;
             read.map_err(|error| reason(&error))
         })
         .await
@@ -174,6 +192,7 @@ impl Records for StoreRecords {
     async fn manifest(&self) -> Result<Manifest, RecordsError> {
         let tasks = Arc::clone(&self.tasks);
         self.run(async move {
+            tasks.flush_memtable().await?;
             tasks.read_manifest().await?;
             let manifest = tasks.db.manifest();
             let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
@@ -221,12 +240,19 @@ fn as_batch(changes: Batch) -> WriteBatch {
     batch
 }
 
-async fn read(db: &Db, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, slatedb::Error> {
+/// The first `most` records of a range.
+async fn read(
+    db: &(impl DbReadOps + Sync),
+    from: Key,
+    to: Key,
+    durability: Durability,
+    most: usize,
+) -> Result<Vec<Record>, slatedb::Error> {
     let level = match durability {
         Durability::Applied => DurabilityLevel::Memory,
         Durability::Remote => DurabilityLevel::Remote,
     };
-    if from >= to {
+    if from >= to || most == 0 {
         return Ok(Vec::new());
     }
     if is_one_key(&from, &to) {
@@ -236,10 +262,16 @@ async fn read(db: &Db, from: Key, to: Key, durability: Durability) -> Result<Vec
         return Ok(value.map(|value| (from, value.into())).into_iter().collect());
     }
     let options = ScanOptions::default().with_durability_filter(level).with_cache_blocks(true);
-    let options = options.with_read_ahead_bytes(READ_AHEAD_BYTES).with_max_fetch_tasks(FETCHES);
+    // The end of a short scan is near: what lies behind it is not fetched.
+    let options = match most {
+        0..SHORT => options,
+        _ => options.with_read_ahead_bytes(READ_AHEAD_BYTES).with_max_fetch_tasks(FETCHES),
+    };
     let mut iterator = db.scan_with_options(Bytes::from(from)..Bytes::from(to), &options).await?;
     let mut records = Vec::new();
-    while let Some(found) = iterator.next().await? {
+    while records.len() < most
+        && let Some(found) = iterator.next().await?
+    {
         records.push((found.key.into(), found.value.into()));
     }
     Ok(records)
@@ -248,14 +280,4 @@ async fn read(db: &Db, from: Key, to: Key, durability: Durability) -> Result<Vec
 /// The range ends with the first key behind `from`.
 fn is_one_key(from: &[u8], to: &[u8]) -> bool {
     to.strip_prefix(from) == Some(&[0])
-}
-
-fn refusal(url: &str, error: &slatedb::Error) -> StoreError {
-    let (url, why) = (url.to_owned(), error.to_string());
-    match error.kind() {
-        ErrorKind::Closed(CloseReason::Fenced) => StoreError::Fenced { url },
-        ErrorKind::Data => StoreError::Format { url, why },
-        ErrorKind::Unavailable => StoreError::Unreachable { url, why },
-        _ => StoreError::Refused { url, why },
-    }
 }

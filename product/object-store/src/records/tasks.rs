@@ -80,22 +80,28 @@ impl Tasks {
             let full = seen.wait_for(|progress| progress.logs >= LOGS_MAX || progress.ended.is_some());
             // The end of the wait matters, not its kind.
             let _ = tokio::time::timeout(FLUSH_EVERY, full).await.map(drop);
-            let (logs, is_ended) = {
-                let progress = self.progress.borrow();
-                (progress.logs, progress.ended.is_some())
-            };
-            if is_ended {
+            let is_ended = self.progress.borrow().ended.is_some();
+            if is_ended || self.flush_memtable().await.is_err() {
                 return;
             }
-            if logs == 0 {
-                continue;
-            }
-            let options = FlushOptions { flush_type: FlushType::MemTable };
-            if let Err(error) = self.db.flush_with_options(options).await {
-                return self.end(reason(&error));
-            }
-            self.progress.send_modify(|progress| progress.logs -= logs);
         }
+    }
+
+    /// Flushes the memtable, if there is anything in it. The manifest then shows all batches that were durable.
+    pub(super) async fn flush_memtable(&self) -> Result<(), RecordsError> {
+        let logs = self.progress.borrow().logs;
+        if logs == 0 {
+            return Ok(());
+        }
+        let options = FlushOptions { flush_type: FlushType::MemTable };
+        if let Err(error) = self.db.flush_with_options(options).await {
+            let reason = reason(&error);
+            self.end(reason.clone());
+            return Err(reason);
+        }
+        // Two flushes at a time count the same objects.
+        self.progress.send_modify(|progress| progress.logs = progress.logs.saturating_sub(logs));
+        Ok(())
     }
 
     /// Reads the manifest now and then.
@@ -146,7 +152,7 @@ pub(super) fn reason(error: &Error) -> RecordsError {
     }
 }
 
-fn of_close(reason: CloseReason, text: &str) -> RecordsError {
+pub(super) fn of_close(reason: CloseReason, text: &str) -> RecordsError {
     match reason {
         CloseReason::Fenced => RecordsError::Fenced,
         reason => RecordsError::Closed(format!("{text} ({reason:?})")),

@@ -43,6 +43,11 @@ impl Entry {
         key
     }
 
+    /// The directory of an entry, by the key of one that was decoded.
+    pub(crate) fn parent(key: &[u8]) -> u64 {
+        Fields(&key[1..]).u64()
+    }
+
     pub(crate) fn value(ino: u64, kind: Kind) -> Vec<u8> {
         let mut value = ino.to_be_bytes().to_vec();
         value.push(kind_number(kind));

@@ -11,7 +11,7 @@ use super::log::Log;
 use super::run::{LIMITS, Volume, open, open_beside};
 use super::store::{MS, Store};
 use crate::format::extent::{Extent, Source};
-use crate::{CheckReport, Clock, FileRange, Holder, ObjectVolumeError, Records, check};
+use crate::{CheckReport, Clock, FileRange, Holder, ObjectVolumeError, Records, RecordsError, check};
 
 /// The checker of the world leaves this file alone.
 const INO: u64 = 100;
@@ -167,12 +167,43 @@ fn half_empty_segments_are_joined() {
     }
     store.finish(volume.commit(INO)).unwrap();
     assert_eq!(store.world().objects.len(), 4);
-    store.finish(select(Box::pin(volume.upkeep()), Box::pin(store.sleep_ns(600 * SECOND))));
+    store.finish(select(Box::pin(volume.upkeep(|error| panic!("{error}"))), Box::pin(store.sleep_ns(600 * SECOND))));
     assert_eq!(store.world().objects.len(), 1);
     for round in 0..4 {
         assert_eq!(store.finish(volume.read(INO, round * 200, 30)).unwrap(), bytes(round as u8 + 1, 30));
     }
     is_sound(&store);
+}
+
+#[test]
+fn an_upkeep_that_may_not_delete_goes_on_and_deletes_later() {
+    let (store, volume) = new_volume();
+    for byte in 1..=2 {
+        volume.write(INO, 0, bytes(byte, 150)).unwrap();
+        store.finish(volume.flush()).unwrap();
+        store.finish(volume.commit(INO)).unwrap();
+    }
+    store.world().refuses_deletes = true;
+    let mut failures = Vec::new();
+    let upkeep = Box::pin(volume.upkeep(|error| failures.push(error.clone())));
+    let end = store.finish(select(upkeep, Box::pin(store.sleep_ns(1_200 * SECOND))));
+    assert!(matches!(end, Either::Right(_)), "the volume is not lost");
+    drop(end);
+    assert_eq!(store.world().objects.len(), 2);
+    assert!(failures.len() > 5, "each pass tries again: {failures:?}");
+    assert!(failures.iter().all(|error| *error == ObjectVolumeError::Refused("AccessDenied".to_owned())));
+    store.world().refuses_deletes = false;
+    store.finish(select(Box::pin(volume.upkeep(|error| panic!("{error}"))), Box::pin(store.sleep_ns(120 * SECOND))));
+    assert_eq!(store.world().objects.len(), 1);
+    is_sound(&store);
+}
+
+#[test]
+fn an_upkeep_ends_when_another_writer_has_the_volume() {
+    let (store, volume) = new_volume();
+    let upkeep = volume.upkeep(|error| panic!("{error}"));
+    drop(store.finish(open_beside(&store, None, true)).unwrap());
+    assert_eq!(store.finish(upkeep).unwrap_err(), ObjectVolumeError::Records(RecordsError::Fenced));
 }
 
 #[test]
@@ -207,7 +238,7 @@ fn a_check_names_the_bytes_of_damaged_segments() {
     assert_eq!(store.finish(volume.read(INO, 220, 30)).unwrap(), bytes(0, 30));
     assert!(matches!(store.finish(volume.read(INO, 210, 5)), Err(ObjectVolumeError::Damaged(_))));
     assert!(matches!(store.finish(volume.read(INO, 500, 5)), Err(ObjectVolumeError::Missing(_))));
-    store.finish(select(Box::pin(volume.upkeep()), Box::pin(store.sleep_ns(600 * SECOND))));
+    store.finish(select(Box::pin(volume.upkeep(|error| panic!("{error}"))), Box::pin(store.sleep_ns(600 * SECOND))));
     assert_eq!(store.finish(volume.read(INO, 0, 150)).unwrap(), bytes(1, 150));
 }
 

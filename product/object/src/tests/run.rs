@@ -5,8 +5,8 @@
 //! Invariants: a frozen writer takes no step; its requests on their way take effect.
 
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
@@ -335,10 +335,12 @@ async fn last_writer(store: &Store) -> Result<(), ObjectVolumeError> {
     for ino in FILES + 1..=FILES + short_lives {
         volume.reap(ino).await?;
     }
-    let upkeep = pin!(volume.upkeep());
+    let failures = Mutex::new(Vec::new());
+    let upkeep = pin!(volume.upkeep(|error| failures.lock().unwrap().push(error.clone())));
     let hour = pin!(store.sleep_ns(3_600_000 * MS));
     if let Either::Left((end, _)) = select(upkeep, hour).await {
         end?;
     }
+    failures.lock().unwrap().drain(..).try_for_each(Err)?;
     volume.close().await
 }

@@ -39,6 +39,8 @@ pub(super) struct World {
     pub(super) short_lives: u64,
     /// No request fails any more.
     pub(super) is_calm: bool,
+    /// The writer's keys allow no DELETE.
+    pub(super) refuses_deletes: bool,
     effects: BTreeMap<(u64, u64), Effect>,
     timers: BTreeMap<u64, Vec<Waker>>,
     requests: u64,
@@ -59,6 +61,7 @@ impl World {
             outage_until_ns: 0,
             short_lives: 0,
             is_calm: false,
+            refuses_deletes: false,
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
             requests: 0,
@@ -211,6 +214,9 @@ impl Objects for Store {
     }
 
     async fn delete(&self, name: &str) -> Result<(), ObjectError> {
+        if self.world().refuses_deletes {
+            return Err(ObjectError::Refused("AccessDenied".to_owned()));
+        }
         let name = name.to_owned();
         let act = move |world: &mut World| {
             world.objects.remove(&name);

@@ -2,7 +2,7 @@
 //!
 //! Owns: the slots, which of them stay.
 //! Does not own: reading inodes (`read`), changing them (`edit`).
-//! Invariants: an inode has one slot at a time, and a used slot stays. A filled slot is the state after all batches
+//! Invariants: an inode has one slot at a time, and a used slot stays, unless a view forgets all. A filled slot is the state after all batches
 //! given to the records. Unused slots are bounded.
 
 use std::collections::BTreeMap;
@@ -68,6 +68,11 @@ impl Cache {
             young.extend(used);
         }
         slot
+    }
+
+    /// Forgets all slots. Those in use learn nothing for later calls.
+    pub(super) fn forget(&self) {
+        *self.generations.lock().unwrap_or_else(PoisonError::into_inner) = Default::default();
     }
 
     /// The number of slots.

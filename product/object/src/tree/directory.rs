@@ -20,8 +20,10 @@ use crate::format::entry::{FILES_END, FILES_KEY};
 use crate::format::error::exactly;
 use crate::format::fields::Fields;
 use crate::format::inode::Content;
+use crate::seams::Records;
 
-/// A store has no size: volumes report this one.
+/// A store has no size and no quota that it tells: volumes report this one, all of it free. No record counts a volume's
+/// bytes, since each write would have to change it; `afflux check` counts them.
 const TOTAL_BYTES: u64 = 1 << 60;
 /// An epoch has as many numbers for objects.
 const TOTAL_FILES: u64 = 1 << 40;
@@ -118,7 +120,10 @@ impl<D: DataCore> Directory for ObjectTree<D> {
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
         let used = Used::of(node);
-        self.answer(async move { Ok(permission::rights(self.held(&used).await?.current().owned(), used.user())) })
+        self.answer(async move {
+            let rights = permission::rights(self.held(&used).await?.current().owned(), used.user());
+            Ok(if self.core.records().is_read_only() { rights & !permission::WRITE } else { rights })
+        })
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
@@ -131,9 +136,9 @@ impl<D: DataCore> Directory for ObjectTree<D> {
         })
     }
 
-    fn open_data(&self, node: &Node, _must_write: bool) -> Pending<'_, Data> {
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
         let used = Used::of(node);
-        self.answer(async move { self.open_data(&used).await })
+        self.answer(async move { self.open_data(&used, must_write).await })
     }
 
     fn create(

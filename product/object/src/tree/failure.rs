@@ -17,6 +17,7 @@ const EUCLEAN: i32 = 117;
 impl From<ObjectVolumeError> for VolumeError {
     fn from(error: ObjectVolumeError) -> Self {
         match error {
+            ObjectVolumeError::Records(RecordsError::ReadOnly) => Self::ReadOnly,
             ObjectVolumeError::Damaged(_) | ObjectVolumeError::Missing(_) => Self::Io { errno: EUCLEAN },
             _ => Self::Io { errno: EIO },
         }

@@ -16,6 +16,7 @@ use super::read::{Used, View};
 use super::state::ObjectTree;
 use crate::format::inode::{Content, Inode};
 use crate::format::records::Body;
+use crate::seams::Records;
 
 const SIZE_GIVEN: VolumeError = VolumeError::Invalid { what: "a size: the engine sets sizes" };
 
@@ -121,12 +122,16 @@ impl<D: DataCore> ObjectTree<D> {
         Ok(Some(Created { found, data, parent: Change { before, after }, stable }))
     }
 
-    pub(super) async fn open_data(&self, used: &Used) -> Result<Data, VolumeError> {
+    pub(super) async fn open_data(&self, used: &Used, must_write: bool) -> Result<Data, VolumeError> {
         let view = self.held(used).await?;
+        let writable = !self.core.records().is_read_only();
+        if must_write && !writable {
+            return Err(VolumeError::ReadOnly);
+        }
         match view.inode.kind() {
             Kind::Regular => {
                 let backing = self.core.backing(used.held.clone());
-                Ok(Data { backing, stat: self.stat_of_view(&view), writable: true })
+                Ok(Data { backing, stat: self.stat_of_view(&view), writable })
             }
             Kind::Directory => Err(VolumeError::IsDirectory),
             Kind::Symlink => Err(VolumeError::Symlink),

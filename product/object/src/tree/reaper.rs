@@ -54,7 +54,7 @@ impl<D: DataCore> ObjectTree<D> {
                     Step::Due(Due::Marks) => read_marks(&*core, &holders).await,
                     Step::Done(done) => done,
                 };
-                if let Err(ObjectVolumeError::Records(_) | ObjectVolumeError::Closed) = done {
+                if done.is_err_and(|error| error.is_loss()) {
                     return;
                 }
             }

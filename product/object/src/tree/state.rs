@@ -81,6 +81,7 @@ impl<D: DataCore> ObjectTree<D> {
         let found = tree.core.records().scan(key.clone(), end, Durability::Applied).await?;
         let root = match found.first() {
             Some((_, value)) => Inode::decode(value)?,
+            None if tree.core.records().is_read_only() => return Err(ObjectVolumeError::NoVolume),
             None => {
                 let root = tree.new_root();
                 let records = tree.core.records();
@@ -111,6 +112,11 @@ impl<D: DataCore> ObjectTree<D> {
             changes: 0,
             content,
         }
+    }
+
+    /// Forgets all inodes, since a view moved on.
+    pub fn forget_inodes(&self) {
+        self.cache.forget();
     }
 
     pub(super) fn now(&self) -> Timestamp {

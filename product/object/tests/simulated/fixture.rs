@@ -63,7 +63,7 @@ impl Machine {
         let device = engine.add_device("store", ObjectDevice::new(&platform, Arc::clone(&volume)));
         if collects {
             let kept = Arc::clone(&volume);
-            world.spawn("upkeep", async move { drop(kept.upkeep().await) });
+            world.spawn("upkeep", async move { drop(kept.upkeep(|error| panic!("{error}")).await) });
         }
         Self { world, here: Arc::new(Inside { platform, engine, store, volume, device }) }
     }

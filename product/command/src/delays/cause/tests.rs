@@ -27,6 +27,17 @@ fn a_disk_that_hangs_comes_first() {
 }
 
 #[test]
+fn a_store_that_is_away_comes_before_a_disk_that_hangs() {
+    let said = told(|now| {
+        (now.devices[0].stalled_ns, now.devices[0].away_ns) = (Some(12 * S), Some(13 * S));
+    });
+    assert_eq!(
+        said,
+        "The store behind sda1 is the cause: it has not answered for 13.0 s, and its writers and syncs wait."
+    );
+}
+
+#[test]
 fn paused_writers_are_due_to_a_busy_disk_or_to_the_budget_of_an_idle_one() {
     let paused = |busy_ns| {
         told(|now| {

@@ -1,0 +1,140 @@
+//! A volume in an object store that this server writes.
+//!
+//! Owns: the opening and the end of the volume, the tasks that it needs, the check for another host.
+//! Does not own: any decision about data (`afflux_object`), requests to the store (`afflux_object_store`).
+//! Invariants: a volume that another host serves is opened only at the user's word. Once the volume is lost to this
+//! writer, this process ends; any other failure of its upkeep is logged and tried again. A clean end is noted only after
+//! everything was written.
+
+use std::sync::Arc;
+
+use afflux_engine::Platform;
+use afflux_linux::{LinuxPlatform, handle_key};
+use afflux_object::{
+    DeviceVolume, Fresh, Holder, Limits, ObjectDevice, ObjectTree, ObjectTreeOptions, ObjectVolume, ObjectVolumeError,
+    Records, VolumeHeader, WatchedObjects,
+};
+use afflux_object_store::{StoreClock, StoreObjects, StoreRecords};
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::output;
+use afflux_volume::HandleKey;
+use rustix::process::{getegid, geteuid};
+use rustix::system::uname;
+use tracing::{error, warn};
+
+use super::store_place::{Parts, StorePlace};
+use crate::settings::Settings;
+
+type OpenVolume = DeviceVolume<StoreObjects, StoreRecords, StoreClock, LinuxPlatform>;
+
+/// The volume, open for writing.
+pub(super) struct Writer {
+    volume: Arc<OpenVolume>,
+    holder: Holder,
+}
+
+pub(super) async fn open(place: &StorePlace, settings: &Settings) -> Outcome<(Parts, Writer)> {
+    let StorePlace { platform, store, .. } = place;
+    let failed = |error| place.failed(&error);
+    let host = uname().nodename().to_string_lossy().into_owned();
+    if !settings.store.take_over {
+        wait_for_others(place, &host, settings.store.standby).await?;
+    }
+    let records = store.records().await.map_err(|error| Failure::failed(output::shown(error)))?;
+    let holder = Holder { host, epoch: records.epoch() };
+    let world = Arc::new(platform.clone());
+    let watched = WatchedObjects::new(&world, store.objects());
+    let fresh = Fresh {
+        header: VolumeHeader { id: new_id(platform), handle_key: *handle_key(None).0.as_bytes() },
+        verifier: platform.random_u64(),
+        is_alone: store.is_locked(),
+    };
+    let volume = ObjectVolume::open(watched, records, store.clock(), Limits::default(), fresh);
+    let volume = Arc::new(volume.await.map_err(failed)?);
+    let options = ObjectTreeOptions {
+        async_metadata: settings.at_once.async_metadata,
+        owner: (geteuid().as_raw(), getegid().as_raw()),
+        ..ObjectTreeOptions::default()
+    };
+    let tree = ObjectTree::open(Arc::clone(&volume), options).await.map_err(failed)?;
+    platform.spawn("store reaper", tree.reaper());
+    let parts = Parts {
+        key: HandleKey::new(volume.header().handle_key),
+        verifier: volume.verifier().to_be_bytes(),
+        tree,
+        device: ObjectDevice::new(&world, Arc::clone(&volume)),
+    };
+    let writer = Writer { volume, holder };
+    writer.start_tasks(place);
+    Ok((parts, writer))
+}
+
+/// Makes sure that no other host serves the volume. A standby waits for that.
+async fn wait_for_others(place: &StorePlace, host: &str, waits: bool) -> Outcome {
+    let failed = |error| place.failed(&error);
+    let (objects, clock, url) = (place.store.objects(), place.store.clock(), output::shown(&place.url));
+    let alive = Holder::alive(&objects, &clock).await.map_err(failed)?;
+    match alive.filter(|(holder, _)| holder.host != host) {
+        Some((holder, _)) if waits => {
+            output::remark(format_args!("Waiting until {} no longer serves {url}.", output::shown(&holder.host)));
+            Holder::standby(&objects, &clock).await.map_err(failed)
+        }
+        Some((holder, age_ns)) => Err(Failure::failed(format!(
+            "{url} is served by {} (seen {} s ago): stop that server, or use --standby to wait for its end, --take-over \
+             to take the volume from it, or --follow to read it",
+            output::shown(&holder.host),
+            age_ns / 1_000_000_000
+        ))),
+        None => Ok(()),
+    }
+}
+
+impl Writer {
+    fn start_tasks(&self, place: &StorePlace) {
+        let StorePlace { url, platform, store } = place;
+        let (volume, url) = (Arc::clone(&self.volume), output::shown(url));
+        platform.spawn("store upkeep", async move {
+            let mut said = None;
+            let failed = |error: &ObjectVolumeError| {
+                let why = error.to_string();
+                if said.as_ref() != Some(&why) {
+                    warn!("{url}: garbage could not be collected, and is tried again: {}", output::shown(&why));
+                    said = Some(why);
+                }
+            };
+            // The loss of the volume ends the process in another task.
+            drop(volume.upkeep(failed).await);
+        });
+        let (volume, of_end) = (Arc::clone(&self.volume), place.clone());
+        platform.spawn("store end", async move {
+            let ended = volume.records().ended().await;
+            // The records of a closed volume end with it.
+            if volume.may_answer().await != Err(ObjectVolumeError::Closed) {
+                of_end.lost(&ended.to_string());
+            }
+        });
+        let (objects, clock, holder, place) = (store.objects(), store.clock(), self.holder.clone(), place.clone());
+        platform.spawn("store holder", async move {
+            match holder.hold(&objects, &clock).await {
+                Ok(other) => place.lost(&format!("{} has taken the volume over", other.host)),
+                Err(error) => {
+                    error!("{}: other hosts cannot see that this one serves it: {error}", output::shown(&place.url));
+                }
+            }
+        });
+    }
+
+    /// Notes that everything was written, and that this host no longer serves the volume.
+    pub(super) async fn close(&self, place: &StorePlace) -> Outcome {
+        let (objects, clock) = (place.store.objects(), place.store.clock());
+        let failed = |error| place.failed(&error);
+        self.volume.close().await.map_err(failed)?;
+        // The next opening and snapshots then need no log.
+        self.volume.records().close().await.map_err(|error| failed(error.into()))?;
+        self.holder.release(&objects, &clock).await.map_err(failed)
+    }
+}
+
+fn new_id(platform: &LinuxPlatform) -> [u8; 16] {
+    (u128::from(platform.random_u64()) << 64 | u128::from(platform.random_u64())).to_be_bytes()
+}

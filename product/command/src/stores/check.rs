@@ -1,0 +1,117 @@
+//! `afflux check`: reads a whole volume and names what is damaged.
+//!
+//! Owns: the words, the verdict.
+//! Does not own: the check (`afflux_object`).
+//! Invariants: it changes nothing. Success means that every byte of every file can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use afflux_object::{CheckReport, ObjectVolumeError, check, paths};
+use afflux_object_store::View;
+use afflux_report::failure::{Failure, Outcome};
+use afflux_report::{output, units};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Place, call};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux check s3://bucket/home\n  afflux check s3://bucket/home --json | jq \
+    .damaged\n\nReads all data once, as of its start. Exits with 1 if anything is damaged, and names the files and \
+    their bytes; all other bytes can be read. While a server writes the volume, a check of more than ten minutes may \
+    miss segments that the server has removed meanwhile: check again.")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    place: Place,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// The result with the paths of damaged files.
+struct Checked {
+    report: CheckReport,
+    paths: BTreeMap<u64, Vec<u8>>,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Outcome {
+        let checked = call(async {
+            let store = self.place.open().await?;
+            let view = store.view(&View::Fixed).await?;
+            let (objects, clock) = (store.objects(), store.clock());
+            Ok(async {
+                let report = check(&objects, &view, &clock).await?;
+                let ranges = report.damaged.values().flat_map(|(_, ranges)| ranges);
+                let files: BTreeSet<u64> = ranges.map(|range| range.ino).chain(report.misfits.clone()).collect();
+                let paths = paths(&view, &files).await?;
+                Ok::<_, ObjectVolumeError>(Checked { report, paths })
+            }
+            .await)
+        })?;
+        let url = output::shown(&self.place.url);
+        let checked = checked.map_err(|error| Failure::failed(format!("{url}: {}", output::shown(error))))?;
+        output::say(if self.json { checked.json().to_string() } else { checked.text() });
+        if checked.report.is_sound() {
+            return Ok(());
+        }
+        Err(Failure::failed(format!("{url} is damaged; restore the files that are named, or remove them")))
+    }
+}
+
+impl Checked {
+    fn path(&self, ino: u64) -> String {
+        match self.paths.get(&ino) {
+            Some(path) => String::from_utf8_lossy(path).into_owned(),
+            None => format!("a file without a name (number {ino})"),
+        }
+    }
+
+    fn text(&self) -> String {
+        let CheckReport { segments, extents, damaged, orphans, miscounted, misfits } = &self.report;
+        let (segments, extents) = (units::count(*segments), units::count(*extents));
+        let mut lines = vec![format!("{segments} segments and {extents} extents were read.")];
+        if !orphans.is_empty() {
+            let orphans = units::count(orphans.len() as u64);
+            lines.push(format!("{orphans} segments belong to no file; a server removes them within a day."));
+        }
+        for (segment, (error, ranges)) in damaged {
+            lines.push(format!("damaged: {}: {}", segment.name(), output::shown(error)));
+            for range in ranges {
+                let path = output::shown(self.path(range.ino));
+                lines.push(format!("  {path}: bytes {} to {} cannot be read", range.start, range.end));
+            }
+        }
+        let miscounted = miscounted.iter().map(|(segment, (counted, found))| {
+            format!("miscounted: {}: {found} live bytes, and its record says {counted}", segment.name())
+        });
+        lines.extend(miscounted);
+        let misfits = misfits
+            .iter()
+            .map(|ino| format!("damaged: {}: its size does not fit to its bytes", output::shown(self.path(*ino))));
+        lines.extend(misfits);
+        lines.join("\n")
+    }
+
+    fn json(&self) -> Value {
+        let report = &self.report;
+        let damaged = report.damaged.iter().map(|(segment, (error, ranges))| {
+            let ranges = ranges
+                .iter()
+                .map(|range| json!({ "file": self.path(range.ino), "start": range.start, "end": range.end }));
+            json!({ "segment": segment.name(), "why": error.to_string(), "bytes": ranges.collect::<Vec<_>>() })
+        });
+        let miscounted = report.miscounted.iter().map(|(segment, (counted, found))| {
+            json!({ "segment": segment.name(), "counted_bytes": counted, "live_bytes": found })
+        });
+        json!({
+            "sound": report.is_sound(),
+            "segments": report.segments,
+            "extents": report.extents,
+            "orphans": report.orphans.len(),
+            "damaged": damaged.collect::<Vec<_>>(),
+            "miscounted": miscounted.collect::<Vec<_>>(),
+            "misfits": report.misfits.iter().map(|ino| self.path(*ino)).collect::<Vec<_>>(),
+        })
+    }
+}

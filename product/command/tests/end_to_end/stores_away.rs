@@ -1,0 +1,199 @@
+//! Stores that refuse, that are away, that others write, or that may only be read.
+
+//! rule: while a store is away its writers wait and hear why, and nothing is lost
+//! kept in: `product/object/src/retry.rs`, `product/command/src/serve/upkeep.rs`
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::client::Client;
+use crate::fake_store::{FakeStore, Mood};
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, eventually, text};
+
+pub(crate) const ADDRESS: &str = "s3://bucket/home";
+/// NFS3ERR_ROFS.
+const READ_ONLY: u32 = 30;
+
+/// The command with keys for a store.
+fn with_keys(home: &Path) -> Command {
+    let mut command = afflux(home);
+    command.env("AWS_ACCESS_KEY_ID", "id").env("AWS_SECRET_ACCESS_KEY", "secret");
+    command
+}
+
+/// Runs a command about a store to its end.
+pub(crate) fn run(store: &FakeStore, home: &Path, arguments: &[&str]) -> Output {
+    with_keys(home).args(arguments).args(["--endpoint", &store.endpoint]).output().unwrap()
+}
+
+/// Serves the volume in a store. `name` tells servers of one home apart.
+pub(crate) fn serve(store: &FakeStore, home: &Path, name: &str, arguments: &[&str]) -> Server {
+    let (mut command, control) = (with_keys(home), home.join(format!("{name}.sock")));
+    command.args(["serve", ADDRESS, "--listen", "127.0.0.1:0", "--json", "--cache", "16MiB"]);
+    command.args(["--endpoint", &store.endpoint]).arg("--control").arg(&control).args(arguments);
+    Server::spawn(command, control, home)
+}
+
+#[test]
+fn a_follower_reads_what_another_server_writes_and_sends_no_change_to_the_store() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let writer = serve(&store, scratch.path(), "writer", &[]);
+    let mut writing = Client::mount(&writer);
+    let root = writing.root();
+    writing.write_file(&root, "first", b"old");
+    let follower = serve(&store, scratch.path(), "follower", &["--follow"]);
+    assert!(follower.ready["notes"].to_string().contains("--follow"), "{}", follower.ready);
+    let mut reading = Client::mount(&follower);
+    assert_eq!(reading.root(), root, "handles are those of the volume");
+    assert_eq!(reading.read_file(&root, "first"), b"old");
+    let large = Bytes::new(7).vec(3 << 20);
+    writing.write_file(&root, "second", &large);
+    let first = writing.lookup(&root, "first");
+    writing.write_at(&first, 0, b"new bytes");
+    eventually("the follower sees the new name", || reading.list(&root).contains(&"second".to_owned()));
+    assert_eq!(reading.read_file(&root, "second"), large);
+    eventually("the follower sees the new bytes", || reading.read_file(&root, "first") == b"new bytes");
+    writing.remove(&root, "second");
+    eventually("the follower misses the removed name", || !reading.list(&root).contains(&"second".to_owned()));
+    writer.stop();
+    let changes = store.changes();
+    assert_eq!(reading.try_write_at(&first, 0, b"x"), Err(READ_ONLY));
+    assert_eq!(reading.read_file(&root, "first"), b"new bytes");
+    let gauges = follower.stat()["devices"][0]["store"].clone();
+    assert_eq!((gauges["puts"].as_u64(), gauges["deletes"].as_u64()), (Some(0), Some(0)), "{gauges}");
+    follower.stop();
+    assert_eq!(store.changes(), changes);
+}
+
+#[test]
+fn while_a_store_is_away_writers_wait_and_hear_why_and_nothing_is_lost() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let server = serve(&store, scratch.path(), "server", &[]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let file = client.create(&root, "file");
+    client.try_write_at(&file, 0, b"written before").unwrap();
+    store.set(Mood::Away);
+    let waiting = std::thread::spawn(move || {
+        client.commit(&file);
+        client
+    });
+    eventually("the server says that the store is away", || !server.stat()["devices"][0]["away_ns"].is_null());
+    let said = text(&server.ask(&["stat", "--verbose"]));
+    assert!(said.contains("AWAY") && said.contains("SlowDown"), "{said}");
+    let said = text(&server.ask(&["delays"]));
+    assert!(said.contains("The store behind store is the cause: it has not answered"), "{said}");
+    assert!(!waiting.is_finished(), "the writer waits");
+    store.set(Mood::Good);
+    let mut client = waiting.join().unwrap();
+    eventually("the server says that the store is back", || server.stat()["devices"][0]["away_ns"].is_null());
+    assert_eq!(client.read_file(&root, "file"), b"written before");
+    let said = server.stop().stderr;
+    assert!(said.contains("has been away for") && said.contains("answers again"), "{said}");
+}
+
+#[test]
+fn a_store_without_conditions_is_only_read_and_the_server_says_why() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let server = serve(&store, scratch.path(), "writer", &[]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let file = client.write_file(&root, "file", b"bytes");
+    server.stop();
+    store.set(Mood::NoConditions);
+    let server = serve(&store, scratch.path(), "reader", &[]);
+    assert!(server.ready["notes"].to_string().contains("a second time"), "{}", server.ready);
+    let mut client = Client::mount(&server);
+    assert_eq!(client.read_file(&root, "file"), b"bytes");
+    assert_eq!(client.try_write_at(&file, 0, b"x"), Err(READ_ONLY));
+    server.stop();
+}
+
+#[test]
+fn a_server_whose_volume_is_taken_over_ends_by_itself_and_its_successor_has_everything() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    let old = serve(&store, scratch.path(), "old", &[]);
+    let mut client = Client::mount(&old);
+    let root = client.root();
+    client.write_file(&root, "file", b"committed");
+    let new = serve(&store, scratch.path(), "new", &["--take-over"]);
+    let ended = old.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("the volume over; this server ends"), "{ended:?}");
+    assert_eq!(Client::mount(&new).read_file(&root, "file"), b"committed");
+    new.stop();
+}
+
+/// The words of a server that does not start.
+fn refused(store: &FakeStore, arguments: &[&str]) -> String {
+    let scratch = Scratch::new();
+    let given = [&["serve", ADDRESS, "--listen", "127.0.0.1:0"][..], arguments].concat();
+    let output = run(store, scratch.path(), &given);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    text(&output)
+}
+
+#[test]
+fn wrong_keys_are_refused_with_advice() {
+    let store = FakeStore::start();
+    store.set(Mood::Denied);
+    for arguments in [&[][..], &["--follow"]] {
+        let said = refused(&store, arguments);
+        assert!(said.contains("InvalidAccessKeyId") && said.contains("check AWS_ACCESS_KEY_ID"), "{said}");
+    }
+}
+
+#[test]
+fn a_missing_bucket_is_refused_with_advice() {
+    let store = FakeStore::start();
+    store.set(Mood::NoBucket);
+    for arguments in [&[][..], &["--follow"]] {
+        let said = refused(&store, arguments);
+        assert!(said.contains("there is no bucket bucket; make it"), "{said}");
+    }
+}
+
+#[test]
+fn a_missing_volume_is_not_followed() {
+    let said = refused(&FakeStore::start(), &["--follow"]);
+    assert!(said.contains("there is no volume") && said.contains("afflux volumes"), "{said}");
+}
+
+#[test]
+fn a_newer_format_is_refused_with_advice() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    serve(&store, scratch.path(), "writer", &[]).stop();
+    store.change(|objects| {
+        let newest = objects.keys().rfind(|name| name.contains("records/manifest/")).cloned().unwrap();
+        // The first bytes are the version of the format.
+        objects.get_mut(&newest).unwrap()[..2].copy_from_slice(&999_u16.to_be_bytes());
+    });
+    for arguments in [&[][..], &["--follow"]] {
+        let said = refused(&store, arguments);
+        assert!(said.contains("a newer version of afflux"), "{said}");
+    }
+}
+
+#[test]
+fn a_volume_that_another_host_serves_is_refused_and_a_standby_takes_no_connection() {
+    let (store, scratch) = (FakeStore::start(), Scratch::new());
+    serve(&store, scratch.path(), "writer", &[]).stop();
+    store.change(|objects| drop(objects.insert("home/holder".to_owned(), b"9 another-host\n".to_vec())));
+    let said = refused(&store, &[]);
+    assert!(said.contains("is served by another-host") && said.contains("--standby"), "{said}");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = with_keys(scratch.path());
+    command.args(["serve", ADDRESS, "--standby", "--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["--endpoint", &store.endpoint]).arg("--control").arg(scratch.path().join("standby.sock"));
+    let mut standby = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut said = std::io::BufReader::new(standby.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(line.contains("Waiting until another-host no longer serves"), "{line}");
+    let connected = TcpStream::connect(("127.0.0.1", port));
+    standby.kill().unwrap();
+    standby.wait().unwrap();
+    assert_eq!(connected.map(drop).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+}

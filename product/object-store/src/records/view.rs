@@ -1,0 +1,150 @@
+//! `Records` as a view that is only read.
+//!
+//! Owns: the opening of a view: the newest state, which follows another host's writer, or a snapshot.
+//! Does not own: the scans, which are those of a writer (`records`).
+//! Invariants: a view sends no request that changes anything. Its states are those after whole batches.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use afflux_object::{Batch, Checkpoint, Durability, Key, Manifest, Record, Records, RecordsError, Sequence};
+use object_store::ObjectStore;
+use slatedb::config::DbReaderOptions;
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+use slatedb::{DbReader, DbReaderMode};
+
+use super::sum::Sum;
+use super::tasks::{of_close, reason};
+use super::{BLOCK_CACHE_BYTES, read};
+use crate::error::StoreError;
+use crate::site::{FOLDER, Site};
+use crate::snapshot::{admin, find};
+
+/// A view looks so often for what the writer made durable.
+const POLL: Duration = Duration::from_secs(1);
+/// A view that does not move.
+const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The state that a view shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The newest one, about a second behind the writer.
+    Following,
+    /// The newest one of the opening.
+    Fixed,
+    /// A snapshot of this name.
+    Snapshot(String),
+}
+
+/// The records of a volume, open for reading.
+pub struct StoreView {
+    db: Arc<DbReader>,
+    site: Arc<Site>,
+}
+
+impl StoreView {
+    pub(crate) async fn open(site: Arc<Site>, view: &View) -> Result<Self, StoreError> {
+        let wire: Arc<dyn ObjectStore> = site.wire.clone();
+        let path = site.address.path(FOLDER);
+        let (poll, url, view) = (if *view == View::Following { POLL } else { NEVER }, site.url.clone(), view.clone());
+        let opening = async move {
+            let mode = match view {
+                View::Following | View::Fixed => DbReaderMode::FollowLatest,
+                View::Snapshot(name) => {
+                    let there = admin(&path, &wire).list_checkpoints(None).await;
+                    let there = there.map_err(|error| StoreError::of_records(&url, &error))?;
+                    DbReaderMode::Checkpoint(find(&url, &name, there)?.id)
+                }
+            };
+            let options = DbReaderOptions { manifest_poll_interval: poll, ..DbReaderOptions::default() };
+            let cache = MokaCacheOptions { max_capacity: BLOCK_CACHE_BYTES, ..MokaCacheOptions::default() };
+            let builder = DbReader::builder(path, wire).with_reader_mode(mode).with_options(options);
+            let builder = builder.with_merge_operator(Arc::new(Sum));
+            let builder = builder.with_db_cache(Arc::new(MokaCache::new_with_opts(cache)), 0);
+            builder.build().await.map_err(|error| StoreError::of_records(&url, &error))
+        };
+        let ended = |_| StoreError::Threads { why: "they ended".to_owned() };
+        let db = site.threads.run(opening).await.map_err(ended)??;
+        Ok(Self { db: Arc::new(db), site })
+    }
+
+    /// Calls `moved` whenever the view shows a later state. Returns why it shows no later one any more.
+    pub async fn follow(&self, mut moved: impl FnMut()) -> RecordsError {
+        let mut status = self.db.subscribe();
+        loop {
+            let seen = status.borrow_and_update().durable_seq;
+            let is_news = |status: &slatedb::DbStatus| status.durable_seq != seen || status.close_reason.is_some();
+            match status.wait_for(is_news).await.map(|status| status.close_reason) {
+                Ok(None) => moved(),
+                Ok(Some(reason)) => return of_close(reason, "the view ended"),
+                Err(_) => return RecordsError::Closed("the view ended".to_owned()),
+            }
+        }
+    }
+
+    async fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> Result<T, RecordsError> {
+        let ended = |_| RecordsError::Closed("the threads of the store ended".to_owned());
+        self.site.threads.run(task).await.map_err(ended)
+    }
+}
+
+impl Records for StoreView {
+    fn epoch(&self) -> u32 {
+        0
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn apply(&self, _: Batch) -> Result<Sequence, RecordsError> {
+        Err(RecordsError::ReadOnly)
+    }
+
+    fn durable_through(&self) -> Sequence {
+        Sequence::default()
+    }
+
+    async fn durable(&self, _: Sequence) -> Result<(), RecordsError> {
+        Ok(())
+    }
+
+    async fn scan_first(
+        &self,
+        from: Key,
+        to: Key,
+        durability: Durability,
+        most: usize,
+    ) -> Result<Vec<Record>, RecordsError> {
+        let db = Arc::clone(&self.db);
+        let read = self.run(async move { read(&*db, from, to, durability, most).await }).await?;
+        read.map_err(|error| reason(&error))
+    }
+
+    async fn scan(&self, from: Key, to: Key, durability: Durability) -> Result<Vec<Record>, RecordsError> {
+        self.scan_first(from, to, durability, usize::MAX).await
+    }
+
+    async fn manifest(&self) -> Result<Manifest, RecordsError> {
+        let manifest = self.db.manifest();
+        let living = |checkpoint: &slatedb::Checkpoint| Checkpoint { manifest: checkpoint.manifest_id };
+        Ok(Manifest { number: manifest.id(), checkpoints: manifest.checkpoints().iter().map(living).collect() })
+    }
+
+    /// No writer fences a view.
+    fn unfenced_at_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    async fn prove(&self) -> Result<(), RecordsError> {
+        // The database has no call for a look. The next one begins within a pause, and is over within another.
+        self.run(async { tokio::time::sleep(2 * POLL).await }).await
+    }
+}
+
+impl fmt::Debug for StoreView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoreView")
+    }
+}

@@ -1,0 +1,70 @@
+//! The volumes of a bucket.
+//!
+//! Owns: the search for them.
+//! Does not own: what a volume is made of, but for the folder that tells it from others.
+//! Invariants: nothing below a volume is listed. The search has a bound.
+
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+
+use crate::address::{Address, Place};
+use crate::error::StoreError;
+use crate::failure::Failure;
+use crate::options::Options;
+use crate::site::{FOLDER, Site};
+use crate::store::{Store, advice};
+
+/// Most folders that are looked into.
+const FOLDERS_MAX: usize = 100_000;
+
+impl Store {
+    /// The addresses of the volumes at a URL and below, in order.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or if the place has too many folders.
+    pub async fn volumes(url: &str, options: &Options) -> Result<Vec<String>, StoreError> {
+        let site = Site::reach(url, Address::parse(url)?, options, None)?;
+        let (wire, prefix) = (Arc::clone(&site.wire), site.address.prefix.clone());
+        let found = site.threads.run(async move { search(&*wire, prefix).await }).await;
+        let found = found.map_err(|_| StoreError::Threads { why: "they ended".to_owned() })?;
+        let found = found.map_err(|failure| advice(url, &site.address, failure))?;
+        Ok(found.iter().map(|path| site.address.url(path)).collect())
+    }
+}
+
+/// The prefixes of volumes.
+async fn search(store: &dyn ObjectStore, prefix: Path) -> Result<Vec<Path>, Failure> {
+    let (mut volumes, mut left, mut seen) = (Vec::new(), vec![prefix], 0);
+    while let Some(folder) = left.pop() {
+        seen += 1;
+        if seen > FOLDERS_MAX {
+            let why = format!("there are more than {FOLDERS_MAX} folders; name a prefix below which the volumes are");
+            return Err(Failure::Refused(why));
+        }
+        let listed = store.list_with_delimiter(Some(&folder)).await.map_err(|error| Failure::of(&error))?;
+        if listed.common_prefixes.iter().any(|path| path.filename() == Some(FOLDER)) {
+            volumes.push(folder);
+        } else {
+            left.extend(listed.common_prefixes);
+        }
+    }
+    volumes.sort();
+    Ok(volumes)
+}
+
+impl Address {
+    /// The URL of a path in the place.
+    fn url(&self, path: &Path) -> String {
+        let kind = match self.place {
+            Place::S3 { .. } => "s3",
+            Place::Google { .. } => "gs",
+            Place::Azure { .. } => "az",
+            Place::Directory(_) => "file",
+            Place::Memory => return "memory:".to_owned(),
+        };
+        let (bucket, path) = (self.bucket(), path.as_ref());
+        if path.is_empty() { format!("{kind}://{bucket}") } else { format!("{kind}://{bucket}/{path}") }
+    }
+}
