@@ -20,7 +20,7 @@ use crate::control::client::Client;
 use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
 use crate::stat;
 use crate::watch::{self, Watch};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 use cause::Seen;
 
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &args::Delays) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
-        return watch.show(|| json(&ask(&mut client)?));
+        return watch.show(|| watch::json_line(&ask(&mut client)?));
     }
     // Looking for the cause takes the time between two texts.
     Watch { again: args.watch, redraws: true, pause: Duration::ZERO }.show(|| {
@@ -89,11 +89,6 @@ fn ask(client: &mut Client) -> Outcome<Delays> {
             other => return Err(client.unexpected(&other)),
         }
     }
-}
-
-fn json(delays: &Delays) -> Outcome<String> {
-    let line = serde_json::to_string(delays).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(format!("{line}\n"))
 }
 
 /// A block for each client of each device.

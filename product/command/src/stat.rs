@@ -17,7 +17,7 @@ use crate::control::client::Client;
 use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
 use crate::top::Tables;
 use crate::watch::{self, Watch};
-use afflux_report::failure::{Failure, Outcome};
+use afflux_report::failure::Outcome;
 use afflux_report::{output, units};
 
 /// Time between the two reports behind a rate.
@@ -30,10 +30,7 @@ pub(crate) fn run(args: &args::Stat) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
     if args.json {
         let watch = Watch { again: args.watch, redraws: false, pause: watch::EVERY };
-        return watch.show(|| {
-            let text = serde_json::to_string(&report(&mut client)?);
-            Ok(text.map_err(|error| Failure::failed(error.to_string()))? + "\n")
-        });
+        return watch.show(|| watch::json_line(&report(&mut client)?));
     }
     let mut before = report(&mut client)?;
     let mut tables = Tables::default();
