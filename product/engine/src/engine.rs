@@ -662,6 +662,6 @@ impl<P: Platform> Engine<P> {
     /// The most pages, or leaves of an index, visited so far under one hold of a file's lock; 0 in a build without the
     /// feature `rare-paths`.
     pub fn longest_hold(&self) -> u64 {
-        self.base.cache.longest_hold.steps()
+        self.base.cache.longest_hold.get()
     }
 }

@@ -18,6 +18,7 @@ mod engine;
 pub mod error;
 pub mod eviction;
 mod memory;
+mod named;
 pub mod old_kernels;
 mod page;
 pub mod platform;

@@ -337,7 +337,7 @@ impl<P: Platform> Reshaping<P> {
     fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
         let cache = &self.base.cache;
         for done in 0..cache.piece(DROP_PAGES) {
-            cache.longest_hold.note(done + 1);
+            cache.longest_hold.raise_to(done + 1);
             let Some(page) =
                 file.pages.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
             else {
@@ -405,7 +405,7 @@ impl<P: Platform> Reshaping<P> {
     fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
         let (cache, mut next) = (&self.base.cache, from);
         for done in 0..cache.piece(DROP_PAGES) {
-            cache.longest_hold.note(done + 1);
+            cache.longest_hold.raise_to(done + 1);
             let page = file.pages.index.next_present(&cache.nodes, next)?;
             next = page + 1;
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };

@@ -24,7 +24,7 @@ use afflux_frames::{FrameId, Frames};
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
 use crate::page::{Identity, PageTable};
-use crate::rare::{Longest, Rare, Switches};
+use crate::rare::{Number, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
 pub use census::Census;
@@ -50,7 +50,7 @@ pub(crate) struct Cache {
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
     /// The most pages, or leaves of the index, covered under one hold of a file's lock.
-    pub(crate) longest_hold: Longest,
+    pub(crate) longest_hold: Number,
 }
 
 impl Cache {
@@ -69,7 +69,7 @@ impl Cache {
             memory_queue: OwnLines(WaitQueue::new()),
             files_numbered: AtomicU64::new(0),
             rare: Switches::default(),
-            longest_hold: Longest::default(),
+            longest_hold: Number::default(),
         }
     }
 

@@ -15,40 +15,26 @@ use std::sync::{Arc, Mutex, Weak};
 
 use crate::client::Client;
 use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
+use crate::named::named;
 use crate::request::Backing;
 use crate::wait::lock;
 
-/// The reason for a call's wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(usize)]
-pub enum Delay {
+named! {
+    /// The reason for a call's wait.
+    Delay:
+
     /// Too much is dirty on the device: a write's pauses, and its own writeback if the policy demands it.
-    Throttle,
+    Throttle "throttle";
     /// A free frame.
-    Reclaim,
+    Reclaim "reclaim";
     /// Bytes that are not in the cache, without waits for a frame meanwhile.
-    Read,
+    Read "read";
     /// Durability of earlier writes.
-    Sync,
+    Sync "sync";
 }
 
-/// How many kinds there are.
-const KINDS: usize = 4;
-
-impl Delay {
-    /// All reasons, in the order in which they are reported.
-    pub const ALL: [Self; KINDS] = [Self::Throttle, Self::Reclaim, Self::Read, Self::Sync];
-
-    /// The reason in a word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Throttle => "throttle",
-            Self::Reclaim => "reclaim",
-            Self::Read => "read",
-            Self::Sync => "sync",
-        }
-    }
-}
+/// How many reasons there are.
+const KINDS: usize = Delay::ALL.len();
 
 /// A call's wait for each reason, in nanoseconds.
 pub(crate) type Waited = [u64; KINDS];

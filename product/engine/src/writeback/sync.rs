@@ -195,12 +195,12 @@ impl<P: Platform> Writeback<P> {
         let (cache, index) = (&file.cache, &file.pages.index);
         if file.device.limits().readable_before_flush {
             let leaves = cache.piece(UNMARK_LEAVES);
-            cache.longest_hold.note(leaves);
+            cache.longest_hold.raise_to(leaves);
             return index.clear_tag(&cache.nodes, from, Tag::Unflushed, leaves);
         }
         let mut next = from;
         for done in 0..cache.piece(PIECE_PAGES) {
-            cache.longest_hold.note(done + 1);
+            cache.longest_hold.raise_to(done + 1);
             let Some(page) = index.next_tagged(&cache.nodes, next, Tag::Unflushed) else {
                 cache.memory_queue.wake_all();
                 return None;
@@ -251,7 +251,7 @@ impl<P: Platform> Writeback<P> {
     fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState, from: u64) -> Option<u64> {
         let (nodes, mut next) = (&file.cache.nodes, from);
         for done in 0..file.cache.piece(PIECE_PAGES) {
-            file.cache.longest_hold.note(done + 1);
+            file.cache.longest_hold.raise_to(done + 1);
             let page = file.pages.index.next_tagged(nodes, next, Tag::Unflushed)?;
             file.pages.index.set_tag(nodes, page, Tag::Unflushed, false);
             self.redirty_page(file, state, page);
@@ -294,7 +294,7 @@ impl<P: Platform> Writeback<P> {
 fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     let nodes = &file.cache.nodes;
     for marked in 0..file.cache.piece(MARK_PAGES) {
-        file.cache.longest_hold.note(marked + 1);
+        file.cache.longest_hold.raise_to(marked + 1);
         let Some(page) =
             file.pages.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
         else {
