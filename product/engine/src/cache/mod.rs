@@ -101,6 +101,24 @@ impl Cache {
         if self.rare.is_forced(Rare::ShortHold) { 1 } else { most }
     }
 
+    /// Visits pages in one hold of a file's lock, `most` as a rule: those that `next` finds from `from` on. Returns the
+    /// page to continue at, or `None` if `next` has found none.
+    pub(crate) fn visit_piece(
+        &self,
+        most: u64,
+        mut from: u64,
+        next: impl Fn(u64) -> Option<u64>,
+        mut visit: impl FnMut(u64),
+    ) -> Option<u64> {
+        for done in 0..self.piece(most) {
+            self.longest_hold.raise_to(done + 1);
+            let page = next(from)?;
+            visit(page);
+            from = page + 1;
+        }
+        Some(from)
+    }
+
     /// The frame in the index at this page; the caller holds the file's lock.
     pub(crate) fn frame_at(&self, file: &FilePages, page: u64) -> Option<FrameId> {
         let frame = file.index.frame(&self.nodes, page)?;
