@@ -1,13 +1,13 @@
 //! Waiting: the few forms that the engine has.
 //!
-//! Owns: queues of wakers, single answers, lines that serve first come, first served (`line`, `permits`).
+//! Owns: queues of wakers, single answers, places in a line that serves first come, first served (`places`, `permits`).
 //! Does not own: conditions; a waiter checks its own, and the code that changes one wakes.
 //! Invariants: a dropped waiter strands nobody: a permit granted to it goes to the next one. It leaves nothing behind:
 //! memory is bounded by the present waiters, however long nothing happens. No lock of this module is held while a waker
 //! runs.
 
-mod line;
 mod permits;
+mod places;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -16,8 +16,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
-pub(crate) use line::{Gate, Line, Take};
 pub(crate) use permits::Permits;
+pub(crate) use places::Places;
 
 /// Locks one of the engine's ordinary mutexes.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
