@@ -13,11 +13,12 @@ mod tests;
 use std::thread;
 use std::time::Duration;
 
+use afflux_engine::{Delay, DelayTimes, WaitTimes};
 use serde::Serialize;
 
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
+use crate::control::messages::{DelayGauges, Reply, Request};
 use crate::stat;
 use crate::watch::{self, Watch};
 use afflux_report::failure::Outcome;
@@ -41,7 +42,7 @@ struct Delays {
 struct OfDevice {
     name: String,
     clients: Vec<DelayGauges>,
-    others: DelayTimeGauges,
+    others: DelayTimes,
     others_count: u64,
 }
 
@@ -119,15 +120,16 @@ fn blocks(delays: &Delays) -> String {
     text
 }
 
-fn block(text: &mut String, title: &str, times: &DelayTimeGauges) {
+fn block(text: &mut String, title: &str, times: &DelayTimes) {
     text.push_str(&format!(
         "{title}\n{:<8}{:>10}{:>15}{:>15}{:>13}{:>13}\n",
         "", "count", "delay total", "delay average", "delay p99", "delay max"
     ));
-    for (name, TimeGauges { count, ns, p99_ns, max_ns, .. }) in times.all() {
-        let average = ns.checked_div(*count).unwrap_or(0);
-        let [total, average, p99, max] = [*ns, average, *p99_ns, *max_ns].map(units::latency);
-        let (name, count) = (name.to_uppercase(), units::count(*count));
+    for delay in Delay::ALL {
+        let WaitTimes { count, ns, p99_ns, max_ns, .. } = times.of(delay);
+        let average = ns.checked_div(count).unwrap_or(0);
+        let [total, average, p99, max] = [ns, average, p99_ns, max_ns].map(units::latency);
+        let (name, count) = (delay.name().to_uppercase(), units::count(count));
         text.push_str(&format!("{name:<8}{count:>10}{total:>15}{average:>15}{p99:>13}{max:>13}\n"));
     }
     text.push('\n');

@@ -41,9 +41,9 @@ mod writing;
 
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
-pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays};
+pub use devices::delays::{ACCOUNTS_MAX, AccountOwner, Delay, DelayTimes, Delayed, DeviceDelays, PerDelay};
 pub use devices::status::DeviceStatus;
-pub use devices::waits::{DeviceWaits, PauseStatus, WaitHistograms, Waiter, WaitsFor};
+pub use devices::waits::{DeviceWaits, PauseStatus, PerWait, Waiter, WaitsFor};
 pub use devices::{DeviceId, ListedFiles};
 pub use durations::{WaitHistogram, WaitTimes};
 pub use engine::{Engine, EngineStatus, File, NamesPriority, Policies};

@@ -58,14 +58,14 @@ const fn curve<R>(title: &'static str, width: usize, rank: u8, cell: fn(&R) -> C
 }
 
 const DEVICES: [Column<DeviceRow>; 11] = [
-    name("device", (8, 16), 0, |row| text(&row.name)),
-    figure("owes", 8, 1, |row| if row.stalled_ns.is_some() { text("hangs") } else { time(row.owed_ns) }),
+    name("device", (8, 16), 0, |row| text(&row.status.name)),
+    figure("owes", 8, 1, |row| if row.status.stalled_ns.is_some() { text("hangs") } else { time(row.owed_ns) }),
     figure("budget", 8, 4, |row| time(row.budget_ns)),
     figure("writes", 9, 2, |row| rate(row.written_bytes_per_s)),
     figure("reads", 9, 5, |row| rate(row.read_bytes_per_s)),
-    figure("queue", 5, 3, |row| count(row.in_flight_requests.into())),
-    figure("writers wait", 12, 8, |row| count(row.writers_waiting.into())),
-    figure("dirty", 8, 6, |row| Cell::Text(units::memory(row.dirty_bytes))),
+    figure("queue", 5, 3, |row| count(row.status.in_flight.into())),
+    figure("writers wait", 12, 8, |row| count(row.status.writers_waiting.into())),
+    figure("dirty", 8, 6, |row| Cell::Text(units::memory(row.status.dirty_bytes))),
     curve("owed of budget", 15, 7, |row| Cell::Curve(row.owed_per_mille.clone())),
     curve("writes of its best", 18, 9, |row| Cell::Curve(written(row))),
     // Only if a device has a state; then it is more important than all but the first columns.
@@ -214,19 +214,19 @@ fn ago(ns: u64) -> Cell {
 
 /// Bytes written in each second, as a share of the measured speed, or of the best second if that is higher.
 fn written(row: &DeviceRow) -> Vec<u64> {
-    let best = row.written.iter().copied().chain(row.write_bandwidth_bytes_per_s).max().unwrap_or(0);
+    let best = row.written.iter().copied().chain(row.status.write_bandwidth_bytes_per_s).max().unwrap_or(0);
     let share = |bytes: &u64| (u128::from(*bytes) * 1_000).checked_div(u128::from(best)).unwrap_or(0) as u64;
     row.written.iter().map(share).collect()
 }
 
 fn state(row: &DeviceRow) -> String {
     let mut parts = Vec::new();
-    if let Some(ns) = row.stalled_ns {
-        let refuses = if row.refuses { ", writers are refused" } else { "" };
+    if let Some(ns) = row.status.stalled_ns {
+        let refuses = if row.status.refuses { ", writers are refused" } else { "" };
         parts.push(format!("nothing done for {}{refuses}", units::latency(ns)));
     }
-    if row.files_failed > 0 {
-        parts.push(format!("{} files could not be written", units::count(row.files_failed.into())));
+    if row.status.files_failed > 0 {
+        parts.push(format!("{} files could not be written", units::count(row.status.files_failed.into())));
     }
     parts.join("; ")
 }

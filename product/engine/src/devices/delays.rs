@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::client::Client;
-use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
+use crate::durations::{Durations, FewDurations, WaitTimes};
 use crate::named::named;
 use crate::request::Backing;
 use crate::wait::lock;
@@ -54,19 +54,40 @@ const SHARD_MAX: usize = 256;
 /// The most clients, and files without a client, that have their own accounts.
 pub const ACCOUNTS_MAX: usize = SHARDS * SHARD_MAX;
 
-/// How long calls waited, by reason; each call counts once.
+/// A figure for each reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DelayTimes([WaitTimes; KINDS]);
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PerDelay<T> {
+    /// [`Delay::Throttle`].
+    pub throttle: T,
+    /// [`Delay::Reclaim`].
+    pub reclaim: T,
+    /// [`Delay::Read`].
+    pub read: T,
+    /// [`Delay::Sync`].
+    pub sync: T,
+}
 
-impl DelayTimes {
-    /// The waits for this reason.
-    pub fn of(&self, delay: Delay) -> WaitTimes {
-        self.0[delay as usize]
+impl<T: Copy> PerDelay<T> {
+    /// The figures that `figure` gives.
+    pub fn each(figure: impl FnMut(Delay) -> T) -> Self {
+        let [throttle, reclaim, read, sync] = Delay::ALL.map(figure);
+        Self { throttle, reclaim, read, sync }
     }
 
+    /// The figure for this reason.
+    pub fn of(&self, delay: Delay) -> T {
+        [self.throttle, self.reclaim, self.read, self.sync][delay as usize]
+    }
+}
+
+/// How long calls waited, by reason; each call counts once.
+pub type DelayTimes = PerDelay<WaitTimes>;
+
+impl DelayTimes {
     /// The sum over all reasons, in nanoseconds.
     pub fn ns(&self) -> u64 {
-        self.0.iter().map(|times| times.ns).sum()
+        Delay::ALL.iter().map(|delay| self.of(*delay).ns).sum()
     }
 }
 
@@ -142,7 +163,6 @@ impl<F> Default for Delays<F> {
 }
 
 impl<F> Delays<F> {
-    /// A call that waited has ended.
     pub(crate) fn call_ended(&self, of: WaitAccount<'_, F>, waited: &Waited) {
         let met = || Delay::ALL.into_iter().filter(|delay| waited[*delay as usize] > 0);
         met().for_each(|delay| self.all[delay as usize].note(waited[delay as usize]));
@@ -156,13 +176,8 @@ impl<F> Delays<F> {
     }
 
     /// The waits of all calls for this reason.
-    pub(crate) fn all(&self, delay: Delay) -> WaitTimes {
-        self.all[delay as usize].times()
-    }
-
-    /// The same waits, by powers of two.
-    pub(crate) fn histogram(&self, delay: Delay) -> WaitHistogram {
-        self.all[delay as usize].histogram()
+    pub(super) fn of(&self, delay: Delay) -> &Durations {
+        &self.all[delay as usize]
     }
 
     /// All accounts. `waiting` gives the number of calls of a client that wait now, `backing` a file's name.
@@ -226,7 +241,7 @@ fn merge(into: &mut [FewDurations; KINDS], from: &[FewDurations; KINDS]) {
 }
 
 fn times(waited: &[FewDurations; KINDS]) -> DelayTimes {
-    DelayTimes(std::array::from_fn(|at| waited[at].times()))
+    DelayTimes::each(|delay| waited[delay as usize].times())
 }
 
 /// Spreads clients over the shards, equally in every run.
